@@ -1,0 +1,128 @@
+//! Collective operations and what each promises.
+
+use std::fmt;
+use std::str::FromStr;
+
+use canopy_topology::Rank;
+
+/// The kinds of collectives, by canopy's own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CollectiveKind {
+    /// Every rank ends with every rank's share.
+    Allgather,
+    /// Rank `r` ends with the sum over all ranks of their `r`-th share.
+    ReduceScatter,
+    /// Every rank ends with the sum of all ranks' vectors.
+    Allreduce,
+    /// Every rank ends with the root's message.
+    Broadcast,
+    /// The root ends with the sum of all ranks' messages.
+    Reduce,
+    /// The root ends with every rank's share.
+    Gather,
+    /// Rank `r` ends with the root's `r`-th share.
+    Scatter,
+    /// Rank `r` ends with the `r`-th block of every rank.
+    AllToAll,
+}
+
+impl CollectiveKind {
+    /// All kinds, in the order documents list them.
+    pub const ALL: [Self; 8] = [
+        Self::Allgather,
+        Self::ReduceScatter,
+        Self::Allreduce,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::Gather,
+        Self::Scatter,
+        Self::AllToAll,
+    ];
+
+    /// The name used everywhere in canopy's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allgather => "allgather",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::Allreduce => "allreduce",
+            Self::Broadcast => "broadcast",
+            Self::Reduce => "reduce",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::AllToAll => "all-to-all",
+        }
+    }
+
+    /// Whether one rank plays a role of its own.
+    pub const fn has_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+}
+
+impl fmt::Display for CollectiveKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no collective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{name}` is not a collective; use allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or \
+     all-to-all"
+)]
+pub struct UnknownCollective {
+    /// What was found.
+    pub name: String,
+}
+
+impl FromStr for CollectiveKind {
+    type Err = UnknownCollective;
+
+    fn from_str(name: &str) -> Result<Self, UnknownCollective> {
+        let error = || UnknownCollective { name: name.chars().take(80).collect() };
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(error)
+    }
+}
+
+/// A collective with its root, where it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Collective {
+    kind: CollectiveKind,
+    root: Option<Rank>,
+}
+
+impl Collective {
+    /// Pairs a kind with its root: rank 0 where the kind needs one and none is given.
+    ///
+    /// # Errors
+    /// A root outside `0 … rank_count−1`, or one for a collective that has none.
+    pub fn new(kind: CollectiveKind, root: Option<Rank>, rank_count: u32) -> Result<Self, RootError> {
+        match root {
+            Some(root) if !kind.has_root() => Err(RootError::NotRooted { kind, root: root.number() }),
+            Some(root) if root.number() >= rank_count => Err(RootError::NoSuchRank { root: root.number(), rank_count }),
+            _ if kind.has_root() => Ok(Self { kind, root: Some(root.unwrap_or(Rank::new(0))) }),
+            _ => Ok(Self { kind, root: None }),
+        }
+    }
+
+    /// What is done.
+    pub const fn kind(self) -> CollectiveKind {
+        self.kind
+    }
+
+    /// The rank with a role of its own, where the kind has one.
+    pub const fn root(self) -> Option<Rank> {
+        self.root
+    }
+}
+
+/// A root that does not fit the collective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum RootError {
+    #[error("root {root} is given, but {kind} has no root; leave it out")]
+    NotRooted { kind: CollectiveKind, root: u32 },
+    #[error("root {root} is not a rank; ranks are 0 to {}", rank_count - 1)]
+    NoSuchRank { root: u32, rank_count: u32 },
+}

@@ -1,0 +1,16 @@
+//! What a schedule is, and the judge that decides whether it is right.
+//!
+//! Holds the shapes synthesizers produce, the transfer graph every back end reads, bounds with their certificates,
+//! and an exact checker that calls no synthesizer. It knows nothing of how schedules are found or written.
+
+mod bound;
+mod collective;
+mod route;
+mod schedule;
+mod transfer;
+
+pub use bound::{Bound, Certificate, CutDirection};
+pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
+pub use route::{RouteIndex, RouteInterner, RouteTable};
+pub use schedule::{Action, Carrier, Forest, Hop, Phase, Schedule, Shape, Tree};
+pub use transfer::{Batch, Transfer, TransferGraph};

@@ -1,0 +1,31 @@
+//! Why a topology was refused.
+
+/// Each variant says where, what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum TopologyError {
+    #[error("the topology has {found} {what}, over the limit of {limit}; send a smaller one or raise the limit")]
+    TooLarge { what: &'static str, found: String, limit: usize },
+    #[error("a topology needs at least two compute nodes, found {found}")]
+    TooFewRanks { found: usize },
+    #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 characters without white space and `: > = ,`")]
+    BadId { position: usize, id: String },
+    #[error("node id `{id}` is given twice; ids must be distinct")]
+    DuplicateId { id: String },
+    #[error("node `{id}` is a switch and has a rank; only compute nodes have ranks")]
+    RankOnSwitch { id: String },
+    #[error("node `{id}` has no rank but {stated} others have; give every compute node a rank, or none")]
+    RankMissing { id: String, stated: usize },
+    #[error("node `{id}` has rank {rank} but there are {rank_count} compute nodes; ranks are 0 to {} without gaps", rank_count - 1)]
+    RankGap { id: String, rank: u32, rank_count: usize },
+    #[error("rank {rank} is given to both {first} and {second}; ranks must be distinct")]
+    DuplicateRank { rank: u32, first: String, second: String },
+    #[error("links[{position}].{end} `{id}` is not the id of a node")]
+    UnknownNode { position: usize, end: &'static str, id: String },
+    #[error("links[{position}] joins `{id}` to itself; a link needs two different nodes")]
+    SelfLink { position: usize, id: String },
+    #[error("links[{position}].count is 0; leave it out or give a positive number")]
+    ZeroCount { position: usize },
+    #[error("the links {from} -> {to} add up to more than 18446744073709551615 bytes/s; use smaller rates")]
+    CapacityOverflow { from: String, to: String },
+}

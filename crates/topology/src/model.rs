@@ -1,0 +1,389 @@
+//! The topology itself: nodes and directed links with exact capacities, immutable once built.
+//!
+//! It knows nothing of file formats, families or algorithms. A [`TopologyDraft`] collects nodes and links in any
+//! order; [`TopologyDraft::build`] validates them and fixes the order every other part relies on: compute nodes
+//! first, in rank order, then switches by id; links by (from, to, latency) with parallels merged.
+
+use std::collections::HashMap;
+
+use crate::error::TopologyError;
+use crate::index::{LinkIndex, NodeIndex, Rank};
+use crate::limits::TopologyLimits;
+use crate::units::{Capacity, Latency};
+
+/// What a node can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// Holds data of one rank; can store, forward, replicate and reduce.
+    Compute,
+    /// Forwards only, unless it says more.
+    Switch {
+        /// Can send one incoming stream out on several links.
+        multicast: bool,
+        /// Can reduce several incoming streams into one.
+        aggregate: bool,
+    },
+}
+
+impl NodeKind {
+    /// A switch that only forwards.
+    pub const PLAIN_SWITCH: Self = Self::Switch { multicast: false, aggregate: false };
+}
+
+/// Free attributes of a node: hints for heuristics and names for people, never part of optimality.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes {
+    /// Machine the node sits in.
+    pub host: Option<String>,
+    /// Box (chassis) the node sits in.
+    pub box_name: Option<String>,
+    /// Rail or plane the node belongs to.
+    pub rail: Option<String>,
+    /// Anything a person wants to read in a report.
+    pub label: Option<String>,
+}
+
+/// A vertex of the network.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Unique text without white space and `: > = ,`.
+    pub id: String,
+    /// What the node can do.
+    pub kind: NodeKind,
+    /// Hints and names.
+    pub attributes: Attributes,
+}
+
+/// A directed link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Where it starts.
+    pub from: NodeIndex,
+    /// Where it ends; never its start.
+    pub to: NodeIndex,
+    /// Sum of the capacities of all parallel links of this latency.
+    pub capacity: Capacity,
+    /// Latency of each of them.
+    pub latency: Latency,
+}
+
+/// A network of compute nodes and switches, joined by directed links.
+///
+/// Invariants: at least two ranks; the node of rank `r` has index `r`, switches follow, sorted by id; links are
+/// sorted by (from, to, latency), no two agree in all three, none is a loop; ids are unique; the sum of all
+/// capacities fits 100 bits (10⁶ links of 2⁶⁴), so kernels may work in 128.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    name: Option<String>,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    rank_count: u32,
+    /// `links` of node `v` leave at `out_start[v] .. out_start[v + 1]`.
+    out_start: Vec<u32>,
+}
+
+impl Topology {
+    /// Name for display, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The same topology under another display name.
+    #[must_use]
+    pub fn with_name(mut self, name: Option<String>) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Number of compute nodes (N).
+    pub const fn rank_count(&self) -> u32 {
+        self.rank_count
+    }
+
+    /// All ranks, `0 … N−1`.
+    pub fn ranks(&self) -> impl ExactSizeIterator<Item = Rank> + Clone + use<> {
+        (0..self.rank_count).map(Rank::new)
+    }
+
+    /// All nodes; see [`NodeIndex`] for their order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All directed links, parallels of equal latency merged.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The node at an index.
+    pub fn node(&self, index: NodeIndex) -> &Node {
+        &self.nodes[index.index()]
+    }
+
+    /// The link at an index.
+    pub fn link(&self, index: LinkIndex) -> &Link {
+        &self.links[index.index()]
+    }
+
+    /// The rank of a node; `None` for a switch.
+    pub fn rank_of(&self, node: NodeIndex) -> Option<Rank> {
+        (node.number() < self.rank_count).then(|| Rank::new(node.number()))
+    }
+
+    /// Links that leave a node, by increasing (to, latency).
+    pub fn links_from(&self, node: NodeIndex) -> impl ExactSizeIterator<Item = LinkIndex> + Clone + use<> {
+        (self.out_start[node.index()]..self.out_start[node.index() + 1]).map(LinkIndex::new)
+    }
+
+    /// Index of the node with this id, in O(nodes).
+    pub fn find_node(&self, id: &str) -> Option<NodeIndex> {
+        let position = self.nodes.iter().position(|node| node.id == id)?;
+        u32::try_from(position).ok().map(NodeIndex::new)
+    }
+
+    /// Capacity entering and leaving each node, in bytes per second: `(in, out)` by node index. O(links).
+    pub fn degrees(&self) -> Vec<(u128, u128)> {
+        let mut degrees = vec![(0_u128, 0_u128); self.nodes.len()];
+        for link in &self.links {
+            let capacity = u128::from(link.capacity.bytes_per_sec());
+            degrees[link.from.index()].1 += capacity;
+            degrees[link.to.index()].0 += capacity;
+        }
+        degrees
+    }
+
+    /// First node whose entering and leaving capacities differ, with both sums; `None` when the network is Eulerian.
+    pub fn first_unbalanced(&self) -> Option<(NodeIndex, u128, u128)> {
+        let degrees = self.degrees();
+        let position = degrees.iter().position(|(entering, leaving)| entering != leaving)?;
+        let index = NodeIndex::new(u32::try_from(position).expect("built topologies have at most u32::MAX nodes"));
+        Some((index, degrees[position].0, degrees[position].1))
+    }
+
+    /// Whether any switch can replicate or reduce.
+    pub fn has_capable_switch(&self) -> bool {
+        self.nodes.iter().any(|node| {
+            matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate)
+        })
+    }
+
+    /// Two ranks `(from, to)` such that no path leads from the first to the second; `None` when every rank reaches
+    /// every other. O(nodes + links).
+    pub fn first_unreachable(&self) -> Option<(Rank, Rank)> {
+        let forward = self.reach_from_rank_zero(false);
+        if let Some(lost) = self.ranks().find(|rank| !forward[rank.index()]) {
+            return Some((Rank::new(0), lost));
+        }
+        let backward = self.reach_from_rank_zero(true);
+        let lost = self.ranks().find(|rank| !backward[rank.index()])?;
+        Some((lost, Rank::new(0)))
+    }
+
+    /// The same nodes with every link turned around.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let links = self.links.iter().map(|link| Link { from: link.to, to: link.from, ..*link }).collect();
+        Self::assemble(self.name.clone(), self.nodes.clone(), links, self.rank_count)
+    }
+
+    fn reach_from_rank_zero(&self, against_links: bool) -> Vec<bool> {
+        let mut neighbours = vec![Vec::new(); self.nodes.len()];
+        for link in &self.links {
+            let (from, to) = if against_links { (link.to, link.from) } else { (link.from, link.to) };
+            neighbours[from.index()].push(to);
+        }
+        let mut seen = vec![false; self.nodes.len()];
+        let mut stack = vec![NodeIndex::new(0)];
+        seen[0] = true;
+        while let Some(node) = stack.pop() {
+            for &next in &neighbours[node.index()] {
+                if !std::mem::replace(&mut seen[next.index()], true) {
+                    stack.push(next);
+                }
+            }
+        }
+        seen
+    }
+
+    /// Sorts links, merges nothing: callers hand in links that differ in (from, to, latency).
+    fn assemble(name: Option<String>, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
+        links.sort_unstable_by_key(|link| (link.from, link.to, link.latency));
+        let mut out_start = vec![0_u32; nodes.len() + 1];
+        for link in &links {
+            out_start[link.from.index() + 1] += 1;
+        }
+        for index in 1..out_start.len() {
+            out_start[index] += out_start[index - 1];
+        }
+        Self { name, nodes, links, rank_count, out_start }
+    }
+}
+
+/// A node as an importer or generator states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftNode {
+    /// Unique text.
+    pub id: String,
+    /// What the node can do.
+    pub kind: NodeKind,
+    /// Rank, for compute nodes only; all of them or none state one.
+    pub rank: Option<u32>,
+    /// Hints and names.
+    pub attributes: Attributes,
+}
+
+/// A directed link as an importer or generator states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftLink {
+    /// Id of the node where it starts.
+    pub from: String,
+    /// Id of the node where it ends.
+    pub to: String,
+    /// Rate of one of `count` parallel links.
+    pub capacity: Capacity,
+    /// Latency of each.
+    pub latency: Latency,
+    /// Number of parallel links, ≥ 1.
+    pub count: u64,
+}
+
+/// Nodes and links on their way to a [`Topology`], in the order of the source, unchecked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopologyDraft {
+    /// Name for display.
+    pub name: Option<String>,
+    /// Nodes in the order of the source.
+    pub nodes: Vec<DraftNode>,
+    /// Links in the order of the source.
+    pub links: Vec<DraftLink>,
+}
+
+impl TopologyDraft {
+    /// Adds a compute node without attributes, ranked by order of appearance.
+    pub fn add_compute(&mut self, id: impl Into<String>) {
+        self.add_node(id, NodeKind::Compute, Attributes::default());
+    }
+
+    /// Adds a switch that only forwards.
+    pub fn add_switch(&mut self, id: impl Into<String>) {
+        self.add_node(id, NodeKind::PLAIN_SWITCH, Attributes::default());
+    }
+
+    /// Adds a node, ranked by order of appearance if it computes.
+    pub fn add_node(&mut self, id: impl Into<String>, kind: NodeKind, attributes: Attributes) {
+        self.nodes.push(DraftNode { id: id.into(), kind, rank: None, attributes });
+    }
+
+    /// Adds one directed link.
+    pub fn add_link(&mut self, from: impl Into<String>, to: impl Into<String>, capacity: Capacity, latency: Latency) {
+        self.links.push(DraftLink { from: from.into(), to: to.into(), capacity, latency, count: 1 });
+    }
+
+    /// Adds a link in each direction.
+    pub fn add_both(&mut self, a: &str, b: &str, capacity: Capacity, latency: Latency) {
+        self.add_link(a, b, capacity, latency);
+        self.add_link(b, a, capacity, latency);
+    }
+
+    /// Validates everything and fixes the order of nodes and links.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by field, with what would be accepted. Disconnected networks are *not* refused
+    /// here: they can be shown and stored, and [`Topology::first_unreachable`] names the ranks.
+    ///
+    /// O(nodes log nodes + links log links); refuses over-limit input before it allocates for it.
+    pub fn build(self, limits: &TopologyLimits) -> Result<Topology, TopologyError> {
+        limits.check(self.nodes.len(), self.links.len())?;
+        let nodes = ordered_nodes(self.nodes)?;
+        let rank_count = nodes.iter().filter(|node| node.kind == NodeKind::Compute).count();
+        if rank_count < 2 {
+            return Err(TopologyError::TooFewRanks { found: rank_count });
+        }
+        let index_of: HashMap<&str, u32> = (0_u32..).zip(&nodes).map(|(index, node)| (node.id.as_str(), index)).collect();
+        let mut merged: std::collections::BTreeMap<(u32, u32, u64), u64> = std::collections::BTreeMap::new();
+        for (position, link) in self.links.iter().enumerate() {
+            let find = |id: &str, end: &'static str| {
+                index_of.get(id).copied().ok_or_else(|| TopologyError::UnknownNode { position, end, id: id.to_owned() })
+            };
+            let (from, to) = (find(&link.from, "from")?, find(&link.to, "to")?);
+            if from == to {
+                return Err(TopologyError::SelfLink { position, id: link.from.clone() });
+            }
+            if link.count == 0 {
+                return Err(TopologyError::ZeroCount { position });
+            }
+            let overflow = || TopologyError::CapacityOverflow { from: link.from.clone(), to: link.to.clone() };
+            let capacity = link.capacity.bytes_per_sec().checked_mul(link.count).ok_or_else(overflow)?;
+            let sum = merged.entry((from, to, link.latency.nanos())).or_insert(0);
+            *sum = sum.checked_add(capacity).ok_or_else(overflow)?;
+        }
+        let links = merged
+            .into_iter()
+            .map(|((from, to, latency), capacity)| Link {
+                from: NodeIndex::new(from),
+                to: NodeIndex::new(to),
+                capacity: Capacity::from_bytes_per_sec(capacity).expect("a sum of positive capacities is positive"),
+                latency: Latency::from_nanos(latency),
+            })
+            .collect();
+        let rank_count = u32::try_from(rank_count).expect("limits keep node counts within u32");
+        Ok(Topology::assemble(self.name, nodes, links, rank_count))
+    }
+}
+
+/// Compute nodes by rank, then switches by id.
+fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Node>, TopologyError> {
+    for (position, node) in drafts.iter().enumerate() {
+        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
+        if node.id.is_empty() || node.id.len() > 255 || node.id.contains(bad) {
+            return Err(TopologyError::BadId { position, id: node.id.chars().take(80).collect() });
+        }
+        if let (Some(_), NodeKind::Switch { .. }) = (node.rank, node.kind) {
+            return Err(TopologyError::RankOnSwitch { id: node.id.clone() });
+        }
+    }
+    let (mut ranked, mut switches): (Vec<DraftNode>, Vec<DraftNode>) =
+        drafts.into_iter().partition(|node| node.kind == NodeKind::Compute);
+    assign_ranks(&mut ranked)?;
+    ranked.sort_by_key(|node| node.rank);
+    switches.sort_by(|a, b| a.id.cmp(&b.id));
+    let nodes: Vec<Node> = ranked
+        .into_iter()
+        .chain(switches)
+        .map(|node| Node { id: node.id, kind: node.kind, attributes: node.attributes })
+        .collect();
+    let mut ids: Vec<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(TopologyError::DuplicateId { id: pair[0].to_owned() }),
+        None => Ok(nodes),
+    }
+}
+
+/// Gives every compute node a rank: the stated ones if all state one, else the order of appearance.
+fn assign_ranks(computes: &mut [DraftNode]) -> Result<(), TopologyError> {
+    let stated = computes.iter().filter(|node| node.rank.is_some()).count();
+    if stated == 0 {
+        for (rank, node) in (0_u32..).zip(computes.iter_mut()) {
+            node.rank = Some(rank);
+        }
+        return Ok(());
+    }
+    if let Some(silent) = computes.iter().find(|node| node.rank.is_none()) {
+        return Err(TopologyError::RankMissing { id: silent.id.clone(), stated });
+    }
+    let mut owner: Vec<Option<&str>> = vec![None; computes.len()];
+    for node in computes.iter() {
+        let rank = node.rank.unwrap_or_default();
+        let count = owner.len();
+        let slot = owner.get_mut(rank as usize).ok_or_else(|| TopologyError::RankGap {
+            id: node.id.clone(),
+            rank,
+            rank_count: count,
+        })?;
+        if let Some(first) = slot.replace(&node.id) {
+            return Err(TopologyError::DuplicateRank { rank, first: first.to_owned(), second: node.id.clone() });
+        }
+    }
+    Ok(())
+}
