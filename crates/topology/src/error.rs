@@ -29,3 +29,28 @@ pub enum TopologyError {
     #[error("the links {from} -> {to} add up to more than 18446744073709551615 bytes/s; use smaller rates")]
     CapacityOverflow { from: String, to: String },
 }
+
+impl TopologyError {
+    /// Path of the field at fault, such as `links[3].count`; without an index where the whole list is at fault.
+    pub fn field(&self) -> Option<String> {
+        Some(match self {
+            Self::TooLarge { what, .. } => (*what).to_owned(),
+            Self::TooFewRanks { .. } => "nodes".to_owned(),
+            Self::BadId { position, .. } => format!("nodes[{position}].id"),
+            Self::DuplicateId { .. } => "nodes.id".to_owned(),
+            Self::RankOnSwitch { .. }
+            | Self::RankMissing { .. }
+            | Self::RankGap { .. }
+            | Self::DuplicateRank { .. } => "nodes.rank".to_owned(),
+            Self::UnknownNode { position, end, .. } => format!("links[{position}].{end}"),
+            Self::SelfLink { position, .. } => format!("links[{position}].to"),
+            Self::ZeroCount { position } => format!("links[{position}].count"),
+            Self::CapacityOverflow { .. } => "links.bandwidth".to_owned(),
+        })
+    }
+
+    /// Whether the topology is refused for its size, not for what it says.
+    pub fn is_over_limit(&self) -> bool {
+        matches!(self, Self::TooLarge { .. })
+    }
+}

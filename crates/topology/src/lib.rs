@@ -2,14 +2,30 @@
 //!
 //! Pure: text and numbers in, a validated [`Topology`] out. It knows nothing of collectives or schedules.
 
+mod document;
 mod error;
+mod fault;
+mod generate;
+mod hash;
 mod index;
 mod limits;
 mod model;
+mod nccl;
+mod quantity;
+mod shorten;
 mod units;
 
+pub use document::{
+    Defaults, DocumentFormat, Imported, KindName, LinkDocument, NodeDocument, ReadError, TopologyDocument,
+    read_document, to_json, to_yaml,
+};
 pub use error::TopologyError;
+pub use fault::{Fault, FaultError};
+pub use generate::{ExpressionError, family_names, generate};
+pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
+pub use nccl::{NcclCounts, NcclError, nccl_counts};
+pub use quantity::{Quantity, QuantityError};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::error::TopologyError;
 use crate::index::{LinkIndex, NodeIndex, Rank};
 use crate::limits::TopologyLimits;
+use crate::shorten::shorten;
 use crate::units::{Capacity, Latency};
 
 /// What a node can do.
@@ -162,9 +163,9 @@ impl Topology {
 
     /// Whether any switch can replicate or reduce.
     pub fn has_capable_switch(&self) -> bool {
-        self.nodes.iter().any(|node| {
-            matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate)
-        })
+        self.nodes
+            .iter()
+            .any(|node| matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate))
     }
 
     /// Two ranks `(from, to)` such that no path leads from the first to the second; `None` when every rank reaches
@@ -299,11 +300,12 @@ impl TopologyDraft {
         if rank_count < 2 {
             return Err(TopologyError::TooFewRanks { found: rank_count });
         }
-        let index_of: HashMap<&str, u32> = (0_u32..).zip(&nodes).map(|(index, node)| (node.id.as_str(), index)).collect();
+        let index_of: HashMap<&str, u32> =
+            (0_u32..).zip(&nodes).map(|(index, node)| (node.id.as_str(), index)).collect();
         let mut merged: std::collections::BTreeMap<(u32, u32, u64), u64> = std::collections::BTreeMap::new();
         for (position, link) in self.links.iter().enumerate() {
             let find = |id: &str, end: &'static str| {
-                index_of.get(id).copied().ok_or_else(|| TopologyError::UnknownNode { position, end, id: id.to_owned() })
+                index_of.get(id).copied().ok_or_else(|| TopologyError::UnknownNode { position, end, id: shorten(id) })
             };
             let (from, to) = (find(&link.from, "from")?, find(&link.to, "to")?);
             if from == to {
@@ -336,7 +338,7 @@ fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Node>, TopologyError> {
     for (position, node) in drafts.iter().enumerate() {
         let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
         if node.id.is_empty() || node.id.len() > 255 || node.id.contains(bad) {
-            return Err(TopologyError::BadId { position, id: node.id.chars().take(80).collect() });
+            return Err(TopologyError::BadId { position, id: shorten(&node.id) });
         }
         if let (Some(_), NodeKind::Switch { .. }) = (node.rank, node.kind) {
             return Err(TopologyError::RankOnSwitch { id: node.id.clone() });

@@ -1,0 +1,369 @@
+//! Documents are read as the schema says, or refused with the field and what to do.
+
+use super::*;
+use crate::error::TopologyError;
+use crate::hash::identity_hash;
+use crate::quantity::Quantity;
+
+const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
+
+fn read(text: &str) -> Result<Imported, ReadError> {
+    read_document(text.as_bytes(), None, &LIMITS)
+}
+
+#[track_caller]
+fn topology(text: &str) -> Topology {
+    read(text).unwrap_or_else(|error| panic!("{error}\n{text}")).topology
+}
+
+/// Links as (from, to, bytes per second, nanoseconds).
+fn links(topology: &Topology) -> Vec<(&str, &str, u64, u64)> {
+    let id = |node| topology.node(node).id.as_str();
+    let row =
+        |link: &crate::model::Link| (id(link.from), id(link.to), link.capacity.bytes_per_sec(), link.latency.nanos());
+    topology.links().iter().map(row).collect()
+}
+
+const EXAMPLE: &str = "
+canopy: 1                    # format version
+name: two-boxes
+defaults: {latency: 700ns}
+nodes:
+  - {id: g0, rank: 0, box: b0}
+  - {id: g1, rank: 1, box: b0, host: h7, rail: r1, label: 'the second: one'}
+  - {id: nvsw0, kind: switch, multicast: true, aggregate: true}
+  - {id: spine, kind: switch}
+links:
+  - {from: g0, to: nvsw0, bandwidth: 300GB/s, latency: 500ns, both: true}
+  - {from: g1, to: nvsw0, bandwidth: 300GB/s, both: true}
+  - {from: g0, to: spine, bandwidth: 200Gbps, both: true, count: 2}
+  - {from: g1, to: spine, bandwidth: 1000000000}
+  - {from: g1, to: spine, bandwidth: 1GB/s, latency: 700}
+";
+
+#[test]
+fn every_field_of_the_schema_is_read() {
+    let Imported { topology, warnings } = read(EXAMPLE).unwrap();
+    assert_eq!((topology.name(), topology.rank_count()), (Some("two-boxes"), 2));
+    let g1 = &topology.nodes()[1];
+    let text = |text: &str| Some(text.to_owned());
+    let (host, box_name, rail, label) = (text("h7"), text("b0"), text("r1"), text("the second: one"));
+    assert_eq!(g1.attributes, crate::model::Attributes { host, box_name, rail, label });
+    assert_eq!(topology.nodes()[2].kind, crate::model::NodeKind::Switch { multicast: true, aggregate: true });
+    assert_eq!(topology.nodes()[3].kind, crate::model::NodeKind::PLAIN_SWITCH);
+    assert_eq!(
+        links(&topology),
+        [
+            ("g0", "nvsw0", 300_000_000_000, 500),
+            ("g0", "spine", 50_000_000_000, 700),
+            ("g1", "nvsw0", 300_000_000_000, 700),
+            ("g1", "spine", 2_000_000_000, 700),
+            ("nvsw0", "g0", 300_000_000_000, 500),
+            ("nvsw0", "g1", 300_000_000_000, 700),
+            ("spine", "g0", 50_000_000_000, 700),
+        ]
+    );
+    // g1 sends to the spine what nothing brings back.
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("node `g1` receives 300000000000 bytes/s and sends 302000000000"), "{warnings:?}");
+}
+
+#[test]
+fn json_says_the_same_and_formats_are_told_apart() {
+    let yaml = topology(EXAMPLE);
+    let json = to_json(&yaml);
+    assert_eq!(topology(&json), yaml);
+    assert_eq!(topology(&format!("\u{feff} \n\t{json}")), yaml);
+    assert_eq!(read_document(json.as_bytes(), Some(DocumentFormat::Json), &LIMITS).unwrap().topology, yaml);
+    // JSON is YAML too.
+    assert_eq!(read_document(json.as_bytes(), Some(DocumentFormat::Yaml), &LIMITS).unwrap().topology, yaml);
+    assert!(matches!(read("<graphs/>"), Err(ReadError::Nccl(_))));
+    assert!(matches!(read("{"), Err(ReadError::Syntax { format: DocumentFormat::Json, .. })));
+    assert!(matches!(read("<"), Err(ReadError::Syntax { format: DocumentFormat::NcclXml, .. })));
+    assert!(matches!(read("canopy"), Err(ReadError::Syntax { format: DocumentFormat::Yaml, .. })));
+}
+
+#[test]
+fn ids_that_look_like_numbers_or_flags_stay_text() {
+    let text = "
+canopy: 1
+nodes: [{id: 012}, {id: 12}, {id: 1e3}, {id: yes}, {id: 0x10}, {id: 'null'}, {id: 00}, {id: 1.0}]
+links:
+- {from: 012, to: 00, bandwidth: 1, both: true}
+- {from: 12, to: 1.0, bandwidth: 1, both: true}
+";
+    let topology = topology(text);
+    let ids: Vec<&str> = topology.nodes().iter().map(|node| node.id.as_str()).collect();
+    assert_eq!(ids, ["012", "12", "1e3", "yes", "0x10", "null", "00", "1.0"]);
+    assert_eq!(links(&topology)[0].1, "00");
+    for written in [to_yaml(&topology), to_json(&topology)] {
+        assert_eq!(read(&written).unwrap().topology, topology, "{written}");
+    }
+}
+
+#[test]
+fn odd_names_survive_writing() {
+    let mut draft = crate::model::TopologyDraft {
+        name: Some("a: b # \"c\" \\ \u{1}\u{85}\u{2028}\n\té😀".to_owned()),
+        ..Default::default()
+    };
+    for id in [
+        "-", "#", "{", "}x", "[", "*a", "&a", "!t", "%", "@", "`", "\"q\"", "'s'", "\\", "~", "?", "|", "é", "日本",
+        "a\u{301}", "😀", "y", "NO", ".inf", "---", "<<",
+    ] {
+        draft.add_compute(id);
+    }
+    let topology = draft.build(&LIMITS).unwrap();
+    for (written, format) in [(to_yaml(&topology), DocumentFormat::Yaml), (to_json(&topology), DocumentFormat::Json)] {
+        let back = read_document(written.as_bytes(), Some(format), &LIMITS)
+            .unwrap_or_else(|error| panic!("{error}\n{written}"));
+        assert_eq!(back.topology, topology);
+        assert_eq!(identity_hash(&back.topology), identity_hash(&topology));
+    }
+}
+
+#[test]
+fn equal_opposite_links_are_written_once() {
+    let text = "
+canopy: 1
+nodes: [{id: a}, {id: b}, {id: c}]
+links:
+- {from: b, to: a, bandwidth: 25GB/s, both: true}
+- {from: b, to: c, bandwidth: 2GB/s, latency: 1us}
+- {from: c, to: b, bandwidth: 1GB/s, latency: 1us}
+- {from: c, to: a, bandwidth: 1GB/s, latency: 5ns}
+- {from: a, to: c, bandwidth: 1GB/s}
+";
+    let written = to_yaml(&topology(text));
+    let expected = "canopy: 1
+nodes:
+  - {id: a, rank: 0}
+  - {id: b, rank: 1}
+  - {id: c, rank: 2}
+links:
+  - {from: a, to: b, bandwidth: 25GB/s, both: true}
+  - {from: a, to: c, bandwidth: 1GB/s}
+  - {from: b, to: c, bandwidth: 2GB/s, latency: 1us}
+  - {from: c, to: a, bandwidth: 1GB/s, latency: 5ns}
+  - {from: c, to: b, bandwidth: 1GB/s, latency: 1us}
+";
+    assert_eq!(written, expected);
+    let document = TopologyDocument::from(&topology(&written));
+    assert_eq!(document.links[0].bandwidth, Quantity::Text("25GB/s".to_owned()));
+    assert_eq!(serde_json::from_str::<TopologyDocument>(&serde_json::to_string(&document).unwrap()).unwrap(), document);
+}
+
+/// What is refused, the field that is named, and words the message must have. The second entry of `links` is at fault.
+#[test]
+fn refusals_name_the_field_and_the_remedy() {
+    for (link, field, words) in [
+        ("from: a, to: b", "links[1]", "missing field `bandwidth`"),
+        (
+            "from: a, to: b, bandwith: 1",
+            "links[1].bandwith",
+            "expected one of from, to, bandwidth, latency, both, count",
+        ),
+        ("from: a, to: b, bandwidth: 1e9", "links[1].bandwidth", "whole number of base units"),
+        ("from: a, to: b, bandwidth: .nan", "links[1].bandwidth", "not a finite number"),
+        ("from: a, to: b, bandwidth: -5", "links[1].bandwidth", "whole number of base units"),
+        ("from: a, to: b, bandwidth: -5GB/s", "links[1].bandwidth", "without sign or exponent"),
+        ("from: a, to: b, bandwidth: 1e9GB/s", "links[1].bandwidth", "without sign or exponent"),
+        ("from: a, to: b, bandwidth: 0", "links[1].bandwidth", "leave it out"),
+        ("from: a, to: b, bandwidth: 3bps", "links[1].bandwidth", "not a whole number of bytes/s"),
+        ("from: a, to: b, bandwidth: 99999999999TB/s", "links[1].bandwidth", "use a smaller number"),
+        ("from: a, to: b, bandwidth: 99999999999999999999999", "links[1].bandwidth", "whole number"),
+        ("from: a, to: b, bandwidth: 5furlongs", "links[1].bandwidth", "use one of B/s"),
+        ("from: a, to: b, bandwidth: [1]", "links[1].bandwidth", "whole number of base units"),
+        ("from: a, to: b, bandwidth: 1, latency: 1.5ns", "links[1].latency", "whole number of nanoseconds"),
+        ("from: a, to: b, bandwidth: 1, count: 0", "links[1].count", "positive number"),
+        ("from: a, to: b, bandwidth: 1, count: -1", "links[1].count", "whole number from 0"),
+        ("from: a, to: b, bandwidth: 1, both: maybe", "links[1].both", "`true` or `false`"),
+        ("from: a, to: z, bandwidth: 1, both: true", "links[1].to", "not the id of a node"),
+        ("from: z, to: a, bandwidth: 1, both: true", "links[1].from", "not the id of a node"),
+        ("from: a, to: a, bandwidth: 1, both: true", "links[1].to", "two different nodes"),
+        ("from: a, from: b, to: b, bandwidth: 1", "links[1]", "given twice"),
+        ("from: a, to: ~, bandwidth: 1", "links[1].to", "expected text"),
+        ("from: a, to: b, bandwidth: 10000000000000000000, count: 2", "links.bandwidth", "use smaller rates"),
+    ] {
+        let text = format!(
+            "canopy: 1\nnodes: [{{id: a}}, {{id: b}}]\nlinks:\n- {{from: a, to: b, bandwidth: 1, both: true}}\n- {{{link}}}\n"
+        );
+        check_refusal(&text, Some(field), words);
+    }
+    for (nodes, field, words) in [
+        ("{id: a}", Some("nodes"), "at least two compute nodes, found 1"),
+        ("{id: a}, {id: b, kind: router}", Some("nodes[1].kind"), "expected one of compute, switch"),
+        ("{id: a}, {id: b, multicast: true}", Some("nodes[1].multicast"), "`kind: switch`"),
+        ("{id: a}, {id: b, aggregate: true}", Some("nodes[1].aggregate"), "`kind: switch`"),
+        ("{id: a}, {id: 'b c'}", Some("nodes[1].id"), "without white space"),
+        ("{id: a}, {id: 'b:c'}", Some("nodes[1].id"), "without white space"),
+        ("{id: a}, {id: ''}", Some("nodes[1].id"), "1 to 255 characters"),
+        ("{id: a}, {id: a}", Some("nodes.id"), "distinct"),
+        ("{id: a}, {rank: 1}", Some("nodes[1]"), "missing field `id`"),
+        ("{id: a}, {id: b, rank: 1}", Some("nodes.rank"), "every compute node a rank, or none"),
+        ("{id: a, rank: 0}, {id: b, rank: 2}", Some("nodes.rank"), "without gaps"),
+        ("{id: a, rank: 0}, {id: b, rank: 0}", Some("nodes.rank"), "distinct"),
+        ("{id: a, rank: 0}, {id: b, rank: -1}", Some("nodes[1].rank"), "whole number from 0"),
+        ("{id: a}, {id: b}, {id: c, kind: switch, rank: 0}", Some("nodes.rank"), "only compute nodes have ranks"),
+        ("{id: a}, {id: b, colour: red}", Some("nodes[1].colour"), "expected one of id, kind"),
+        ("{id: a}, 5", Some("nodes[1]"), "expected fields"),
+    ] {
+        check_refusal(&format!("canopy: 1\nnodes: [{nodes}]\nlinks: []\n"), field, words);
+    }
+    for (text, field, words) in [
+        ("", None, "`canopy: 1`, `nodes` and `links`"),
+        ("nodes: []\nlinks: []", None, "missing field `canopy`"),
+        ("canopy: 2\nsomething: else", Some("canopy"), "reads `canopy: 1`"),
+        ("canopy: one", Some("canopy"), "whole number"),
+        ("canopy: 1\nnodes: 5", Some("nodes"), "expected a list"),
+        ("canopy: 1\nlinks: []", None, "missing field `nodes`"),
+        ("canopy: 1\ndefaults: {latency: 5m}\nnodes: []\nlinks: []", Some("defaults.latency"), "one of ns us ms s"),
+        (
+            "canopy: 1\ndefaults: {bandwidth: 5}\nnodes: []\nlinks: []",
+            Some("defaults.bandwidth"),
+            "expected one of latency",
+        ),
+        ("canopy: 1\nname: a\nname: b", None, "given twice"),
+        ("{\"canopy\": 1, \"canopy\": 1}", None, "duplicate field"),
+        ("{\"canopy\": 1, \"nodes\": [{\"id\": 5}]}", Some("nodes[0].id"), "expected a string"),
+        ("{\"canopy\": 1, \"nodes\": [], \"links\": []} x", None, "trailing characters"),
+        ("- a\n- b", None, "expected fields"),
+        ("canopy: [1", Some("canopy"), "line 1"),
+    ] {
+        check_refusal(text, field, words);
+    }
+}
+
+#[track_caller]
+fn check_refusal(text: &str, field: Option<&str>, words: &str) {
+    let error = read(text).expect_err(text);
+    let message = error.to_string();
+    assert!(message.contains(words), "{message}\n{text}");
+    assert_eq!(error.field().as_deref(), field, "{message}\n{text}");
+    assert!(!message.ends_with('.') && !error.is_over_limit(), "{message}");
+}
+
+#[test]
+fn bytes_are_checked_before_anything_is_parsed() {
+    let small = TopologyLimits { bytes_max: 10, ..LIMITS };
+    let error = read_document(b"canopy: 1\n\n", None, &small).unwrap_err();
+    assert_eq!(error, ReadError::TooManyBytes { found: 11, limit: 10 });
+    assert!(error.is_over_limit());
+    assert_eq!(read_document(b"canopy: \xff", None, &LIMITS).unwrap_err(), ReadError::NotUtf8 { offset: 8 });
+}
+
+#[test]
+fn lists_over_the_limits_are_refused_while_they_are_read() {
+    let limits = TopologyLimits { nodes_max: 3, links_max: 2, ..LIMITS };
+    let link = "{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": 1},";
+    let node = "{\"id\": \"a\"},";
+    for (nodes, links, what) in [(4, 0, "nodes"), (100_000, 0, "nodes"), (2, 3, "links"), (2, 100_000, "links")] {
+        let (nodes, links) = (node.repeat(nodes), link.repeat(links));
+        let (nodes, links) = (nodes.trim_end_matches(','), links.trim_end_matches(','));
+        let text = format!("{{\"canopy\": 1, \"nodes\": [{nodes}], \"links\": [{links}]}}");
+        for format in [DocumentFormat::Json, DocumentFormat::Yaml] {
+            let error = read_document(text.as_bytes(), Some(format), &limits).unwrap_err();
+            assert!(error.is_over_limit(), "{error}");
+            assert!(
+                matches!(error, ReadError::Topology(TopologyError::TooLarge { what: w, .. }) if w == what),
+                "{error}"
+            );
+        }
+    }
+    // `both` makes two links of one entry.
+    let text = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks:\n- {from: a, to: b, bandwidth: 1, both: true}\n";
+    assert!(read_document(text.as_bytes(), None, &limits).is_ok());
+    assert!(
+        read_document(text.as_bytes(), None, &TopologyLimits { links_max: 1, ..limits }).unwrap_err().is_over_limit()
+    );
+}
+
+/// The budget of the YAML reader follows from the limits: a document that states every field of every entry, and as
+/// many entries as allowed, is admitted.
+#[test]
+fn a_document_at_the_limits_fits_the_yaml_budget() {
+    let limits = TopologyLimits { nodes_max: 400, links_max: 300, ..LIMITS };
+    let mut text = "canopy: 1\nname: full\ndefaults: {latency: 5}\nnodes:\n".to_owned();
+    for rank in 0..200 {
+        text += &format!(
+            "- {{id: g{rank}, kind: compute, rank: {rank}, multicast: false, aggregate: false, host: h, box: b, rail: r, label: l}}\n"
+        );
+        text += &format!(
+            "- {{id: s{rank}, kind: switch, multicast: true, aggregate: true, host: h, box: b, rail: r, label: l}}\n"
+        );
+    }
+    text += "links:\n";
+    for link in 0..150 {
+        text += &format!("- {{from: g{link}, to: s{link}, bandwidth: 25GB/s, latency: 1us, both: true, count: 3}}\n");
+    }
+    for link in 0..150 {
+        text += &format!(
+            "- {{from: g{link}, to: g{}, bandwidth: 25GB/s, latency: 1us, both: false, count: 1}}\n",
+            link + 1
+        );
+    }
+    let error = read_document(text.as_bytes(), None, &limits).unwrap_err();
+    assert!(matches!(error, ReadError::Topology(TopologyError::TooLarge { what: "links", .. })), "{error}");
+    let limits = TopologyLimits { links_max: 450, ..limits };
+    assert_eq!(read_document(text.as_bytes(), None, &limits).unwrap().topology.links().len(), 450);
+}
+
+/// Each of these costs a naive reader its stack, its memory or minutes.
+#[test]
+fn hostile_documents_are_refused_at_once() {
+    let deep = |open: &str| open.repeat(100_000);
+    let mut bomb = "canopy: 1\nnodes: [{id: &a0 x}]\nlinks:\n- &b0 [1,1,1,1,1,1,1,1,1,1]\n".to_owned();
+    for level in 1..40 {
+        bomb += &format!("- &b{level} [{}]\n", vec![format!("*b{}", level - 1); 10].join(","));
+    }
+    let repeated = format!("canopy: 1\nlinks: []\nnodes:\n- &n {{id: a}}\n{}", "- *n\n".repeat(100_000));
+    for text in [
+        deep("["),
+        deep("{a: "),
+        deep("- "),
+        deep("? "),
+        format!("canopy: {}", deep("[")),
+        format!("canopy: 1\nnodes: {}", deep("[")),
+        format!("canopy: 1\nnodes:\n- id: {}", deep("{a: ")),
+        format!("{{\"canopy\": 1, \"nodes\": {}", deep("[")),
+        format!("{{\"canopy\": 1, \"nodes\": [{}", deep("{\"id\": ")),
+        bomb,
+        repeated,
+        "---\n".repeat(100_000),
+        "canopy: 1\nnodes: &n [*n]\nlinks: []\n".to_owned(),
+        format!("canopy: 1\nname: {}", "&a ".repeat(100_000)),
+        format!("canopy: 1\n{}", "<<: {}\n".repeat(100_000)),
+        format!("{}: 1", "x".repeat(1_000)),
+        format!("{{\"{}\": 1}}", "x".repeat(1_000_000)),
+        format!("canopy: 1\nnodes: [{{id: a, kind: {}}}]", "x".repeat(1_000_000)),
+        format!("canopy: 1\nnodes: [{{id: {}, multicast: true}}]\nlinks: []", "x".repeat(1_000_000)),
+        format!(
+            "canopy: 1\nnodes: [{{id: a}}, {{id: b}}]\nlinks: [{{from: a, to: {}, bandwidth: 1}}]",
+            "x".repeat(1_000_000)
+        ),
+        format!(
+            "canopy: 1\nnodes: [{{id: a}}, {{id: b}}]\nlinks: [{{from: a, to: b, bandwidth: {}}}]",
+            "1".repeat(1_000_000)
+        ),
+        format!("<{}></a>", "x".repeat(1_000_000)),
+        format!("<system version='{}'/>", "1".repeat(1_000_000)),
+    ] {
+        let shown: String = text.chars().take(60).collect();
+        let error = read(&text).expect_err(&shown);
+        assert!(error.to_string().len() < 1_000, "{error}");
+        assert!(error.field().is_none_or(|field| field.len() < 300), "{error}");
+    }
+}
+
+/// Anchors and merge keys are YAML too.
+#[test]
+fn aliases_within_reason_are_read() {
+    let repeated: String = (0..1_000).map(|rank| format!("- {{id: g{rank}, box: *b}}\n")).collect();
+    let merged: String = (1..1_000).map(|rank| format!("- {{<<: *l, to: g{rank}}}\n")).collect();
+    let text = format!(
+        "canopy: 1\nname: &b full\nnodes:\n{repeated}- {{id: s, kind: switch}}\nlinks:\n- &l {{from: s, to: g0, bandwidth: 1GB/s, both: true}}\n{merged}"
+    );
+    let topology = topology(&text);
+    assert_eq!((topology.rank_count(), topology.links().len()), (1_000, 2_000));
+    assert_eq!(topology.nodes()[7].attributes.box_name.as_deref(), Some("full"));
+}

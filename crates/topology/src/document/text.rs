@@ -1,0 +1,157 @@
+//! From YAML or JSON text to a [`TopologyDocument`], within budgets.
+//!
+//! Depth, aliases and the numbers of nodes and links are bounded while reading, so that a small hostile document
+//! cannot cost much memory, time or stack.
+
+use std::cell::Cell;
+
+use serde::de::{DeserializeSeed, Deserializer};
+use serde_path_to_error::{Path, Segment, Track};
+use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
+
+use crate::document::schema::{DocumentSeed, Refusal, TopologyDocument};
+use crate::document::{DocumentFormat, ReadError};
+use crate::error::TopologyError;
+use crate::limits::TopologyLimits;
+use crate::shorten::{shorten, shorten_to};
+
+/// Deepest nesting of a document: the schema needs three levels.
+const DEPTH_MAX: usize = 16;
+/// Most characters of what a parser says; it may repeat the document.
+const PROBLEM_MAX: usize = 400;
+/// YAML nodes of one entry of `nodes`: a mapping of nine fields.
+const YAML_NODES_PER_NODE: usize = 19;
+/// YAML nodes of one entry of `links`: a mapping of six fields.
+const YAML_NODES_PER_LINK: usize = 13;
+
+/// Where reading failed, and whether the document as a whole was the reason.
+struct Trace {
+    track: Track,
+    refusal: Cell<Option<Refusal>>,
+}
+
+impl Trace {
+    fn new() -> Self {
+        Self { track: Track::new(), refusal: Cell::new(None) }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(
+        &mut self,
+        deserializer: D,
+        limits: &TopologyLimits,
+    ) -> Result<TopologyDocument, D::Error> {
+        let seed = DocumentSeed { limits, refusal: &self.refusal };
+        seed.deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut self.track))
+    }
+
+    /// Why the document was refused as a whole, or what is wrong at a place.
+    fn error(self, format: DocumentFormat, line: u64, column: u64, problem: String) -> ReadError {
+        match self.refusal.get() {
+            Some(Refusal::TooMany { what, limit }) => {
+                TopologyError::TooLarge { what, found: format!("more than {limit}"), limit }.into()
+            }
+            Some(Refusal::Version { found }) => ReadError::Version { found },
+            None => {
+                let (path, problem) = (shown(&self.track.path()), shorten_to(&problem, PROBLEM_MAX));
+                ReadError::Syntax { format, path, line, column, problem }
+            }
+        }
+    }
+}
+
+/// The path as far as it is known, unless that is the whole document.
+fn shown(path: &Path) -> Option<String> {
+    let mut shown = String::new();
+    for segment in path.iter().take_while(|segment| !matches!(segment, Segment::Unknown)) {
+        if !shown.is_empty() && !matches!(segment, Segment::Seq { .. }) {
+            shown.push('.');
+        }
+        shown.push_str(&segment.to_string());
+    }
+    (!shown.is_empty()).then(|| shorten(&shown))
+}
+
+/// Reads JSON; its parser bounds depth itself.
+pub(super) fn parse_json(text: &str, limits: &TopologyLimits) -> Result<TopologyDocument, ReadError> {
+    let mut trace = Trace::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let document = trace.read(&mut deserializer, limits);
+    document.and_then(|document| deserializer.end().map(|()| document)).map_err(|error| {
+        let (line, column) = (error.line() as u64, error.column() as u64);
+        let message = error.to_string();
+        // The place is told by its own fields.
+        let problem = message.rsplit_once(" at line ").map_or(message.as_str(), |(problem, _)| problem);
+        trace.error(DocumentFormat::Json, line, column, problem.to_owned())
+    })
+}
+
+/// Reads YAML under a budget derived from the limits: whatever fits them is admitted.
+pub(super) fn parse_yaml(text: &str, limits: &TopologyLimits) -> Result<TopologyDocument, ReadError> {
+    let mut trace = Trace::new();
+    let read = |deserializer: serde_saphyr::Deserializer<'_, '_>| trace.read(deserializer, limits);
+    let document = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(limits), read);
+    document.map_err(|error| {
+        let error = error.without_snippet();
+        let location = error.location();
+        let (line, column) = location.map_or((1, 1), |location| (location.line(), location.column()));
+        let format = DocumentFormat::Yaml;
+        match yaml_excess(error) {
+            Some(problem) => ReadError::TooComplex { format, line, column, problem },
+            None => trace.error(format, line, column, yaml_problem(error)),
+        }
+    })
+}
+
+fn yaml_options(limits: &TopologyLimits) -> serde_saphyr::Options {
+    let of_nodes = limits.nodes_max.saturating_mul(YAML_NODES_PER_NODE);
+    let of_links = limits.links_max.saturating_mul(YAML_NODES_PER_LINK);
+    // One entry more of each than allowed is read, so that the limit itself and not the budget is reported.
+    let nodes_max = of_nodes.saturating_add(of_links).saturating_add(64);
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: nodes_max,
+            // Every node opens, and every collection closes; a stream has a few more events.
+            max_events: nodes_max.saturating_mul(2),
+            max_depth: DEPTH_MAX,
+            flow_nesting_limit: DEPTH_MAX,
+            max_documents: 1,
+            max_total_scalar_bytes: limits.bytes_max,
+            // One anchor used by every link is fine; what aliases repeat is bounded by itself.
+            enforce_alias_anchor_ratio: false,
+        },
+        with_snippet: false,
+    }
+}
+
+/// What a YAML document has too much of, if that is why it was refused.
+fn yaml_excess(error: &serde_saphyr::Error) -> Option<String> {
+    use serde_saphyr::Error;
+    match error {
+        Error::Budget { breach, .. } => Some(format!("the document holds too much ({breach:?})")),
+        // The scanner bounds flow collections itself and tells so by text alone.
+        Error::ExternalMessage { msg, .. } | Error::Message { msg, .. } if msg.contains("recursion limit") => {
+            Some("nested too deeply".to_owned())
+        }
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasReplayCounterOverflow { .. } => Some("aliases repeat too much".to_owned()),
+        _ => None,
+    }
+}
+
+/// What is wrong, in words for people who write documents, without the place.
+fn yaml_problem(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    match error {
+        Error::AliasError { error, .. } => yaml_problem(error),
+        Error::Eof { .. } => "the document ends early; a topology has `canopy: 1`, `nodes` and `links`".to_owned(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is given twice; give it once"),
+        Error::NullIntoString { .. } => "nothing is given; expected text".to_owned(),
+        Error::InvalidScalar { ty: "u32" | "u64", .. } => "expected a whole number from 0".to_owned(),
+        Error::InvalidScalar { ty: "boolean", .. } => "expected `true` or `false`".to_owned(),
+        Error::Unexpected { expected: "mapping start", .. } => "expected fields, as in `{key: value}`".to_owned(),
+        Error::Unexpected { expected: "sequence start", .. } => "expected a list, as in `[{…}, {…}]`".to_owned(),
+        _ => UserMessageFormatter.format_message(error).into_owned(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Why a generator expression was refused.
+
+use crate::error::TopologyError;
+use crate::fault::FaultError;
+use crate::quantity::QuantityError;
+
+/// Each variant says where (positions count characters from 1), what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ExpressionError {
+    #[error("the expression has {found} bytes, over the limit of {limit}; write the topology to a file instead")]
+    TooLong { found: usize, limit: usize },
+    #[error("the expression nests more than {limit} operators at position {position}; nest fewer")]
+    TooDeep { position: usize, limit: usize },
+    #[error("position {position}: found {found}, expected {expected}")]
+    Syntax { position: usize, found: String, expected: &'static str },
+    #[error("position {position}: `{name}` is no family; there are {families}")]
+    UnknownFamily { name: String, position: usize, families: String },
+    #[error("position {position}: the {what} `{name}` is not available yet; there are {available}")]
+    NotAvailable { what: &'static str, name: String, position: usize, available: String },
+    #[error(
+        "position {position}: `{value}` stands without a key, which only the first argument may; write `key=value`"
+    )]
+    LateBareValue { value: String, position: usize },
+    #[error(
+        "position {position}: `{family}` takes no value without a key, found `{value}`; write it as in `{example}`"
+    )]
+    BareValue { family: &'static str, value: String, position: usize, example: &'static str },
+    #[error("`{family}` lacks {what}; write it as in `{example}`")]
+    Missing { family: &'static str, what: String, example: &'static str },
+    #[error("position {position}: `{family}` has no key `{key}`; it takes {keys}")]
+    UnknownKey { family: &'static str, key: String, position: usize, keys: String },
+    #[error("position {position}: `{key}` is given twice; give it once")]
+    DuplicateKey { key: String, position: usize },
+    #[error("position {position}: {key} `{value}` is not usable; expected {expected}")]
+    Value { key: String, position: usize, value: String, expected: &'static str },
+    #[error("position {position}: {key}: {problem}")]
+    Quantity { key: String, position: usize, problem: QuantityError },
+    #[error("{numerator} bytes/s divided by {divisor} is not a whole rate for the {link}; change one of {keys}")]
+    NotExact { link: &'static str, numerator: u128, divisor: u128, keys: &'static str },
+    #[error("position {position}: {key}={item}: {problem}")]
+    Fault { key: &'static str, position: usize, item: String, problem: Box<FaultError> },
+    #[error("{0}")]
+    Faults(FaultError),
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl ExpressionError {
+    /// Key of the expression at fault, where one key is; the bare first value has the key `size`.
+    pub fn field(&self) -> Option<String> {
+        match self {
+            Self::UnknownKey { key, .. }
+            | Self::DuplicateKey { key, .. }
+            | Self::Value { key, .. }
+            | Self::Quantity { key, .. } => Some(key.clone()),
+            Self::NotAvailable { what: "key", name, .. } => Some(name.clone()),
+            Self::Missing { what, .. } => Some(what.trim_matches('`').to_owned()),
+            Self::Fault { key, .. } => Some((*key).to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Whether the expression is refused for the size of its topology or of itself, not for what it says.
+    pub fn is_over_limit(&self) -> bool {
+        match self {
+            Self::TooLong { .. } | Self::TooDeep { .. } => true,
+            Self::Topology(error) => error.is_over_limit(),
+            _ => false,
+        }
+    }
+}

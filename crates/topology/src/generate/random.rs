@@ -1,0 +1,95 @@
+//! Random networks from a seed, the same on every machine.
+
+use crate::generate::arguments::{Arguments, value_error};
+use crate::generate::error::ExpressionError;
+use crate::generate::size::{Size, sum};
+use crate::limits::TopologyLimits;
+use crate::model::TopologyDraft;
+use crate::units::{Capacity, Latency};
+
+/// Longest cycle drawn besides the first one.
+const CYCLE_MAX: usize = 6;
+/// Largest capacity of one cycle, in GB/s.
+const CAPACITY_MAX: u64 = 4;
+
+/// `random-euler:n=64,switches=8,seed=1`: a random network in which every node receives as much as it sends, with
+/// `n` ranks named by their number and switches `s0`, `s1`, ….
+///
+/// A union of directed cycles, each with a capacity of 1 to 4 GB/s: every cycle enters each of its nodes as much as it
+/// leaves, so the union is Eulerian. The first cycle visits all nodes in random order, which connects them strongly;
+/// as many more as there are nodes visit 2 to 6 random nodes each, every second one exactly two, which is a
+/// bidirectional link. At most 7 links per node; parallels add up.
+pub(super) fn random_euler(
+    arguments: &Arguments<'_>,
+    limits: &TopologyLimits,
+) -> Result<TopologyDraft, ExpressionError> {
+    let ranks = arguments.count("n", None)?;
+    let switches = match arguments.find("switches") {
+        Some(argument) if argument.value == "0" => 0,
+        _ => arguments.count("switches", Some(8))?,
+    };
+    let seed = match arguments.find("seed") {
+        None => 1,
+        Some(argument) => argument.value.parse().map_err(|_| value_error(argument, "a whole number below 2^64"))?,
+    };
+    let nodes = sum(&[ranks as u128, switches as u128]);
+    let links_max = nodes.saturating_mul(1 + CYCLE_MAX as u128);
+    Size { ranks: ranks as u128, switches: switches as u128, links: links_max }.check(limits)?;
+    let mut draft = TopologyDraft::default();
+    (0..ranks).for_each(|rank| draft.add_compute(rank.to_string()));
+    (0..switches).for_each(|switch| draft.add_switch(format!("s{switch}")));
+
+    let mut generator = SplitMix64 { state: seed };
+    let mut order: Vec<usize> = (0..ranks + switches).collect();
+    generator.shuffle_front(&mut order, ranks + switches);
+    add_cycle(&mut draft, &mut generator, &order);
+    for extra in 0..order.len() {
+        let longest = CYCLE_MAX.min(order.len());
+        let length = if extra % 2 == 0 || longest < 3 { 2 } else { 3 + generator.below(longest - 2) };
+        generator.shuffle_front(&mut order, length);
+        add_cycle(&mut draft, &mut generator, &order[..length]);
+    }
+    Ok(draft)
+}
+
+/// Links each node of the cycle to the next, all with one random capacity.
+fn add_cycle(draft: &mut TopologyDraft, generator: &mut SplitMix64, cycle: &[usize]) {
+    let gigabytes = 1 + generator.next() % CAPACITY_MAX;
+    let capacity = Capacity::from_bytes_per_sec(gigabytes * 1_000_000_000).expect("at least 1 GB/s");
+    for (position, &from) in cycle.iter().enumerate() {
+        let to = cycle[(position + 1) % cycle.len()];
+        let (from, to) = (draft.nodes[from].id.clone(), draft.nodes[to].id.clone());
+        draft.add_link(from, to, capacity, Latency::default());
+    }
+}
+
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 15,
+/// with the constants of java.util.SplittableRandom. Not for secrets.
+pub(super) struct SplitMix64 {
+    state: u64,
+}
+
+impl SplitMix64 {
+    /// The next 64 bits.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound` > 0; its bias is below `bound` / 2⁶⁴.
+    fn below(&mut self, bound: usize) -> usize {
+        let scaled = (u128::from(self.next()) * bound as u128) >> 64;
+        usize::try_from(scaled).expect("the high half of a product is below its factor")
+    }
+
+    /// Makes the first `count` entries a random choice in random order (Fisher and Yates).
+    fn shuffle_front(&mut self, entries: &mut [usize], count: usize) {
+        for position in 0..count.min(entries.len()) {
+            let other = position + self.below(entries.len() - position);
+            entries.swap(position, other);
+        }
+    }
+}

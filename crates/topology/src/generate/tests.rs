@@ -1,0 +1,442 @@
+//! Every family builds what the expression language promises, and every mistake is told with its place.
+
+use super::*;
+use crate::fault::FaultError;
+use crate::model::NodeKind;
+
+const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
+
+#[track_caller]
+fn topology(expression: &str) -> Topology {
+    generate(expression, &LIMITS).unwrap_or_else(|error| panic!("{expression}: {error}"))
+}
+
+fn ids(topology: &Topology) -> Vec<&str> {
+    topology.nodes().iter().map(|node| node.id.as_str()).collect()
+}
+
+/// Tenths of GB/s from one node to another, 0 if there is no link.
+fn rate(topology: &Topology, from: &str, to: &str) -> u64 {
+    let (from, to) = (topology.find_node(from).unwrap(), topology.find_node(to).unwrap());
+    let links = topology.links_from(from).map(|link| topology.link(link)).filter(|link| link.to == to);
+    links.map(|link| link.capacity.bytes_per_sec() / 100_000_000).sum()
+}
+
+/// Ranks, switches and directed links; every family is Eulerian and strongly connected.
+#[track_caller]
+fn check_size(expression: &str, ranks: u32, switches: usize, links: usize) {
+    let topology = topology(expression);
+    let found =
+        (topology.rank_count(), topology.nodes().len() - topology.rank_count() as usize, topology.links().len());
+    assert_eq!(found, (ranks, switches, links), "{expression}");
+    assert_eq!(topology.first_unbalanced(), None, "{expression}");
+    assert_eq!(topology.first_unreachable(), None, "{expression}");
+    assert_eq!(topology.name(), Some(expression));
+}
+
+#[test]
+fn sizes_of_all_families() {
+    for (expression, ranks, switches, links) in [
+        ("ring:8", 8, 0, 16),
+        ("ring:2", 2, 0, 2),
+        ("ring:8,dir=uni", 8, 0, 8),
+        ("ring:2,dir=uni", 2, 0, 2),
+        ("ring:3,dir=bi", 3, 0, 6),
+        ("mesh:4x4", 16, 0, 48),
+        ("mesh:5", 5, 0, 8),
+        ("mesh:2x1x3", 6, 0, 14),
+        ("torus:4x4x4", 64, 0, 384),
+        ("torus:3", 3, 0, 6),
+        ("torus:2x2", 4, 0, 8),
+        ("torus:1x2x5", 10, 0, 30),
+        ("torus:2x2x2x2x2x2", 64, 0, 384),
+        ("hypercube:6", 64, 0, 384),
+        ("hypercube:1", 2, 0, 2),
+        ("complete:8", 8, 0, 56),
+        ("bipartite:4x4", 8, 0, 32),
+        ("bipartite:1x3", 4, 0, 6),
+        ("dgx-a100:boxes=2", 16, 3, 64),
+        ("dgx-a100:boxes=1", 8, 1, 16),
+        ("dgx-a100", 8, 1, 16),
+        ("dgx-h100:boxes=4,gpus=2", 8, 5, 32),
+        ("mi250:boxes=2", 32, 1, 176),
+        ("mi250:boxes=1", 16, 0, 56),
+        ("mi250:boxes=2,gpus=8", 16, 1, 76),
+        ("rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s,spine=0", 32, 12, 128),
+        ("rail:boxes=4,gpus=8,spine=100GB/s", 32, 13, 144),
+        ("rail:boxes=1,gpus=8,spine=100GB/s", 8, 1, 16),
+        ("fat-tree:k=4", 16, 20, 96),
+        ("fat-tree:k=2,oversub=5", 2, 5, 12),
+        ("leaf-spine:leaves=4,hosts=8,spines=4,oversub=2", 32, 8, 96),
+    ] {
+        check_size(expression, ranks, switches, links);
+    }
+}
+
+#[test]
+fn grids_are_regular_and_named_by_coordinates() {
+    let torus = topology("torus:3x4x5,bw=7GB/s");
+    assert!(torus.degrees().iter().all(|degree| *degree == (42_000_000_000, 42_000_000_000)));
+    assert_eq!(ids(&torus)[..6], ["000", "001", "002", "003", "004", "010"]);
+    for (from, to) in [("000", "100"), ("000", "200"), ("000", "010"), ("000", "030"), ("000", "001"), ("000", "004")] {
+        assert_eq!((rate(&torus, from, to), rate(&torus, to, from)), (70, 70), "{from}-{to}");
+    }
+    assert_eq!(rate(&torus, "000", "020"), 0);
+    assert_eq!(ids(&topology("torus:11x2"))[..3], ["0.0", "0.1", "1.0"]);
+    assert_eq!(ids(&topology("mesh:10x2"))[18..], ["90", "91"]);
+    assert_eq!(ids(&topology("torus:12"))[11], "11");
+    let mesh = topology("mesh:3x3");
+    assert_eq!((rate(&mesh, "00", "02"), rate(&mesh, "00", "01")), (0, 250));
+    assert_eq!(rate(&topology("ring:5,dir=uni"), "1", "0"), 0);
+    assert!(topology("hypercube:5").degrees().iter().all(|degree| degree.1 == 125_000_000_000));
+    assert_eq!(rate(&topology("hypercube:3"), "5", "4"), 250);
+    assert_eq!(rate(&topology("bipartite:2x3"), "0", "1"), 0);
+    assert_eq!(rate(&topology("bipartite:2x3"), "1", "4"), 250);
+}
+
+#[test]
+fn boxes_have_their_rates_and_attributes() {
+    let a100 = topology("dgx-a100:boxes=2");
+    assert_eq!((rate(&a100, "b0g3", "b0nv"), rate(&a100, "ib", "b1g7"), rate(&a100, "b0g3", "b1nv")), (3000, 250, 0));
+    let h100 = topology("dgx-h100:boxes=2");
+    assert_eq!((rate(&h100, "b1g0", "b1nv"), rate(&h100, "b1g0", "ib")), (4500, 500));
+    let box_of = |id: &str| a100.node(a100.find_node(id).unwrap()).attributes.box_name.clone();
+    assert_eq!((box_of("b1g2"), box_of("b1nv"), box_of("ib")), (Some("b1".to_owned()), Some("b1".to_owned()), None));
+    assert_eq!(a100.find_node("b1g2").map(|node| node.number()), Some(10));
+
+    let mi250 = topology("mi250:boxes=2");
+    assert_eq!(mi250.nodes().len(), 33);
+    for (from, to, tenths) in [
+        ("b0g0", "b0g1", 2000),
+        ("b1g15", "b1g11", 1000),
+        ("b0g10", "b0g14", 500),
+        ("ib", "b1g9", 160),
+        ("b0g0", "b0g3", 0),
+    ] {
+        assert_eq!(rate(&mi250, from, to), tenths, "{from} {to}");
+    }
+    // Seven 50 GB/s links and one of 16 GB/s at every GPU.
+    assert!(mi250.degrees()[..32].iter().all(|degree| *degree == (366_000_000_000, 366_000_000_000)));
+
+    let rail = topology("rail:boxes=3,gpus=2,nv=100GB/s,nic=10GB/s,spine=30GB/s");
+    assert_eq!(
+        (rate(&rail, "b2g1", "rail1"), rate(&rail, "b2g1", "rail0"), rate(&rail, "rail1", "spine")),
+        (100, 0, 300)
+    );
+    let rail_of = |id: &str| rail.node(rail.find_node(id).unwrap()).attributes.rail.clone();
+    assert_eq!(
+        (rail_of("b2g1"), rail_of("rail1"), rail_of("b2nv")),
+        (Some("rail1".to_owned()), Some("rail1".to_owned()), None)
+    );
+}
+
+#[test]
+fn fabrics_have_their_wiring() {
+    let tree = topology("fat-tree:k=4,oversub=2,host-bw=50GB/s");
+    for (from, to, tenths) in [
+        ("h0", "p0e0", 500),
+        ("h3", "p0e1", 500),
+        ("h5", "p1e0", 500),
+        ("p1e0", "p1a1", 250),
+        ("p3a0", "c1", 250),
+        ("p3a1", "c2", 250),
+        ("p3a1", "c1", 0),
+    ] {
+        assert_eq!((rate(&tree, from, to), rate(&tree, to, from)), (tenths, tenths), "{from} {to}");
+    }
+    let fabric = topology("leaf-spine:leaves=4,hosts=8,spines=4,oversub=2");
+    assert_eq!((rate(&fabric, "h15", "leaf1"), rate(&fabric, "leaf1", "spine3")), (250, 250));
+    let error = generate("leaf-spine:leaves=4,hosts=8,spines=3,oversub=7", &LIMITS).unwrap_err();
+    assert!(matches!(error, ExpressionError::NotExact { divisor: 21, .. }), "{error}");
+    assert!(generate("fat-tree:k=4,oversub=3", &LIMITS).is_err());
+    assert!(generate("fat-tree:k=4,oversub=3,host-bw=3B/s", &LIMITS).is_ok());
+}
+
+#[test]
+fn random_networks_are_eulerian_connected_and_the_same_every_time() {
+    for seed in 0..40 {
+        for (n, switches) in [(2, 0), (2, 1), (5, 0), (9, 4), (64, 8)] {
+            let expression = format!("random-euler:n={n},switches={switches},seed={seed}");
+            let network = topology(&expression);
+            assert_eq!((network.rank_count(), network.nodes().len()), (n, n as usize + switches), "{expression}");
+            assert_eq!((network.first_unbalanced(), network.first_unreachable()), (None, None), "{expression}");
+            assert_eq!(network, topology(&expression));
+        }
+    }
+    let network = topology("random-euler:n=64");
+    assert_eq!(network, topology("random-euler:n=64,switches=8,seed=1").with_name(network.name().map(str::to_owned)));
+    assert_ne!(network.links(), topology("random-euler:n=64,seed=2").links());
+    let one_way = network
+        .links()
+        .iter()
+        .filter(|link| !network.links_from(link.to).any(|back| network.link(back).to == link.from));
+    let one_way = one_way.count();
+    assert!(
+        one_way > 50 && network.links().len() - one_way > 50,
+        "{one_way} of {} links lead one way",
+        network.links().len()
+    );
+    assert!(network.nodes()[64..].iter().all(|node| node.kind == NodeKind::PLAIN_SWITCH && node.id.starts_with('s')));
+}
+
+#[test]
+fn common_keys_apply_to_every_family() {
+    let slow = topology("ring:4,lat=500ns");
+    assert!(slow.links().iter().all(|link| link.latency.nanos() == 500));
+
+    let torus = topology("torus:3x3x3,down=100-110+012>112,nodes-down=212+020");
+    assert_eq!((torus.rank_count(), torus.find_node("212")), (25, None));
+    assert_eq!((rate(&torus, "100", "110"), rate(&torus, "110", "100")), (0, 0));
+    assert_eq!((rate(&torus, "012", "112"), rate(&torus, "112", "012")), (0, 250));
+    assert_eq!(torus.rank_of(torus.find_node("222").unwrap()).map(|rank| rank.number()), Some(24));
+
+    let degraded = topology("dgx-a100:boxes=2,degrade=b0g3-ib*1/2+b0g4>ib*3/5");
+    assert_eq!((rate(&degraded, "b0g3", "ib"), rate(&degraded, "ib", "b0g3")), (125, 125));
+    assert_eq!((rate(&degraded, "b0g4", "ib"), rate(&degraded, "ib", "b0g4")), (150, 250));
+    // A switch can be down too.
+    assert_eq!(topology("dgx-a100:boxes=2,nodes-down=b0nv").nodes().len(), 18);
+}
+
+#[test]
+fn faults_that_do_not_apply_are_named() {
+    for (expression, key, words) in [
+        ("ring:4,down=0-9", "down", "no node `9`"),
+        ("ring:4,down=0-1+0-2", "down", "down=0-2: the topology has no link 0 -> 2"),
+        ("ring:4,dir=uni,down=0-1", "down", "the one direction there is"),
+        ("ring:4,nodes-down=0+7", "nodes-down", "no node `7`"),
+        ("ring:4,degrade=0-1*3/2", "degrade", "above 0 and up to 1"),
+        ("ring:4,degrade=0-1*0/2", "degrade", "take the link down"),
+        ("ring:4,degrade=0-1*1/0", "degrade", "above 0 and up to 1"),
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(error.field().as_deref(), Some(key), "{error}");
+    }
+    for expression in [
+        "ring:4,down=0",
+        "ring:4,down=0-1-2",
+        "ring:4,down=+",
+        "ring:4,down=0-1+",
+        "ring:4,degrade=0-1",
+        "ring:4,degrade=0-1*x/2",
+        "ring:4,degrade=0-1*1/",
+        "ring:4,nodes-down=+0",
+        "ring:4,degrade=0-1*-1/2",
+        "ring:4,down=-1",
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert!(matches!(error, ExpressionError::Value { .. }), "{expression}: {error}");
+    }
+    let error = generate("ring:4,bw=7B/s,degrade=0-1*1/2", &LIMITS).unwrap_err();
+    assert!(matches!(error, ExpressionError::Faults(FaultError::NotWhole { .. })), "{error}");
+    let error = generate("ring:4,nodes-down=0+1+2", &LIMITS).unwrap_err();
+    assert_eq!(error.to_string(), "the faults leave 1 compute nodes; at least two must remain");
+}
+
+#[test]
+fn oversized_networks_are_refused_before_they_are_built() {
+    for expression in [
+        "torus:99999999x99999999",
+        "torus:99999999999999999999999999x99999999999999999999999999",
+        "mesh:100000000000000",
+        "ring:10001",
+        "ring:99999999999999999999,dir=uni",
+        "hypercube:14",
+        "hypercube:127",
+        "hypercube:128",
+        "hypercube:99999999999999999999999",
+        "complete:1001",
+        "complete:99999999999999999999",
+        "bipartite:1000x1000",
+        "bipartite:99999999999999999999x99999999999999999999",
+        "dgx-a100:boxes=99999999999,gpus=999999999999",
+        "dgx-h100:boxes=99999999999999999999",
+        "mi250:boxes=18446744073709551615",
+        "rail:boxes=18446744073709551615,gpus=18446744073709551615,spine=1GB/s",
+        "fat-tree:k=100",
+        "fat-tree:k=18446744073709551614",
+        "leaf-spine:leaves=18446744073709551615,hosts=18446744073709551615,spines=18446744073709551615",
+        "random-euler:n=18446744073709551615,switches=18446744073709551615",
+        "torus:10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10",
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert!(error.is_over_limit(), "{expression}: {error}");
+    }
+    let error = generate("torus:99999999x99999999", &LIMITS).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the topology has 9999999800000001 nodes, over the limit of 10000; send a smaller one or raise the limit"
+    );
+    assert!(generate(&format!("ring:8,down={}", "0-1+".repeat(20_000)), &LIMITS).unwrap_err().is_over_limit());
+    assert!(generate(&"line(".repeat(10_000), &LIMITS).unwrap_err().is_over_limit());
+}
+
+#[test]
+fn undersized_networks_are_refused() {
+    for expression in [
+        "ring:1",
+        "ring:1,dir=uni",
+        "mesh:1x1",
+        "torus:1",
+        "complete:1",
+        "dgx-a100:boxes=1,gpus=1",
+        "rail:boxes=1,gpus=1",
+        "leaf-spine:leaves=1,hosts=1,spines=1",
+        "random-euler:n=1",
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert_eq!(error.to_string(), "a topology needs at least two compute nodes, found 1", "{expression}");
+    }
+    for expression in [
+        "ring:0",
+        "mesh:4x0",
+        "torus:x4",
+        "torus:4x",
+        "torus:-4x4",
+        "hypercube:0",
+        "complete:1.5",
+        "bipartite:4",
+        "bipartite:4x4x4",
+        "bipartite:0x4",
+        "dgx-a100:boxes=0",
+        "dgx-a100:gpus=-8",
+        "mi250:gpus=7",
+        "rail:boxes=two",
+        "fat-tree:k=0",
+        "fat-tree:k=3",
+        "fat-tree:k=4,oversub=0",
+        "leaf-spine:leaves=0,hosts=1,spines=1",
+        "random-euler:n=0",
+        "random-euler:n=4,seed=-1",
+        "random-euler:n=4,seed=99999999999999999999",
+        "ring:8,dir=left",
+        "ring:٣",
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert!(matches!(error, ExpressionError::Value { .. }), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_their_position() {
+    for (expression, message) in [
+        ("", "position 1: found the end, expected the name of a family or operator"),
+        ("  ", "position 1: found the end, expected the name of a family or operator"),
+        (":8", "position 1: found `:`, expected the name of a family or operator"),
+        ("ring:", "position 6: found the end, expected a value or `key=value`"),
+        ("ring:8,", "position 8: found the end, expected a value or `key=value`"),
+        ("ring:8,,bw=1", "position 8: found `,`, expected a value or `key=value`"),
+        ("ring:8,bw=", "position 8: found `b`, expected `key=value` with a key and a value"),
+        ("ring:8,=1", "position 8: found `=`, expected `key=value` with a key and a value"),
+        ("ring:8;ring:8", "position 7: found `;`, expected `,` or the end"),
+        ("ring:8)", "position 7: found `)`, expected `,` or the end"),
+        ("ring,8", "position 5: found `,`, expected `,` or the end"),
+        ("ring 8", "position 5: found ` `, expected an expression without white space"),
+        ("ring:8,bw=25 GB/s", "position 13: found ` `, expected an expression without white space"),
+        ("ring:8,16", "position 8: `16` stands without a key, which only the first argument may; write `key=value`"),
+        (
+            "ring:bw=1GB/s,8",
+            "position 15: `8` stands without a key, which only the first argument may; write `key=value`",
+        ),
+        (
+            "rail:4",
+            "position 6: `rail` takes no value without a key, found `4`; write it as in `rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s`",
+        ),
+        ("ring", "`ring` lacks a number of ranks; write it as in `ring:8`"),
+        ("torus:bw=1GB/s", "`torus` lacks extents; write it as in `torus:4x4x4`"),
+        ("fat-tree", "`fat-tree` lacks `k`; write it as in `fat-tree:k=4,oversub=1`"),
+        (
+            "ring:8,bandwidth=1",
+            "position 8: `ring` has no key `bandwidth`; it takes bw dir lat down nodes-down degrade",
+        ),
+        (
+            "dgx-a100:boxes=2,bw=1GB/s",
+            "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade",
+        ),
+        ("ring:8,bw=1,bw=1", "position 13: `bw` is given twice; give it once"),
+        (
+            "ring:8,bw=fast",
+            "position 8: bw: `fast` is not a bandwidth; write a plain number without sign or exponent, then a unit, such as `25GB/s`",
+        ),
+        (
+            "ring:8,lat=5GB/s",
+            "position 8: lat: `5GB/s` has the unit `GB/s`, which no latency has; use one of ns us ms s",
+        ),
+        ("ring:8,bw=0", "position 8: bw: `0` is zero; a link that carries nothing is no link, leave it out"),
+        (
+            "ring:8,host=5GB/s",
+            "position 8: the key `host` is not available yet; there are bw dir lat down nodes-down degrade",
+        ),
+        (
+            "ring:8,faults=nics:3",
+            "position 8: the key `faults` is not available yet; there are bw dir lat down nodes-down degrade",
+        ),
+        ("ring:a", "position 6: size `a` is not usable; expected whole numbers from 1"),
+        ("mi250:gpus=7", "position 7: gpus `7` is not usable; expected 8 or 16"),
+    ] {
+        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message, "{expression}");
+    }
+}
+
+#[test]
+fn unknown_names_and_names_to_come_are_told_apart() {
+    let families = family_names().join(" ");
+    let unknown = generate("rings:8", &LIMITS).unwrap_err().to_string();
+    assert_eq!(unknown, format!("position 1: `rings` is no family; there are {families}"));
+    for name in [
+        "kautz:d=2,n=4",
+        "dragonfly:4x5",
+        "dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s",
+        "hamming:3x3",
+        "twisted-cube",
+    ] {
+        let error = generate(name, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("not available yet; there are the families ring mesh"), "{error}");
+    }
+}
+
+#[test]
+fn compositions_are_parsed_and_refused() {
+    for expression in [
+        "line(ring:4)",
+        "line:2(bipartite:4x4):bw=10GB/s",
+        "product(ring:4;complete:3)",
+        "degree:2(line:1(product(ring:3;ring:3,bw=1GB/s))):lat=1us,bw=2",
+        "bidirect(kautz:d=2,n=3)",
+        "power:3(anything)",
+    ] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        let operator = expression.split([':', '(']).next().unwrap();
+        let start = format!("position 1: the operator `{operator}` is not available yet; there are the families ring ");
+        assert!(error.to_string().starts_with(&start), "{error}");
+    }
+    for (expression, message) in [
+        ("line", "position 5: found the end, expected `(` and an expression"),
+        ("line:(ring:4)", "position 6: found `(`, expected a number and `(`"),
+        ("line:x(ring:4)", "position 6: found `x`, expected a number and `(`"),
+        ("line:2", "position 7: found the end, expected `(` and an expression"),
+        ("line:2()", "position 8: found `)`, expected the name of a family or operator"),
+        ("line:2(ring:4", "position 14: found the end, expected `;` or `)`"),
+        ("product(ring:4;)", "position 16: found `)`, expected the name of a family or operator"),
+        ("line:2(ring:4)5", "position 15: found `5`, expected `,` or the end"),
+        ("line:2(ring:4):", "position 16: found the end, expected a value or `key=value`"),
+        (
+            "ring(4)",
+            "position 5: found `(`, expected `:` and arguments, because only line, degree, power, product and bidirect take parentheses",
+        ),
+    ] {
+        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message, "{expression}");
+    }
+}
+
+#[test]
+fn every_example_of_a_family_works() {
+    for family in families::FAMILIES {
+        let topology = topology(family.example);
+        assert!(
+            topology.nodes().iter().all(|node| !node.id.contains(['-', '>', '+', ',', ';', '(', ')'])),
+            "{}",
+            family.name
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Fingerprints of topologies: BLAKE3 over an unambiguous encoding.
+//!
+//! Every number is eight bytes, little endian; every text is preceded by its length; every list by its count. Two
+//! topologies with equal encodings are therefore equal in all that is encoded. The context strings carry a version:
+//! a changed encoding gets a new one, so that stored fingerprints never match by accident.
+
+use std::fmt;
+
+use crate::model::{Node, NodeKind, Topology};
+
+const CONTENT_CONTEXT: &str = "canopy topology 2026 content hash, version 1";
+const IDENTITY_CONTEXT: &str = "canopy topology 2026 identity hash, version 1";
+
+/// A BLAKE3 fingerprint, 256 bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopologyHash([u8; 32]);
+
+impl TopologyHash {
+    /// The raw bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// 64 hexadecimal digits, lower case.
+impl fmt::Display for TopologyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TopologyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Fingerprint of what a schedule depends on: kinds, capabilities, capacities and latencies, in index order.
+///
+/// Names, ids and attributes do not count, nor does the order of the source's links. Ranks do, and so does the order
+/// of switches, which is by id: renaming a switch may change the hash, so a cache keyed by it may miss but never
+/// mis-hit. O(nodes + links).
+pub fn content_hash(topology: &Topology) -> TopologyHash {
+    let mut encoder = Encoder::new(CONTENT_CONTEXT);
+    encoder.content(topology);
+    encoder.finish()
+}
+
+/// Fingerprint of everything a person can see: the content, the display name, ids and attributes. O(nodes + links).
+pub fn identity_hash(topology: &Topology) -> TopologyHash {
+    let mut encoder = Encoder::new(IDENTITY_CONTEXT);
+    encoder.content(topology);
+    encoder.optional_text(topology.name());
+    for Node { id, attributes, kind: _ } in topology.nodes() {
+        encoder.text(id);
+        for attribute in [&attributes.host, &attributes.box_name, &attributes.rail, &attributes.label] {
+            encoder.optional_text(attribute.as_deref());
+        }
+    }
+    encoder.finish()
+}
+
+struct Encoder(blake3::Hasher);
+
+impl Encoder {
+    fn new(context: &str) -> Self {
+        Self(blake3::Hasher::new_derive_key(context))
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.update(&number.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+    }
+
+    fn optional_text(&mut self, text: Option<&str>) {
+        self.number(u64::from(text.is_some()));
+        self.text(text.unwrap_or_default());
+    }
+
+    fn content(&mut self, topology: &Topology) {
+        self.number(topology.nodes().len() as u64);
+        for node in topology.nodes() {
+            self.number(match node.kind {
+                NodeKind::Compute => 0,
+                NodeKind::Switch { multicast, aggregate } => 1 | u64::from(multicast) << 1 | u64::from(aggregate) << 2,
+            });
+        }
+        self.number(topology.links().len() as u64);
+        for link in topology.links() {
+            self.number(u64::from(link.from.number()));
+            self.number(u64::from(link.to.number()));
+            self.number(link.capacity.bytes_per_sec());
+            self.number(link.latency.nanos());
+        }
+    }
+
+    fn finish(self) -> TopologyHash {
+        TopologyHash(*self.0.finalize().as_bytes())
+    }
+}

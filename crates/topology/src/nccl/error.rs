@@ -1,0 +1,57 @@
+//! Why a topology file of NCCL was refused.
+
+/// Each variant says where, what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum NcclError {
+    #[error("line {line}: document type declarations are not read; remove the `<!DOCTYPE …>`")]
+    DocType { line: usize },
+    #[error("line {line}: the XML document has more than {limit} {what}; a topology file of one host has far fewer")]
+    TooLarge { line: usize, what: &'static str, limit: usize },
+    #[error("the root element is `{found}`; a topology file of NCCL or RCCL has the root `system`")]
+    Root { found: String },
+    #[error(
+        "the root element is `graphs`: this is what NCCL's search found, not a topology; send the file that NCCL_TOPO_DUMP_FILE writes"
+    )]
+    GraphFile,
+    #[error("line {line}: <{element}> has no attribute `{attribute}`; write the file with NCCL_TOPO_DUMP_FILE")]
+    MissingAttribute { line: usize, element: String, attribute: &'static str },
+    #[error("line {line}: <{element}> has {attribute}=\"{value}\"; expected {expected}")]
+    Attribute { line: usize, element: String, attribute: &'static str, value: String, expected: &'static str },
+    #[error("line {line}: <{element}> adds up to more than 18446744073709551615 bytes/s; use smaller numbers")]
+    RateOverflow { line: usize, element: String },
+    #[error("line {line}: the bus id {busid} is given to two GPUs; every GPU has its own")]
+    DuplicateBusId { line: usize, busid: String },
+    #[error("line {line}: <cpu> has numaid=\"{numaid}\" as another has; every NUMA node of one host has its own")]
+    DuplicateCpu { line: usize, numaid: String },
+    #[error("line {line}: the device {busid} holds several <gpu>; partitions of a GPU are not read")]
+    SeveralGpus { line: usize, busid: String },
+    #[error("the file describes {hosts} hosts by their host_hash; send the file of one host")]
+    SeveralHosts { hosts: usize },
+    #[error(
+        "the file names no GPU (no <gpu>, and no <pci> of class 0x03 or 0x12); send what NCCL_TOPO_DUMP_FILE writes on the machine"
+    )]
+    NoGpu,
+}
+
+impl NcclError {
+    /// Element and attribute at fault, such as `xgmi@count`, where one is.
+    pub fn field(&self) -> Option<String> {
+        match self {
+            Self::MissingAttribute { element, attribute, .. } | Self::Attribute { element, attribute, .. } => {
+                Some(format!("{element}@{attribute}"))
+            }
+            Self::RateOverflow { element, .. } => Some(element.clone()),
+            Self::DuplicateBusId { .. } => Some("pci@busid".to_owned()),
+            Self::DuplicateCpu { .. } => Some("cpu@numaid".to_owned()),
+            Self::SeveralHosts { .. } => Some("cpu@host_hash".to_owned()),
+            Self::SeveralGpus { .. } => Some("pci".to_owned()),
+            Self::DocType { .. } | Self::TooLarge { .. } | Self::Root { .. } | Self::GraphFile | Self::NoGpu => None,
+        }
+    }
+
+    /// Whether the file is refused for its size, not for what it says.
+    pub fn is_over_limit(&self) -> bool {
+        matches!(self, Self::TooLarge { .. })
+    }
+}

@@ -1,0 +1,48 @@
+//! Written topologies, as text a person reviews.
+
+use std::path::Path;
+use std::{env, fs};
+
+use canopy_topology::{TopologyLimits, content_hash, generate, identity_hash, read_document, to_json, to_yaml};
+
+/// Compares with `tests/approved/<name>`. `CANOPY_APPROVE=1` writes it instead; review the diff as code.
+#[track_caller]
+fn check_approved(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/approved").join(name);
+    if env::var_os("CANOPY_APPROVE").is_some() {
+        return fs::write(&path, actual).expect("the folder of approved files is writable");
+    }
+    let approved = fs::read_to_string(&path).unwrap_or_default();
+    assert!(approved == actual, "{name} changed; if intended, rerun with CANOPY_APPROVE=1\n{actual}");
+}
+
+/// One small network of every kind of generator. The hashes stand with them: a stored plan is found by its hash, so a
+/// change here loses caches and must be intended.
+#[test]
+fn generated_networks_as_text() {
+    for (name, expression) in [
+        ("ring-uni", "ring:3,dir=uni,lat=1.5us"),
+        ("torus-faulty", "torus:3x3,bw=10GB/s,down=00-01,nodes-down=22,degrade=10>11*1/2"),
+        ("dgx-a100", "dgx-a100:boxes=2,gpus=2"),
+        ("mi250-half", "mi250:boxes=1,gpus=8"),
+        ("rail", "rail:boxes=2,gpus=2,nv=450GB/s,nic=400Gbps,spine=1600Gbps"),
+        ("fat-tree", "fat-tree:k=2,oversub=2"),
+        ("leaf-spine", "leaf-spine:leaves=2,hosts=2,spines=1"),
+        ("random-euler", "random-euler:n=5,switches=2,seed=7"),
+    ] {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let hashes = format!("# content  {}\n# identity {}\n", content_hash(&topology), identity_hash(&topology));
+        check_approved(&format!("{name}.yaml"), &(hashes + &to_yaml(&topology)));
+    }
+    let topology = generate("dgx-a100:boxes=2,gpus=2", &TopologyLimits::STANDARD).unwrap();
+    check_approved("dgx-a100.json", &to_json(&topology));
+}
+
+/// What importing leaves out is said, and what it keeps is an ordinary document.
+#[test]
+fn an_imported_host_as_text() {
+    let bytes = include_bytes!("data/h100-host.xml");
+    let imported = read_document(bytes, None, &TopologyLimits::STANDARD).unwrap();
+    let warnings: String = imported.warnings.iter().map(|warning| format!("# {warning}\n")).collect();
+    check_approved("h100-host.yaml", &(warnings + &to_yaml(&imported.topology)));
+}

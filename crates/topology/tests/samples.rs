@@ -1,0 +1,105 @@
+//! Real topology files and small networks with known answers, read where they lie beside the repository.
+
+use std::path::{Path, PathBuf};
+
+use canopy_topology::{DocumentFormat, NcclCounts, TopologyLimits, nccl_counts, read_document, to_json, to_yaml};
+
+/// Files of a folder beside the repository, sorted; none, with the reason printed, where the folder is absent.
+fn samples(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("skipped: {} is absent", folder.display());
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("the folder can be listed").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+fn name(file: &Path) -> &str {
+    file.file_name().and_then(|name| name.to_str()).expect("samples have plain names")
+}
+
+/// Every dump becomes an Eulerian network in which all GPUs reach each other, except the two that are none.
+#[test]
+fn every_nccl_dump_is_read_or_refused_with_its_reason() {
+    let mut of_eight_gpus = 0;
+    for file in samples("formats/samples/nccl-topo", "xml") {
+        let read = read_document(&std::fs::read(&file).unwrap(), None, &TopologyLimits::STANDARD);
+        let imported = match (name(&file), read) {
+            ("aws-g5.48xl-topo.xml", Err(error)) => {
+                assert!(error.to_string().contains("the file names no GPU"), "{error}");
+                continue;
+            }
+            ("azure-ncv4-graph.xml", Err(error)) => {
+                assert!(error.to_string().contains("NCCL's search found, not a topology"), "{error}");
+                continue;
+            }
+            (name, read) => read.unwrap_or_else(|error| panic!("{name}: {error}")),
+        };
+        let topology = imported.topology;
+        let (ranks, nodes, links) = (topology.rank_count(), topology.nodes().len(), topology.links().len());
+        println!("{}: {ranks} ranks, {nodes} nodes, {links} links, Eulerian and strongly connected", name(&file));
+        assert_eq!(topology.first_unbalanced(), None, "{}", name(&file));
+        assert_eq!(topology.first_unreachable(), None, "{}", name(&file));
+        of_eight_gpus += usize::from(ranks == 8);
+        for text in [to_yaml(&topology), to_json(&topology)] {
+            let back = read_document(text.as_bytes(), None, &TopologyLimits::STANDARD).unwrap();
+            assert_eq!(back.topology, topology, "{}", name(&file));
+        }
+        // Any byte of a real file may be damaged: an answer comes, whatever it is.
+        let mut damaged = std::fs::read(&file).unwrap();
+        for position in (0..damaged.len()).step_by(97) {
+            let byte = std::mem::replace(&mut damaged[position], b'<');
+            let _ = read_document(&damaged, Some(DocumentFormat::NcclXml), &TopologyLimits::STANDARD);
+            damaged[position] = byte;
+        }
+    }
+    assert!(of_eight_gpus == 0 || of_eight_gpus >= 30, "{of_eight_gpus}");
+}
+
+/// What is known of some files: cpu, gpu, devices of a GPU's class, net, nvlink or xgmi.
+#[test]
+fn nccl_dumps_hold_what_is_known_of_them() {
+    let known = [
+        ("rccl-topo_8p_940vm.xml", [2, 8, 8, 8, 56]),
+        ("rccl-topo_8p_90a.xml", [1, 8, 8, 1, 24]),
+        ("rccl-topo_16p1h.xml", [4, 16, 16, 8, 56]),
+        ("rccl-topo_4p4h.xml", [1, 16, 16, 16, 48]),
+        ("rccl-topo_3p_pcie.xml", [2, 3, 3, 1, 0]),
+        ("rccl-topo_8p6l.xml", [2, 8, 8, 1, 48]),
+        ("azure-ncv4-topo.xml", [4, 4, 4, 1, 4]),
+        ("azure-ndv5-topo.xml", [2, 0, 8, 0, 0]),
+        ("aws-p4d-24xl-topo.xml", [2, 0, 8, 0, 0]),
+    ];
+    let files = samples("formats/samples/nccl-topo", "xml");
+    for (wanted, [cpus, gpus, gpu_devices, nets, gpu_links]) in known {
+        let Some(file) = files.iter().find(|file| name(file) == wanted) else { continue };
+        let counts = nccl_counts(&std::fs::read(file).unwrap());
+        assert_eq!(counts, Ok(NcclCounts { cpus, gpus, gpu_devices, nets, gpu_links }), "{wanted}");
+    }
+}
+
+/// An all-xGMI box is its GPUs and nothing else: MI300, eight GPUs, every pair with one link of 48 GB/s.
+#[test]
+fn an_mi300_box_is_a_complete_graph() {
+    for file in samples("formats/samples/nccl-topo", "xml").into_iter().filter(|file| name(file).contains("940vm")) {
+        let topology = read_document(&std::fs::read(&file).unwrap(), None, &TopologyLimits::STANDARD).unwrap().topology;
+        assert_eq!((topology.nodes().len(), topology.links().len()), (8, 56));
+        assert!(topology.links().iter().all(|link| link.capacity.bytes_per_sec() == 48_000_000_000));
+        // The dump numbers GPUs by rank, not by device: rank 0 is the device at domain 0021.
+        assert_eq!(topology.nodes()[0].attributes.label.as_deref(), Some("0021:00:00.0"));
+    }
+}
+
+/// Small networks whose optima were computed elsewhere: Eulerian unless their name says directed.
+#[test]
+fn small_known_networks_are_read() {
+    for file in samples("oracle", "yaml") {
+        let topology = read_document(&std::fs::read(&file).unwrap(), None, &TopologyLimits::STANDARD).unwrap().topology;
+        assert_eq!(topology.first_unbalanced().is_none(), !name(&file).starts_with("directed"), "{}", name(&file));
+        assert_eq!(topology.first_unreachable(), None, "{}", name(&file));
+        assert_eq!(topology.name(), file.file_stem().and_then(|stem| stem.to_str()));
+    }
+}
