@@ -31,7 +31,7 @@ pub struct TransferGraph {
     pub routes: RouteTable,
     /// Carriers of all transfers, flat.
     pub carriers: Vec<Carrier>,
-    /// Dependencies of all transfers, flat: indices of transfers.
+    /// Dependencies of all transfers, flat: indices of transfers. Transfers that wait for the same may share a range.
     pub dependencies: Vec<u32>,
     /// Ranges of one root's chunks that move along one tree, in order; their transfers tile `transfers`.
     pub batches: Vec<Batch>,

@@ -1,0 +1,216 @@
+//! Upper bounds on algbw, re-derived from a certificate alone by adding up capacities.
+//!
+//! It runs no flow and no solver, and knows nothing of how certificates are found. Throughout, `S` is a set of nodes,
+//! `s` the number of ranks in it, `N` the number of all ranks, `M` the size as *algbw* counts it, and `B⁺(S)`, `B⁻(S)`
+//! the total capacity of the links that leave and enter `S`.
+
+use canopy_topology::{Node, NodeIndex, NodeKind, Rank, Rate, Topology};
+use num_bigint::BigUint;
+
+use crate::bound::{Certificate, CutDirection};
+use crate::collective::{Collective, CollectiveKind};
+
+/// Why a certificate proves nothing about this collective on this topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum CertificateError {
+    #[error("a {kind} proves no bound on {collective}; {}", accepted(*collective))]
+    NotApplicable { kind: &'static str, collective: CollectiveKind },
+    #[error("the cut counts links that go {}, but for {collective} those that go {} bind", found.name(), expected.name())]
+    WrongDirection { collective: CollectiveKind, found: CutDirection, expected: CutDirection },
+    #[error("{place} names node {node}, but there are {node_count} nodes")]
+    UnknownNode { place: String, node: u32, node_count: usize },
+    #[error("{place} names node {next} after node {node}; list each node once, in increasing order")]
+    Unsorted { place: String, node: u32, next: u32 },
+    #[error("root {root} is not a rank; there are {rank_count}")]
+    UnknownRoot { root: u32, rank_count: u32 },
+    #[error("the cut does not hold the root, rank {root}")]
+    RootOutside { root: u32 },
+    #[error("the cut holds no rank, so no data has to pass it")]
+    NoRankInside,
+    #[error("the cut holds every rank, so no data has to pass it")]
+    NoRankOutside,
+    #[error("a partition needs at least two sets, found {found}")]
+    TooFewSets { found: usize },
+    #[error("sets[{set}] holds no rank; every set needs one")]
+    NoRankInSet { set: usize },
+    #[error("node {node} is in sets[{first}] and in sets[{second}]; the sets must be disjoint")]
+    Overlap { node: u32, first: usize, second: usize },
+    #[error("rank {rank} is in no set; together the sets must hold every rank")]
+    RankMissing { rank: u32 },
+    #[error("a partition proves nothing here: switch `{id}` can multicast or aggregate, and so save link traffic")]
+    CapableSwitch { id: String },
+}
+
+/// What would be accepted for a collective, in words.
+fn accepted(collective: CollectiveKind) -> &'static str {
+    match collective {
+        CollectiveKind::Allreduce => "give a cut or a partition",
+        CollectiveKind::AllToAll => "no certificate for it can be checked",
+        _ => "give a cut",
+    }
+}
+
+/// Upper bound on algbw that a certificate proves, in bytes per second.
+///
+/// Each argument counts bytes that must pass the boundary of a set whatever the schedule does:
+///
+/// | collective | cut | bytes that must pass | algbw ≤ |
+/// |---|---|---|---|
+/// | allgather | out, a rank inside, one outside | the shares inside, once: `s·M/N` | `N·B⁺(S)/s` |
+/// | reduce-scatter | in, same | what the outside adds to the results inside: `s·M/N` | `N·B⁻(S)/s` |
+/// | broadcast, reduce | out / in, root inside, a rank outside | the message: `M` | `B⁺(S)` / `B⁻(S)` |
+/// | scatter, gather | out / in, root inside, a rank outside | the shares outside: `(N−s)·M/N` | `N·B±(S)/(N−s)` |
+/// | allreduce | either, a rank inside, one outside | what one side adds to the other's result: `M` | `B±(S)` |
+///
+/// Each counts a piece of data once although many may want it, so the cuts hold for switches that multicast or
+/// aggregate too. For allreduce there is also the partition into `p ≥ 2` disjoint sets: take one element and see each
+/// set as one unit. Until some unit knows the sum, `p − 1` of them must have sent what they know; after that, the
+/// `p − 1` others must be told, and what a plain switch delivers to one unit left another one for it alone. So
+/// `2(p−1)·M ≤ T·Σ B⁺(S_i)`, hence `algbw ≤ Σ B⁺(S_i) / (2(p−1))`. A switch that multicasts or aggregates saves such
+/// messages, so topologies with one are refused.
+///
+/// * **Source.** Zhao 2026 §4.4, inequality (⋆), for allgather; the other rows by the same count. The partition is the
+///   bound of Nash-Williams and Tutte on spanning trees, `Σ λ(S_i) / (2(p−1))`, for directed links.
+/// * **In.** Any directed capacities, Eulerian or not; sets may hold switches. **Out.** Reduced; zero if nothing passes.
+/// * **Errors.** A certificate that is malformed or whose argument does not apply.
+/// * **Cost.** O(nodes + links).
+pub fn certified_bound(
+    topology: &Topology,
+    collective: Collective,
+    certificate: &Certificate,
+) -> Result<Rate, CertificateError> {
+    match certificate {
+        Certificate::Cut { direction, nodes } => cut_bound(topology, collective, *direction, nodes),
+        Certificate::Partition { sets } => partition_bound(topology, collective.kind(), sets),
+    }
+}
+
+fn cut_bound(
+    topology: &Topology,
+    collective: Collective,
+    direction: CutDirection,
+    nodes: &[NodeIndex],
+) -> Result<Rate, CertificateError> {
+    let kind = collective.kind();
+    let expected = match kind {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Scatter => CutDirection::Out,
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce | CollectiveKind::Gather => CutDirection::In,
+        CollectiveKind::Allreduce => direction,
+        CollectiveKind::AllToAll => return Err(CertificateError::NotApplicable { kind: "cut", collective: kind }),
+    };
+    if direction != expected {
+        return Err(CertificateError::WrongDirection { collective: kind, found: direction, expected });
+    }
+    let mut set_of = vec![None; topology.nodes().len()];
+    claim_nodes(&mut set_of, 0, nodes, || "the cut".to_owned())?;
+    let inside = |node: NodeIndex| set_of[node.index()].is_some();
+    if let Some(root) = collective.root() {
+        require_root(topology, root)?;
+        if !inside(root.node()) {
+            return Err(CertificateError::RootOutside { root: root.number() });
+        }
+    }
+    let rank_count = u128::from(topology.rank_count());
+    let ranks_inside = topology.ranks().map(|rank| u128::from(inside(rank.node()))).sum::<u128>();
+    if ranks_inside == 0 {
+        return Err(CertificateError::NoRankInside);
+    }
+    if ranks_inside == rank_count {
+        return Err(CertificateError::NoRankOutside);
+    }
+    // At most 100 bits by the invariant of `Topology`, and 32 more for the number of ranks.
+    let passing: u128 = topology
+        .links()
+        .iter()
+        .filter(|link| match direction {
+            CutDirection::Out => inside(link.from) && !inside(link.to),
+            CutDirection::In => !inside(link.from) && inside(link.to),
+        })
+        .map(|link| u128::from(link.capacity.bytes_per_sec()))
+        .sum();
+    let (factor, divisor) = match kind {
+        CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (rank_count, ranks_inside),
+        CollectiveKind::Scatter | CollectiveKind::Gather => (rank_count, rank_count - ranks_inside),
+        _ => (1, 1),
+    };
+    Ok(rate(passing, factor, divisor))
+}
+
+fn partition_bound(
+    topology: &Topology,
+    kind: CollectiveKind,
+    sets: &[Vec<NodeIndex>],
+) -> Result<Rate, CertificateError> {
+    if kind != CollectiveKind::Allreduce {
+        return Err(CertificateError::NotApplicable { kind: "partition", collective: kind });
+    }
+    if let Some(id) = capable_switch(topology) {
+        return Err(CertificateError::CapableSwitch { id });
+    }
+    if sets.len() < 2 {
+        return Err(CertificateError::TooFewSets { found: sets.len() });
+    }
+    let mut set_of = vec![None; topology.nodes().len()];
+    for (set, nodes) in sets.iter().enumerate() {
+        claim_nodes(&mut set_of, set, nodes, || format!("sets[{set}]"))?;
+        if !nodes.iter().any(|&node| topology.rank_of(node).is_some()) {
+            return Err(CertificateError::NoRankInSet { set });
+        }
+    }
+    if let Some(rank) = topology.ranks().find(|rank| set_of[rank.index()].is_none()) {
+        return Err(CertificateError::RankMissing { rank: rank.number() });
+    }
+    let leaving: u128 = topology
+        .links()
+        .iter()
+        .filter(|link| set_of[link.from.index()].is_some() && set_of[link.from.index()] != set_of[link.to.index()])
+        .map(|link| u128::from(link.capacity.bytes_per_sec()))
+        .sum();
+    // Every set holds a rank of its own, so there are fewer than 2³² of them.
+    Ok(rate(leaving, 1, 2 * (sets.len() as u128 - 1)))
+}
+
+/// Marks the nodes of one set with its number; refuses nodes that do not exist, lists out of order, and overlaps.
+fn claim_nodes(
+    set_of: &mut [Option<usize>],
+    set: usize,
+    nodes: &[NodeIndex],
+    place: impl Fn() -> String,
+) -> Result<(), CertificateError> {
+    let node_count = set_of.len();
+    let mut before: Option<NodeIndex> = None;
+    for &node in nodes {
+        if let Some(before) = before.filter(|&before| before >= node) {
+            return Err(CertificateError::Unsorted { place: place(), node: before.number(), next: node.number() });
+        }
+        before = Some(node);
+        let Some(slot) = set_of.get_mut(node.index()) else {
+            return Err(CertificateError::UnknownNode { place: place(), node: node.number(), node_count });
+        };
+        if let Some(first) = slot.replace(set) {
+            return Err(CertificateError::Overlap { node: node.number(), first, second: set });
+        }
+    }
+    Ok(())
+}
+
+fn require_root(topology: &Topology, root: Rank) -> Result<(), CertificateError> {
+    let rank_count = topology.rank_count();
+    match root.number() < rank_count {
+        true => Ok(()),
+        false => Err(CertificateError::UnknownRoot { root: root.number(), rank_count }),
+    }
+}
+
+/// Id of the first switch that does more than forward.
+fn capable_switch(topology: &Topology) -> Option<String> {
+    let capable =
+        |node: &&Node| matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate);
+    topology.nodes().iter().find(capable).map(|node| node.id.clone())
+}
+
+/// `capacity · factor / divisor`; the divisor is a positive count.
+fn rate(capacity: u128, factor: u128, divisor: u128) -> Rate {
+    Rate::new(BigUint::from(capacity) * BigUint::from(factor), divisor).expect("divisors are counts of at least one")
+}

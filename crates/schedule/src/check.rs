@@ -1,0 +1,94 @@
+//! An independent judge of transfer graphs: structure, meaning, exact load.
+//!
+//! It reads the topology and the graph, and trusts neither the compiler nor the synthesizer: it calls no code of
+//! theirs and relies on no convention of theirs that it has not checked itself.
+
+mod error;
+mod load;
+mod meaning;
+mod order;
+mod structure;
+
+use canopy_topology::{LinkIndex, Rate, Topology};
+
+use crate::schedule::Action;
+use crate::transfer::TransferGraph;
+
+pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
+
+/// What the checker found of a graph that passed every check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Size ÷ time in the bandwidth limit; what *size* means for each collective is in [`check`].
+    pub algbw: Rate,
+    /// The link that takes longest, the one of smallest index among equals.
+    pub busiest_link: LinkIndex,
+    /// Σ multiplicities over all batches of the first phase: those with the action of the first batch.
+    pub tree_count: u64,
+    /// Greatest depth of a tree in rank-to-rank hops; for allreduce the sum of both phases' greatest depths.
+    pub depth_max: u32,
+    /// Σ over all batches of depth × multiplicity: divided by `tree_count` it is the mean depth of a tree (for
+    /// allreduce: of the two trees a chunk passes, together).
+    pub depth_sum: u128,
+    /// Number of batches, over all phases.
+    pub batch_count: usize,
+    /// Names of the checks that ran and passed: `structure`, `meaning`, `load`.
+    pub checks: [&'static str; 3],
+}
+
+/// Why a transfer graph was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// It is not a well-formed graph on this topology.
+    #[error(transparent)]
+    Structure(#[from] StructureError),
+    /// It does not compute what the collective promises.
+    #[error(transparent)]
+    Meaning(#[from] MeaningError),
+    /// Its load has no exact value.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+impl CheckError {
+    /// Name of the check that failed, as [`Verdict::checks`] names it.
+    pub const fn check(&self) -> &'static str {
+        match self {
+            Self::Structure(_) => "structure",
+            Self::Meaning(_) => "meaning",
+            Self::Load(_) => "load",
+        }
+    }
+}
+
+/// Judges a transfer graph: `structure`, then `meaning`, then `load`, each relying on the ones before.
+///
+/// * **Structure.** Ranks, routes, chunk ranges and dependencies exist and fit together; each batch is a tree.
+/// * **Meaning.** A symbolic run over chunk ranges: every rank ends with exactly what the collective promises, every
+///   contribution reduced exactly once, nothing delivered twice; and any two transfers whose order matters are ordered
+///   by the dependencies.
+/// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
+///   `algbw = size / max(load · chunk size / capacity)`. *Size* is the full vector of N shares, or the message for
+///   broadcast and reduce.
+///
+/// * **Errors.** The first fault, with the transfer, rank and chunk where it shows.
+/// * **Cost.** O(transfers · N/64) for graphs compiled from forests, plus the sizes of the graph's tables.
+pub fn check(topology: &Topology, graph: &TransferGraph) -> Result<Verdict, CheckError> {
+    let depths = structure::check_structure(topology, graph)?;
+    meaning::check_meaning(graph)?;
+    let (algbw, busiest_link) = load::check_load(topology, graph)?;
+    let trees = || graph.batches.iter().zip(&depths);
+    let depth_max = |action| trees().filter(|(batch, _)| batch.action == action).map(|(_, &depth)| depth).max();
+    let first_action = graph.batches.first().map(|batch| batch.action);
+    let first_phase = trees().filter(|(batch, _)| Some(batch.action) == first_action);
+    let found: u128 = first_phase.map(|(batch, _)| u128::from(batch.chunk_count)).sum();
+    Ok(Verdict {
+        algbw,
+        busiest_link,
+        tree_count: u64::try_from(found).map_err(|_| LoadError::TooManyTrees { found })?,
+        depth_max: [Action::Reduce, Action::Copy].into_iter().filter_map(depth_max).sum(),
+        depth_sum: trees().map(|(batch, &depth)| u128::from(batch.chunk_count) * u128::from(depth)).sum(),
+        batch_count: graph.batches.len(),
+        checks: ["structure", "meaning", "load"],
+    })
+}

@@ -1,0 +1,56 @@
+//! The third check: how much each link carries, exactly, and the algbw that follows.
+
+use canopy_topology::{LinkIndex, Rate, Topology};
+use num_bigint::BigUint;
+
+use super::error::LoadError;
+use crate::transfer::TransferGraph;
+
+/// algbw of a graph whose structure and meaning are right, and the link that decides it.
+///
+/// A link of capacity `c` that carries `L` chunks, over all phases and each time a route uses it, is busy for
+/// `L · chunk size / c`. The whole vector, of `V` chunks, takes as long as the busiest link, so
+/// `algbw = V / max(L / c)`, in bytes per second. The vector is what *size* counts: N shares for allgather,
+/// reduce-scatter, allreduce, gather and scatter, the message for broadcast and reduce.
+///
+/// Of several busiest links, the one of smallest index. O(carriers of all transfers + links of all routes).
+pub(super) fn check_load(topology: &Topology, graph: &TransferGraph) -> Result<(Rate, LinkIndex), LoadError> {
+    let loads = link_loads(topology, graph)?;
+    let mut busiest: Option<(LinkIndex, u128, u64)> = None;
+    for ((index, link), load) in (0..).zip(topology.links()).zip(loads) {
+        let capacity = link.capacity.bytes_per_sec();
+        if load > 0 && busiest.is_none_or(|(_, most, of)| takes_longer((load, capacity), (most, of))) {
+            busiest = Some((LinkIndex::new(index), load, capacity));
+        }
+    }
+    let (link, load, capacity) = busiest.expect("a collective on two or more ranks that is done moves something");
+    let chunk_total = graph.chunk_count().expect("the structure check has numbered the chunks");
+    let algbw = Rate::new(BigUint::from(chunk_total) * capacity, load).expect("the busiest link carries something");
+    Ok((algbw, link))
+}
+
+/// Whether `load / capacity` of the first exceeds that of the second.
+fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u128, u64)) -> bool {
+    let products = load.checked_mul(other_capacity.into()).zip(other_load.checked_mul(capacity.into()));
+    match products {
+        Some((this, other)) => this > other,
+        None => BigUint::from(load) * other_capacity > BigUint::from(other_load) * capacity,
+    }
+}
+
+/// Chunks over each link.
+fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u128>, LoadError> {
+    // At most 2³² transfers of less than 2⁶⁴ chunks each.
+    let mut route_loads = vec![0_u128; graph.routes.len()];
+    for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
+        route_loads[carrier.route.index()] += u128::from(carrier.chunk_count);
+    }
+    let mut loads = vec![0_u128; topology.links().len()];
+    for (links, route_load) in graph.routes.iter().zip(route_loads) {
+        for link in links {
+            let load = &mut loads[link.index()];
+            *load = load.checked_add(route_load).ok_or(LoadError::Overflow { link: link.number() })?;
+        }
+    }
+    Ok(loads)
+}

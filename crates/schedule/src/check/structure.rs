@@ -1,0 +1,244 @@
+//! The first check: is this a well-formed transfer graph on this topology?
+//!
+//! It knows nothing of what the transfers carry.
+
+use std::ops::Range;
+
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
+
+use super::error::{RouteFault, StructureError, TransferFault};
+use crate::schedule::Action;
+use crate::transfer::{Batch, Transfer, TransferGraph};
+
+/// Checks everything that can be said without following data; returns the depth of every batch's tree in hops.
+///
+/// * Sizes: the graph's ranks are the topology's, the root is one of them, the vector's chunks can be numbered.
+/// * Routes: links that exist and join up, only switches between the ends.
+/// * Batches: their transfers tile the table, their chunks lie in the vector, their hops form a tree towards or away
+///   from the root, in an order in which data can flow.
+/// * Transfers: two different ranks; carriers whose routes join exactly these and whose counts add up to the batch's;
+///   dependencies that point backwards, so that there is no cycle.
+///
+/// O(links of all routes + transfers + carriers + dependencies).
+pub(super) fn check_structure(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u32>, StructureError> {
+    let chunk_total = check_sizes(topology, graph)?;
+    let routes = graph.routes.iter().enumerate().map(|(index, links)| {
+        route_ends(topology, links).map_err(|source| StructureError::Route { route: index, source })
+    });
+    let structure = Structure { graph, chunk_total, route_ends: routes.collect::<Result<_, _>>()? };
+    structure.check_batches()
+}
+
+/// Chunks of the whole vector.
+fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<u64, StructureError> {
+    let rank_count = topology.rank_count();
+    if graph.rank_count != rank_count {
+        return Err(StructureError::RankCount { found: graph.rank_count, expected: rank_count });
+    }
+    if let Some(root) = graph.collective.root().filter(|root| root.number() >= rank_count) {
+        return Err(StructureError::UnknownRoot { root: root.number(), rank_count });
+    }
+    let chunks_per_share = graph.chunks_per_share;
+    let total = graph.chunk_count().filter(|&total| total > 0);
+    total.ok_or(StructureError::ChunkCount { chunks_per_share, rank_count })
+}
+
+/// Where a route starts and ends, if it is one.
+fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<(NodeIndex, NodeIndex), RouteFault> {
+    let mut ends = None;
+    for (position, &index) in links.iter().enumerate() {
+        let link_count = topology.links().len();
+        let link = topology.links().get(index.index());
+        let link = link.ok_or(RouteFault::UnknownLink { position, link: index.number(), link_count })?;
+        let start = match ends {
+            None => link.from,
+            Some((_, reached)) if reached != link.from => return Err(RouteFault::Gap { position }),
+            Some((_, reached)) if topology.rank_of(reached).is_some() => {
+                return Err(RouteFault::ThroughRank { position, rank: reached.number() });
+            }
+            Some((start, _)) => start,
+        };
+        ends = Some((start, link.to));
+    }
+    ends.ok_or(RouteFault::Empty)
+}
+
+struct Structure<'a> {
+    graph: &'a TransferGraph,
+    chunk_total: u64,
+    /// First and last node, by route.
+    route_ends: Vec<(NodeIndex, NodeIndex)>,
+}
+
+impl Structure<'_> {
+    fn check_batches(&self) -> Result<Vec<u32>, StructureError> {
+        let mut tree = TreeWalk::new(self.graph.rank_count);
+        let mut depths = Vec::with_capacity(self.graph.batches.len());
+        let mut next = 0_u32;
+        for (index, batch) in self.graph.batches.iter().enumerate() {
+            let (start, end) = (batch.transfers.start, batch.transfers.end);
+            if start != next || end <= start || end as usize > self.graph.transfers.len() {
+                return Err(StructureError::BatchTransfers { batch: index, start, end, expected: next });
+            }
+            next = end;
+            self.check_batch(index, batch)?;
+            depths.push(self.check_transfers(batch, &mut tree)?);
+        }
+        match next as usize == self.graph.transfers.len() {
+            true => Ok(depths),
+            false => Err(StructureError::NoBatch { transfer: next }),
+        }
+    }
+
+    fn check_batch(&self, index: usize, batch: &Batch) -> Result<(), StructureError> {
+        if batch.root.number() >= self.graph.rank_count {
+            return Err(StructureError::BatchRoot { batch: index, root: batch.root.number() });
+        }
+        let end = batch.chunk_first.checked_add(batch.chunk_count);
+        match end.is_some_and(|end| batch.chunk_count > 0 && end <= self.chunk_total) {
+            true => Ok(()),
+            false => Err(StructureError::ChunkRange {
+                batch: index,
+                first: batch.chunk_first,
+                count: batch.chunk_count,
+                total: self.chunk_total,
+            }),
+        }
+    }
+
+    /// Checks a batch's transfers one by one and as a tree; returns its depth.
+    fn check_transfers(&self, batch: &Batch, tree: &mut TreeWalk) -> Result<u32, StructureError> {
+        tree.start(batch.root);
+        let transfers = || batch.transfers.clone().zip(self.graph.transfers_of(batch));
+        let at = |index: u32, transfer: &Transfer, source: TransferFault| StructureError::Transfer {
+            transfer: index,
+            from: transfer.from.number(),
+            to: transfer.to.number(),
+            source,
+        };
+        for (index, transfer) in transfers() {
+            self.check_transfer(index, batch, transfer)
+                .and_then(|()| tree.step(batch.action, transfer))
+                .map_err(|fault| at(index, transfer, fault))?;
+        }
+        if batch.action == Action::Reduce {
+            for (index, transfer) in transfers() {
+                tree.require_sent(transfer.to).map_err(|fault| at(index, transfer, fault))?;
+            }
+        }
+        Ok(tree.depth)
+    }
+
+    fn check_transfer(&self, index: u32, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
+        let unknown = |rank: &Rank| rank.number() >= self.graph.rank_count;
+        if let Some(rank) = [transfer.from, transfer.to].into_iter().find(unknown) {
+            return Err(TransferFault::UnknownRank { rank: rank.number() });
+        }
+        if transfer.from == transfer.to {
+            return Err(TransferFault::ToItself);
+        }
+        self.check_carriers(batch, transfer)?;
+        if !is_within(&transfer.dependencies, self.graph.dependencies.len()) {
+            return Err(TransferFault::DependencyRange);
+        }
+        match self.graph.dependencies_of(transfer).iter().find(|&&dependency| dependency >= index) {
+            Some(&dependency) => Err(TransferFault::ForwardDependency { dependency }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_carriers(&self, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
+        if !is_within(&transfer.carriers, self.graph.carriers.len()) {
+            return Err(TransferFault::CarrierRange);
+        }
+        let mut sum = 0_u128;
+        for carrier in self.graph.carriers_of(transfer) {
+            let ends = self.route_ends.get(carrier.route.index());
+            let &(start, end) = ends.ok_or(TransferFault::UnknownRoute { route: carrier.route.number() })?;
+            if (start, end) != (transfer.from.node(), transfer.to.node()) {
+                let route = carrier.route.number();
+                return Err(TransferFault::RouteEnds { route, start: start.number(), end: end.number() });
+            }
+            if carrier.chunk_count == 0 {
+                return Err(TransferFault::EmptyCarrier { route: carrier.route.number() });
+            }
+            sum += u128::from(carrier.chunk_count);
+        }
+        match sum == u128::from(batch.chunk_count) {
+            true => Ok(()),
+            false => Err(TransferFault::CarrierSum { found: sum, expected: batch.chunk_count }),
+        }
+    }
+}
+
+/// Whether a range runs forward and ends inside a table.
+fn is_within(range: &Range<u32>, length: usize) -> bool {
+    range.start <= range.end && range.end as usize <= length
+}
+
+/// Follows the hops of one batch at a time and makes sure that they form a tree.
+struct TreeWalk {
+    batch: u32,
+    ranks: Vec<RankWalk>,
+    root: Rank,
+    depth: u32,
+}
+
+/// What the batch at hand has done at one rank.
+#[derive(Clone, Copy, Default)]
+struct RankWalk {
+    batch: u32,
+    /// Hops from the root (copy) or from the farthest rank below (reduce).
+    depth: u32,
+    /// It has received (copy) or sent (reduce).
+    done: bool,
+}
+
+impl TreeWalk {
+    fn new(rank_count: u32) -> Self {
+        let ranks = vec![RankWalk::default(); rank_count as usize];
+        Self { batch: 0, ranks, root: Rank::new(0), depth: 0 }
+    }
+
+    fn start(&mut self, root: Rank) {
+        self.batch += 1;
+        self.root = root;
+        self.depth = 0;
+    }
+
+    /// The state of an existing rank, wiped if another batch used it last.
+    fn rank(&mut self, rank: Rank) -> &mut RankWalk {
+        let walk = &mut self.ranks[rank.index()];
+        if walk.batch != self.batch {
+            *walk = RankWalk { batch: self.batch, ..RankWalk::default() };
+        }
+        walk
+    }
+
+    fn step(&mut self, action: Action, transfer: &Transfer) -> Result<(), TransferFault> {
+        let (from, to) = (*self.rank(transfer.from), *self.rank(transfer.to));
+        let (from_root, to_root) = (transfer.from == self.root, transfer.to == self.root);
+        let depth = from.depth + 1;
+        match action {
+            Action::Copy if !from.done && !from_root => return Err(TransferFault::SenderNotReached),
+            Action::Copy if to.done || to_root => return Err(TransferFault::ReachedTwice),
+            Action::Copy => *self.rank(transfer.to) = RankWalk { depth, done: true, ..to },
+            Action::Reduce if from.done || from_root => return Err(TransferFault::SendsTwice),
+            Action::Reduce if to.done => return Err(TransferFault::ReceivesLate),
+            Action::Reduce => {
+                self.rank(transfer.from).done = true;
+                self.rank(transfer.to).depth = to.depth.max(depth);
+            }
+        }
+        self.depth = self.depth.max(depth);
+        Ok(())
+    }
+
+    /// In a reduce tree, whatever a rank received must have gone on, until it is at the root.
+    fn require_sent(&mut self, receiver: Rank) -> Result<(), TransferFault> {
+        match receiver == self.root || self.rank(receiver).done {
+            true => Ok(()),
+            false => Err(TransferFault::EndsEarly),
+        }
+    }
+}

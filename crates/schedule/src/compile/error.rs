@@ -1,0 +1,76 @@
+//! Why a schedule has no transfer graph.
+
+use std::fmt;
+
+use crate::collective::CollectiveKind;
+
+/// Position of a tree in a forest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreePlace {
+    /// Position of its phase.
+    pub phase: usize,
+    /// Its position in the phase.
+    pub tree: usize,
+}
+
+impl fmt::Display for TreePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "phases[{}].trees[{}]", self.phase, self.tree)
+    }
+}
+
+/// Each variant says where, what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum CompileError {
+    #[error("{collective} cannot be written as a forest")]
+    Unsupported { collective: CollectiveKind },
+    #[error("the {found} phases are not those of {collective}; allreduce is reduce then copy, others have one phase")]
+    Phases { collective: CollectiveKind, found: usize },
+    #[error("root {root} is not a rank; there are {rank_count}")]
+    UnknownRoot { root: u32, rank_count: u32 },
+    #[error("chunks_per_share is 0; a share needs at least one chunk")]
+    NoChunks,
+    #[error("{rank_count} shares of {chunks_per_share} chunks are more than 18446744073709551615 chunks; use fewer")]
+    TooManyChunks { chunks_per_share: u64, rank_count: u32 },
+    #[error("the trees have {found} hops in all, over the limit of {limit}; use fewer trees or higher multiplicities")]
+    TooManyHops { found: usize, limit: usize },
+    #[error("{place}.multiplicity is 0; leave the tree out")]
+    NoMultiplicity { place: TreePlace },
+    #[error("{place}: with it, the trees of root {share} take more than the {limit} chunks of a share")]
+    TooManyTrees { place: TreePlace, share: u32, limit: u64 },
+    #[error(
+        "phases[{phase}]: the multiplicities of root {share} add up to {found}, not to the {expected} chunks of a share"
+    )]
+    TooFewTrees { phase: usize, share: u32, found: u64, expected: u64 },
+    #[error("{place}.root is {root}, which has no share to move or comes out of order; list trees by increasing root")]
+    UnexpectedRoot { place: TreePlace, root: u32 },
+    #[error("{place}.hops is empty or lies outside the table of hops")]
+    NoHops { place: TreePlace },
+    #[error("{place}.hops[{hop}].carriers lies outside the table of carriers")]
+    NoCarriers { place: TreePlace, hop: usize },
+    #[error("{place} has {found} hops; a tree that reaches every rank has {expected}")]
+    NotSpanning { place: TreePlace, found: usize, expected: usize },
+    #[error("{place}.hops[{hop}]")]
+    Hop { place: TreePlace, hop: usize, source: HopFault },
+}
+
+/// Why a hop does not fit into its tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum HopFault {
+    #[error("rank {rank} does not exist; there are {rank_count}")]
+    UnknownRank { rank: u32, rank_count: u32 },
+    #[error("rank {rank} sends to itself")]
+    ToItself { rank: u32 },
+    #[error("rank {rank} sends before the tree has reached it; list the hop that reaches it first")]
+    SenderNotReached { rank: u32 },
+    #[error("rank {rank} receives, but the tree holds it already")]
+    ReachedTwice { rank: u32 },
+    #[error(
+        "rank {rank} sends for a second time, or although it is the root; in a reduce tree every other rank sends once"
+    )]
+    SendsTwice { rank: u32 },
+    #[error("rank {rank} receives after it has sent; list its incoming hops first")]
+    ReceivesLate { rank: u32 },
+}

@@ -1,0 +1,21 @@
+//! The compiler, the judge and the certificates: hand-made schedules with hand-computed rates, refusals by name,
+//! properties of random forests, and mutations of transfer graphs that a slow and simple second judge must agree on.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+#[path = "schedule/accepted.rs"]
+mod accepted;
+#[path = "schedule/certificates.rs"]
+mod certificates;
+#[path = "schedule/forests.rs"]
+mod forests;
+#[path = "schedule/mutate.rs"]
+mod mutate;
+#[path = "schedule/mutations.rs"]
+mod mutations;
+#[path = "schedule/properties.rs"]
+mod properties;
+#[path = "schedule/reference.rs"]
+mod reference;
+#[path = "schedule/refused.rs"]
+mod refused;
