@@ -1,0 +1,132 @@
+//! Runs a program on real bytes, with bounded queues and a random but reproducible interleaving.
+//!
+//! A second opinion beside the proof: it knows nothing of why a program should work. It shows one execution per
+//! seed, finds deadlocks and wrong results of that execution, and never a proof that there are none.
+
+mod data;
+mod machine;
+
+use data::Data;
+use machine::Machine;
+
+use crate::msccl::{Memory, Place, Profile, Program};
+
+/// Most bytes of all ranks' buffers together.
+const BYTES_MAX: u64 = 1 << 28;
+
+/// How to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmulateOptions {
+    /// Whose queues and transfer sizes hold.
+    pub profile: Profile,
+    /// Seed of data and interleaving.
+    pub seed: u64,
+    /// Transfers in flight per connection; `None`: the protocol's own number.
+    pub slots: Option<u32>,
+    /// Chunks per transfer; `None`: what the largest message of the file allows.
+    pub chunks_per_transfer: Option<u32>,
+    /// Elements of 8 bytes in each chunk, ≥ 1.
+    pub elements_per_chunk: u32,
+    /// How reductions combine elements.
+    pub operator: Operator,
+}
+
+impl EmulateOptions {
+    /// The runtime's own queues at the largest message, two elements per chunk, wrapping sums.
+    pub const fn standard(profile: Profile, seed: u64) -> Self {
+        Self { profile, seed, slots: None, chunks_per_transfer: None, elements_per_chunk: 2, operator: Operator::Sum }
+    }
+}
+
+/// How reductions combine two elements. All are associative and commutative, so the order of a tree does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// Wrapping sum.
+    Sum,
+    /// Smaller.
+    Min,
+    /// Larger.
+    Max,
+    /// Bitwise exclusive or.
+    Xor,
+}
+
+/// What a successful run did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmulationReport {
+    /// Steps completed: all there are.
+    pub steps: u64,
+    /// Transfers sent over connections.
+    pub transfers: u64,
+    /// Chunks sent over connections.
+    pub chunks: u64,
+    /// Output elements compared with the expected ones.
+    pub elements_compared: u64,
+}
+
+/// Why a run failed. The messages name the place and what stood in the way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum EmulationError {
+    #[error("the program cannot be run: {what} at {place}; verify the file first")]
+    Malformed { place: Place, what: &'static str },
+    #[error("the buffers of all ranks need {bytes} bytes, over the limit of {limit}; use fewer elements per chunk")]
+    TooLarge { bytes: u64, limit: u64 },
+    #[error("{option} is 0; use at least 1")]
+    ZeroOption { option: &'static str },
+    #[error("deadlock with {} blocks waiting: {}", blocked.len(), list(blocked))]
+    Deadlock { blocked: Vec<Blocked> },
+    #[error("{place} receives a transfer of {found} chunks where it expects {expected}")]
+    TransferSize { place: Place, found: usize, expected: usize },
+    #[error("rank {to} never receives {count} of the transfers from rank {from} on channel {channel}")]
+    LeftOver { from: u32, to: u32, channel: u32, count: usize },
+    #[error("output chunk {chunk} of rank {rank} is wrong")]
+    WrongOutput { rank: u32, chunk: u64 },
+    #[error("input chunk {chunk} of rank {rank} has been overwritten by an out-of-place collective")]
+    InputChanged { rank: u32, chunk: u64 },
+}
+
+/// A step that can never run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The step.
+    pub place: Place,
+    /// What it waits for.
+    pub reason: &'static str,
+}
+
+/// The first few of them, for a message.
+fn list(blocked: &[Blocked]) -> String {
+    let shown: Vec<String> = blocked.iter().take(8).map(|step| format!("{} {}", step.place, step.reason)).collect();
+    shown.join(", ")
+}
+
+/// Runs a program once and compares every rank's output with the expected one.
+///
+/// Buffers that the collective does not fill start with garbage, so reading them shows.
+///
+/// # Errors
+/// The program refers to what does not exist, needs too much memory, deadlocks, or gives a wrong result.
+///
+/// O(chunks moved · elements). Never panics.
+pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationReport, EmulationError> {
+    let zero = |option| EmulationError::ZeroOption { option };
+    (options.elements_per_chunk > 0).then_some(()).ok_or_else(|| zero("elements per chunk"))?;
+    (options.slots != Some(0)).then_some(()).ok_or_else(|| zero("slots"))?;
+    (options.chunks_per_transfer != Some(0)).then_some(()).ok_or_else(|| zero("chunks per transfer"))?;
+    machine::validate(program)?;
+    let memories: Vec<Memory> = program.ranks.iter().map(|rank| Memory::new(program, rank)).collect();
+    let cells: u64 = memories.iter().map(Memory::cell_count).sum();
+    let bytes = cells.saturating_mul(u64::from(options.elements_per_chunk)).saturating_mul(8);
+    if bytes > BYTES_MAX {
+        return Err(EmulationError::TooLarge { bytes, limit: BYTES_MAX });
+    }
+    let data = Data::new(program, options);
+    let mut machine = Machine::new(program, options, &memories, &data);
+    machine.run()?;
+    let elements_compared = data.check(program, &memories, machine.cells())?;
+    Ok(machine.report(elements_compared))
+}
+
+#[cfg(test)]
+mod tests;

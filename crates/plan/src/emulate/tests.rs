@@ -1,0 +1,139 @@
+//! One run per seed: right programs give right bytes, broken ones say why.
+
+use canopy_schedule::CollectiveKind;
+
+use super::{EmulateOptions, EmulationError, Operator, emulate};
+use crate::msccl::examples::{
+    after, awaited, block, program, rank, ring_allgather, ring_allreduce, split_allgather, step,
+};
+use crate::msccl::{Place, Profile, Program};
+
+fn standard(seed: u64) -> EmulateOptions {
+    EmulateOptions::standard(Profile::Msccl, seed)
+}
+
+#[test]
+fn right_programs_give_right_bytes() {
+    for seed in 0..20 {
+        for operator in [Operator::Sum, Operator::Min, Operator::Max, Operator::Xor] {
+            let options = EmulateOptions { operator, ..standard(seed) };
+            for program in [ring_allgather(1), ring_allgather(3), ring_allreduce(), split_allgather()] {
+                emulate(&program, &options).unwrap();
+            }
+        }
+    }
+    let report = emulate(&ring_allgather(3), &standard(0)).unwrap();
+    assert_eq!((report.steps, report.transfers, report.chunks), (20, 12, 36));
+    assert_eq!(report.elements_compared, 4 * 12 * 2);
+    let split = EmulateOptions { chunks_per_transfer: Some(1), slots: Some(4), ..standard(0) };
+    assert_eq!(emulate(&ring_allgather(3), &split).unwrap().transfers, 36);
+}
+
+#[test]
+fn collectives_with_a_root_and_local_steps_are_understood() {
+    let send = |operation| block(Some(1), None, vec![step(operation, "i0", "i0", 1)]);
+    let sink = |operation| block(None, Some(0), vec![step(operation, "i0", "o0", 1)]);
+    let own = block(None, None, vec![step("cpy", "i0", "o0", 1)]);
+    let ranks = vec![rank(0, [1, 1, 0], vec![send("s"), own]), rank(1, [1, 1, 0], vec![sink("r")])];
+    emulate(&program(CollectiveKind::Broadcast, false, 1, ranks), &standard(1)).unwrap();
+    let sum = block(None, Some(1), vec![awaited(step("r", "s0", "s0", 1))]);
+    let local = block(None, None, vec![step("cpy", "i0", "o0", 1), after(0, 0, step("re", "s0", "o0", 1))]);
+    let source = block(Some(0), None, vec![step("s", "i0", "i0", 1)]);
+    let ranks = vec![rank(0, [1, 1, 1], vec![sum, local]), rank(1, [1, 1, 0], vec![source])];
+    emulate(&program(CollectiveKind::Reduce, false, 1, ranks), &standard(1)).unwrap();
+}
+
+#[test]
+fn a_ring_that_sends_first_deadlocks_with_one_slot() {
+    let single = EmulateOptions { slots: Some(1), ..standard(3) };
+    for ring in [ring_allgather(1), ring_allreduce()] {
+        let Err(EmulationError::Deadlock { blocked }) = emulate(&ring, &single) else { panic!("no deadlock") };
+        assert_eq!(blocked.len(), 4);
+        assert_eq!(blocked[0].place, Place::step(0, 0, 1));
+        assert_eq!(blocked[0].reason, "waits for a free slot");
+    }
+    emulate(&split_allgather(), &single).unwrap();
+}
+
+#[test]
+fn a_wait_for_what_is_never_published_deadlocks() {
+    let mut program = split_allgather();
+    program.ranks[0].thread_blocks[0].steps[1].is_awaited = false;
+    let error = emulate(&program, &standard(0)).unwrap_err();
+    assert!(error.to_string().contains("gpu 0 tb 1 step 2 waits for another block"), "{error}");
+}
+
+#[test]
+fn a_missing_wait_shows_in_some_interleaving() {
+    let mut program = split_allgather();
+    let step = &mut program.ranks[0].thread_blocks[1].steps[2];
+    (step.wait_block, step.wait_step) = (None, None);
+    let wrong = (0..50).filter(|&seed| emulate(&program, &standard(seed)).is_err()).count();
+    assert!(wrong > 0);
+}
+
+#[test]
+fn wrong_results_are_named() {
+    let mut swapped = ring_allgather(1);
+    swapped.ranks[1].thread_blocks[1].steps[0].destination.offset = Some(2);
+    // The copy goes where another share belongs; the own place stays garbage.
+    let error = emulate(&swapped, &standard(0)).unwrap_err();
+    assert!(matches!(error, EmulationError::WrongOutput { rank: 1, .. }), "{error}");
+    let mut scribbling = ring_allgather(1);
+    scribbling.ranks[2].thread_blocks[1].steps.push(step("re", "o2", "i0", 1));
+    // The share is sent before or after it is doubled; either way something is wrong.
+    for seed in 0..10 {
+        let error = emulate(&scribbling, &standard(seed)).unwrap_err();
+        let is_named =
+            matches!(error, EmulationError::WrongOutput { .. } | EmulationError::InputChanged { rank: 2, .. });
+        assert!(is_named, "{error}");
+    }
+}
+
+#[test]
+fn ends_that_disagree_are_named() {
+    let mut program = ring_allgather(2);
+    program.ranks[1].thread_blocks[0].steps[1].chunk_count = 1;
+    let error = emulate(&program, &standard(0)).unwrap_err();
+    assert!(matches!(error, EmulationError::TransferSize { found: 2, expected: 1, .. }), "{error}");
+    let mut program = split_allgather();
+    program.ranks[1].thread_blocks[0].steps.truncate(2);
+    let error = emulate(&program, &standard(0)).unwrap_err();
+    assert!(matches!(error, EmulationError::LeftOver { from: 0, to: 1, channel: 0, count: 1 }), "{error}");
+}
+
+#[test]
+fn programs_that_refer_to_nothing_are_refused() {
+    let check = |change: fn(&mut Program), what: &str| {
+        let mut program = split_allgather();
+        change(&mut program);
+        let error = emulate(&program, &standard(0)).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    check(|program| program.rank_count = 5, "ranks or chunks are missing");
+    check(|program| program.chunk_count = 0, "ranks or chunks are missing");
+    check(|program| program.chunk_count = 3, "a share of less than one chunk");
+    check(|program| program.ranks[0].rank = 7, "a rank that stands twice or does not exist");
+    check(|program| program.ranks[0].output_chunks = 5, "a buffer larger than the collective's");
+    check(|program| program.ranks[0].thread_blocks[1].send = None, "a peer that does not exist");
+    check(
+        |program| program.ranks[0].thread_blocks[0].steps[0].destination.offset = Some(4),
+        "chunks outside the buffer",
+    );
+    check(
+        |program| program.ranks[0].thread_blocks[1].steps[1].wait_step = Some(9),
+        "a wait for a step that does not exist",
+    );
+    check(|program| program.ranks[0].scratch_chunks = u32::MAX, "over the limit of 268435456");
+}
+
+#[test]
+fn useless_options_are_refused() {
+    for (options, message) in [
+        (EmulateOptions { slots: Some(0), ..standard(0) }, "slots is 0; use at least 1"),
+        (EmulateOptions { chunks_per_transfer: Some(0), ..standard(0) }, "chunks per transfer is 0; use at least 1"),
+        (EmulateOptions { elements_per_chunk: 0, ..standard(0) }, "elements per chunk is 0; use at least 1"),
+    ] {
+        assert_eq!(emulate(&ring_allreduce(), &options).unwrap_err().to_string(), message);
+    }
+}

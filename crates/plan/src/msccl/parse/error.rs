@@ -1,0 +1,63 @@
+//! Why a text is not a program.
+
+/// The first fault of a text, with its line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct ParseError {
+    /// Line of the fault, from 1.
+    pub line: u32,
+    /// What was found, and what would be accepted.
+    pub fault: ParseFault,
+}
+
+/// What is wrong with a text, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ParseFault {
+    #[error("the text has {bytes} bytes, over the limit of {limit}; no runtime reads such a file")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("the text ends where {expected} should stand")]
+    Ended { expected: &'static str },
+    #[error("<{element}> is not closed; add </{element}>")]
+    Unclosed { element: String },
+    #[error("found {found:?} between elements; only spaces, line ends and comments may stand there")]
+    Text { found: char },
+    #[error("found a tab between elements; the runtime's reader refuses tabs, use spaces")]
+    Tab,
+    #[error("found `<{start}`; the runtime's reader knows no declaration, DOCTYPE or CDATA, leave it out")]
+    Declaration { start: char },
+    #[error("comment is not closed; end it with -->")]
+    OpenComment,
+    #[error("the first word of the comment holds `=` or is longer than 254 characters; put a space after <!--")]
+    CommentStart,
+    #[error(
+        "expected a space, `/` or `>` in <{element}>, found {found:?}; keep an element on one line and put exactly one space before each attribute"
+    )]
+    Tag { element: String, found: char },
+    #[error("attribute `{attribute}` of <{element}> has no value in double quotes; write {attribute}=\"…\"")]
+    Unquoted { element: String, attribute: String },
+    #[error("{what} `{start}…` is longer than {limit} characters; shorten it")]
+    TooLong { what: &'static str, start: String, limit: usize },
+    #[error("<{element}> has more than {limit} attributes; drop the extra ones")]
+    TooManyAttributes { element: String, limit: usize },
+    #[error("found {found} where {expected} should stand")]
+    Unexpected { found: String, expected: &'static str },
+    #[error("found {found} in <{parent}>, which holds only <{child}>; runtimes pass over it in silence, so remove it")]
+    Misplaced { found: String, parent: String, child: &'static str },
+    #[error("<{parent}> has more than {limit} <{child}>; the runtime's table ends there")]
+    TooManyChildren { parent: String, child: &'static str, limit: u32 },
+    #[error("<{element}> lacks the attribute `{attribute}`; add it")]
+    Missing { element: String, attribute: &'static str },
+    #[error("<{element}> has the unknown attribute `{attribute}`; runtimes pass over it in silence, so remove it")]
+    UnknownAttribute { element: String, attribute: String },
+    #[error("<{element}> has `{attribute}` twice; keep one")]
+    Repeated { element: String, attribute: String },
+    #[error("`{attribute}` of <{element}> is `{value}`; write {expected}")]
+    BadValue { element: String, attribute: &'static str, value: String, expected: &'static str },
+}
+
+impl ParseFault {
+    pub(super) fn at(self, line: u32) -> ParseError {
+        ParseError { line, fault: self }
+    }
+}

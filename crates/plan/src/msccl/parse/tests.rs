@@ -1,0 +1,141 @@
+//! The dialect: what is read, and each refusal with its line.
+
+use super::{BYTES_MAX, parse_msccl_xml};
+use crate::msccl::examples::{ring_allgather, ring_allreduce, split_allgather};
+use crate::msccl::program::Program;
+use crate::msccl::{Profile, write_msccl_xml};
+
+/// A complete file of two ranks; line 4 is the first step.
+const PAIR: &str = r#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="1">
+  <gpu id="0" i_chunks="0" o_chunks="2" s_chunks="0">
+    <tb id="0" send="1" recv="1" chan="0">
+      <step s="0" type="s" srcbuf="o" srcoff="0" dstbuf="o" dstoff="-1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+      <step s="1" type="r" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    </tb>
+  </gpu>
+  <gpu id="1" i_chunks="0" o_chunks="2" s_chunks="0">
+    <tb id="0" send="0" recv="0" chan="0">
+      <step s="0" type="s" srcbuf="o" srcoff="1" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+      <step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    </tb>
+  </gpu>
+</algo>
+"#;
+
+#[track_caller]
+fn read(text: &str) -> Program {
+    parse_msccl_xml(text, Profile::Msccl).unwrap()
+}
+
+/// The pair with the first `from` replaced is refused at this line with this reason.
+#[track_caller]
+fn refuse(from: &str, to: &str, line: u32, message: &str) {
+    let text = PAIR.replacen(from, to, 1);
+    assert_ne!(text, PAIR, "`{from}` is not in the text");
+    let error = parse_msccl_xml(&text, Profile::Msccl).unwrap_err();
+    assert!(error.to_string().contains(message), "`{error}` does not say `{message}`");
+    assert_eq!(error.line, line, "{error}");
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for program in [ring_allgather(1), ring_allgather(5), ring_allreduce(), split_allgather()] {
+        assert_eq!(read(&write_msccl_xml(&program)), program);
+    }
+    let optional =
+        Program { out_of_place: None, bytes_min: None, bytes_max: None, thread_count: Some(512), ..ring_allgather(1) };
+    assert_eq!(read(&write_msccl_xml(&optional)), optional);
+}
+
+#[test]
+fn harmless_variations_are_read() {
+    let program = read(PAIR);
+    assert_eq!((program.bytes_max, program.out_of_place), (None, None));
+    let same = [
+        PAIR.replace("/>", " />"),
+        PAIR.replace("\">\n", "\" >\r\n"),
+        PAIR.replace('\n', ""),
+        PAIR.replace("\"/>", "\"></step>"),
+        format!("\n<!-- a comment\n with <tags> and \t = -->\n{PAIR}<!-- the end -->\r\n"),
+        PAIR.replace("id=\"0\" send=\"1\" recv=\"1\"", "recv=\"1\" id=\"0\" send=\"1\""),
+    ];
+    for text in same {
+        assert_eq!(read(&text), program, "{text}");
+    }
+}
+
+#[test]
+fn the_reader_of_the_runtime_is_no_xml_parser() {
+    refuse("<algo", "<?xml version=\"1.0\"?><algo", 1, "knows no declaration");
+    refuse("<algo", "<!DOCTYPE algo><algo", 1, "knows no declaration");
+    refuse("    <tb", "\t<tb", 3, "refuses tabs");
+    refuse("    <tb", "text<tb", 3, "found 't' between elements");
+    refuse(" send=", "  send=", 3, "exactly one space before each attribute");
+    refuse(" send=", "\nsend=", 3, "keep an element on one line");
+    refuse(" send=", "\tsend=", 3, "found '\\t'");
+    refuse("send=\"1\"", "send='1'", 3, "no value in double quotes");
+    refuse("send=\"1\"", "send", 3, "no value in double quotes");
+    refuse("send=\"1\" ", "send=\"1\"", 3, "expected a space");
+    refuse("<tb", "<!--=--><tb", 3, "put a space after <!--");
+    refuse("</algo>", "</algo><!-- open", 14, "comment is not closed");
+    refuse("</algo>", "</algo", 14, "expected a space");
+    refuse("hasdep=\"0\"/>\n", "hasdep=\"0\"/ >\n", 4, "expected a space");
+    refuse("name=\"pair\"", &format!("name=\"{}\"", "n".repeat(256)), 1, "longer than 255");
+    refuse("<tb", &format!("<{}", "t".repeat(255)), 3, "longer than 254");
+    let many: String = (0..17).map(|index| format!(" a{index}=\"0\"")).collect();
+    refuse("<tb", &format!("<tb{many}"), 3, "more than 16 attributes");
+}
+
+#[test]
+fn elements_nest_as_they_must() {
+    refuse("<algo", "<algorithm", 1, "found <algorithm> where <algo> should stand");
+    refuse("</algo>", "</algo><algo>", 14, "found <algo> where the end should stand");
+    refuse("</algo>", "</gpu>", 14, "found </gpu> in <algo>");
+    refuse("</algo>", "", 15, "<algo> is not closed");
+    refuse("</tb>", "<copy i_off=\"0\"/></tb>", 6, "found <copy> in <tb>, which holds only <step>");
+    refuse("<step", "<gpu", 4, "found <gpu> in <tb>");
+    refuse("\"/>", "\"><step/></step>", 4, "found <step> in <step>");
+    for empty in ["", " \n", "<!-- nothing -->"] {
+        let error = parse_msccl_xml(empty, Profile::Msccl).unwrap_err();
+        assert!(error.to_string().contains("ends where <algo> should stand"), "{error}");
+    }
+}
+
+#[test]
+fn attributes_are_known_complete_and_single() {
+    refuse(" chan=\"0\"", "", 3, "<tb> lacks the attribute `chan`");
+    refuse(" name=\"pair\"", "", 1, "<algo> lacks the attribute `name`");
+    refuse(" chan=\"0\"", " chan=\"0\" chan=\"0\"", 3, "has `chan` twice");
+    refuse(" chan=\"0\"", " chan=\"0\" colour=\"0\"", 3, "unknown attribute `colour`");
+    refuse(" inplace", " redop=\"nop\" inplace", 1, "unknown attribute `redop`");
+}
+
+#[test]
+fn values_are_plain() {
+    refuse("cnt=\"1\"", "cnt=\"01\"", 4, "`cnt` of <step> is `01`");
+    refuse("cnt=\"1\"", "cnt=\"+1\"", 4, "a plain decimal number");
+    refuse("cnt=\"1\"", "cnt=\"-1\"", 4, "a plain decimal number");
+    refuse("cnt=\"1\"", "cnt=\"\"", 4, "a plain decimal number");
+    refuse("cnt=\"1\"", "cnt=\"0x1\"", 4, "a plain decimal number");
+    refuse("cnt=\"1\"", "cnt=\"2147483648\"", 4, "from 0 to 2147483647");
+    refuse("depid=\"-1\"", "depid=\"-2\"", 4, "-1 or a plain decimal number");
+    refuse("hasdep=\"0\"", "hasdep=\"2\"", 4, "write 0 or 1");
+    refuse("type=\"s\"", "type=\"ra\"", 4, "write s, r, rcs, rrs, rrc, rrcs, cpy, re or nop");
+    refuse("srcbuf=\"o\"", "srcbuf=\"x\"", 4, "write i, o or s");
+    refuse("proto=\"Simple\"", "proto=\"simple\"", 1, "write Simple, LL or LL128");
+    refuse("coll=\"allgather\"", "coll=\"reducescatter\"", 1, "reduce_scatter");
+    refuse("coll=\"allgather\"", "coll=\"custom\"", 1, "write allgather");
+    refuse("name=\"pair\"", "name=\"a&amp;b\"", 1, "letters, digits");
+    refuse("name=\"pair\"", &format!("name=\"{}\"", "n".repeat(64)), 1, "1 to 63 letters");
+    refuse("inplace=\"1\"", "inplace=\"1\" maxBytes=\"9223372036854775808\"", 1, "9223372036854775807");
+    refuse("inplace=\"1\"", "inplace=\"1\" minBytes=\"-1\"", 1, "a plain decimal number");
+}
+
+#[test]
+fn counts_are_bounded_before_anything_is_kept() {
+    let step = PAIR.lines().nth(3).unwrap();
+    refuse(step, &[step; 1025].join("\n"), 1028, "<tb> has more than 1024 <step>");
+    let huge = " ".repeat(BYTES_MAX + 1);
+    let error = parse_msccl_xml(&huge, Profile::Msccl).unwrap_err();
+    assert!(error.to_string().contains("over the limit of 67108864"), "{error}");
+}

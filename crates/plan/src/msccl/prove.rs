@@ -1,0 +1,67 @@
+//! Proves that a program is right, or says what is wrong with it.
+//!
+//! Everything is decided on the text alone, for every interleaving and every message size the file admits: nothing is
+//! run. It judges any program, wherever it came from, and shares no code with lowering.
+//!
+//! | check | what it shows |
+//! |---|---|
+//! | `structure` | ranks, blocks, peers, channels, buffers and ranges are what the collective and the format demand |
+//! | `limits` | the runtime's tables are large enough |
+//! | `connections` | each queue has one writer and one reader, which agree on every transfer |
+//! | `dependencies` | every wait names a step that publishes its completion |
+//! | `deadlock` | with bounded queues the program always ends |
+//! | `races` | no two steps touch the same chunk unordered, one of them writing |
+//! | `meaning` | every value is the one the collective promises |
+
+mod connections;
+mod dependencies;
+mod limits;
+mod meaning;
+mod model;
+mod progress;
+mod races;
+mod report;
+mod structure;
+
+pub use report::{Place, Problem, Proof};
+
+use model::Model;
+use report::Report;
+
+use super::profile::Profile;
+use super::program::Program;
+
+/// Judges a program for a runtime.
+///
+/// Later checks rely on earlier ones and are left out once they cannot mean anything: [`Proof::checks`] names those
+/// that ran. At most 64 problems are reported per check. Never panics.
+///
+/// * **Cost.** O(steps · blocks of a rank) for races within ranks; where they are ordered through other ranks, that
+///   times the number of ranks. The rest is linear in transfers. Memory is bounded: programs whose buffers, sums or
+///   clocks are too large to follow are refused with that reason.
+pub fn prove(program: &Program, profile: Profile) -> Proof {
+    let mut report = Report::default();
+    let is_sound = report.run("structure", |findings| structure::check(program, profile, findings));
+    report.run("limits", |findings| limits::check(program, profile, findings));
+    if !is_sound {
+        return report.finish();
+    }
+    let Some(mut model) = Model::new(program, profile) else { return report.finish() };
+    let are_joined = report.run("connections", |findings| connections::check(&mut model, findings));
+    let are_waits_sound = report.run("dependencies", |findings| dependencies::check(&model, findings));
+    if !(are_joined && are_waits_sound) {
+        return report.finish();
+    }
+    let mut order = Vec::new();
+    let ends = report.run("deadlock", |findings| order = progress::check(&model, findings));
+    if !ends {
+        return report.finish();
+    }
+    if report.run("races", |findings| races::check(&model, &order, findings)) {
+        report.run("meaning", |findings| meaning::check(&model, &order, findings));
+    }
+    report.finish()
+}
+
+#[cfg(test)]
+mod tests;

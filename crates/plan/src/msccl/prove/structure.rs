@@ -1,0 +1,137 @@
+//! Ranks, blocks, peers, channels, chunk counts and ranges.
+
+use canopy_schedule::CollectiveKind;
+
+use super::report::{Findings, Place};
+use crate::msccl::profile::Profile;
+use crate::msccl::program::{Buffer, Chunks, Operation, Program, RankProgram, Step, ThreadBlock, expected_chunks};
+
+pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings) {
+    check_head(program, profile, findings);
+    let mut seen = vec![false; program.ranks.len()];
+    for rank in &program.ranks {
+        let place = Place::rank(rank.rank);
+        match mark(&mut seen, rank.rank) {
+            Some(false) => {}
+            Some(true) => findings.problem(place, "stands twice; each rank needs exactly one <gpu>"),
+            None => findings.problem(place, format!("is not one of the ranks 0 to {}", program.ranks.len().max(1) - 1)),
+        }
+        check_rank(program, rank, findings);
+    }
+}
+
+/// Marks an index; says whether it was marked before, and `None` outside the table.
+fn mark(seen: &mut [bool], index: u32) -> Option<bool> {
+    seen.get_mut(index as usize).map(|seen| std::mem::replace(seen, true))
+}
+
+fn check_head(program: &Program, profile: Profile, findings: &mut Findings) {
+    let ranks = program.rank_count;
+    if profile.spell(program.collective).is_none() {
+        findings.problem(Place::FILE, format!("{} has no spelling in this format", program.collective));
+    }
+    if ranks < 2 {
+        findings.problem(Place::FILE, format!("ngpus is {ranks}; a collective needs at least two ranks"));
+    }
+    if program.ranks.len() != ranks as usize {
+        findings.problem(Place::FILE, format!("ngpus is {ranks} but there are {} <gpu>", program.ranks.len()));
+    }
+    if program.channel_count == 0 || program.chunk_count == 0 {
+        findings.problem(Place::FILE, "nchannels and nchunksperloop must be at least 1");
+    }
+    let has_shares = matches!(
+        program.collective,
+        CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll
+    );
+    if has_shares && ranks > 0 && !program.chunk_count.is_multiple_of(ranks) {
+        let chunks = program.chunk_count;
+        findings.problem(Place::FILE, format!("nchunksperloop {chunks} cannot be shared equally by {ranks} ranks"));
+    }
+    let default = profile.limits().bytes_max_default;
+    let (bytes_min, bytes_max) = (program.bytes_min.unwrap_or(0), program.bytes_max.unwrap_or(default));
+    if bytes_max == 0 {
+        findings.warning(Place::FILE, "maxBytes 0 admits no message on msccl and any message elsewhere; state a bound");
+    } else if bytes_min > bytes_max || profile.bytes_max_inclusive(bytes_max).is_some_and(|most| bytes_min > most) {
+        findings.problem(Place::FILE, format!("no message is from minBytes {bytes_min} up to maxBytes {bytes_max}"));
+    }
+}
+
+fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings) {
+    let place = Place::rank(rank.rank);
+    let (input, output) = expected_chunks(program);
+    for (name, found, expected) in [("i_chunks", rank.input_chunks, input), ("o_chunks", rank.output_chunks, output)] {
+        if found != expected && found != 0 {
+            findings.problem(place, format!("{name} is {found}; this collective needs {expected}, or 0 where unused"));
+        }
+    }
+    let mut seen = vec![false; rank.thread_blocks.len()];
+    for block in &rank.thread_blocks {
+        let place = Place::block(rank.rank, block.id);
+        match mark(&mut seen, block.id) {
+            Some(false) => {}
+            Some(true) => findings.problem(place, "stands twice; block ids must be distinct"),
+            None => findings.problem(place, "leaves a gap; block ids are 0, 1, 2, … in each rank"),
+        }
+        check_block(program, rank, block, findings);
+    }
+}
+
+fn check_block(program: &Program, rank: &RankProgram, block: &ThreadBlock, findings: &mut Findings) {
+    let place = Place::block(rank.rank, block.id);
+    for (name, peer) in [("send", block.send), ("recv", block.receive)] {
+        let Some(peer) = peer else { continue };
+        if peer >= program.rank_count || peer == rank.rank {
+            findings.problem(place, format!("{name} peer {peer} is not another rank"));
+        }
+    }
+    if block.channel >= program.channel_count {
+        let (channel, channels) = (block.channel, program.channel_count);
+        findings.problem(place, format!("channel {channel} is not below nchannels {channels}"));
+    }
+    for (position, step) in (0_u32..).zip(&block.steps) {
+        let place = Place::step(rank.rank, block.id, position);
+        if step.index != position {
+            findings.problem(place, format!("s is {}; the runtime counts by position, write {position}", step.index));
+        }
+        check_step(rank, block, step, place, findings);
+    }
+}
+
+fn check_step(rank: &RankProgram, block: &ThreadBlock, step: &Step, place: Place, findings: &mut Findings) {
+    let operation = step.operation;
+    if operation.sends() && block.send.is_none() {
+        findings.problem(place, format!("`{}` sends, but its block has no send peer", operation.name()));
+    }
+    if operation.receives() && block.receive.is_none() {
+        findings.problem(place, format!("`{}` receives, but its block has no receive peer", operation.name()));
+    }
+    match (operation, step.chunk_count) {
+        (Operation::Nop, 0) => return,
+        (Operation::Nop, _) => return findings.problem(place, "a nop moves nothing; write cnt 0"),
+        (_, 0) => return findings.problem(place, "cnt is 0; a data step moves at least one chunk"),
+        _ => {}
+    }
+    if operation.reads_source() {
+        check_range(rank, step.source, step.chunk_count, "source", place, findings);
+    }
+    if operation.writes_destination() {
+        check_range(rank, step.destination, step.chunk_count, "destination", place, findings);
+    }
+}
+
+fn check_range(rank: &RankProgram, chunks: Chunks, count: u32, side: &str, place: Place, findings: &mut Findings) {
+    let size = match chunks.buffer {
+        Buffer::Input => rank.input_chunks,
+        Buffer::Output => rank.output_chunks,
+        Buffer::Scratch => rank.scratch_chunks,
+    };
+    let letter = chunks.buffer.letter();
+    let Some(first) = chunks.offset else {
+        return findings.problem(place, format!("its {side} is used but has offset -1"));
+    };
+    if u64::from(first) + u64::from(count) > u64::from(size) {
+        let end = u64::from(first) + u64::from(count) - 1;
+        findings
+            .problem(place, format!("its {side} is chunks {first} to {end} of `{letter}`, which has {size} chunks"));
+    }
+}

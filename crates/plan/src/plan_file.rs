@@ -1,0 +1,44 @@
+//! The plan file (format `json`): a topology, a schedule on it, and the proof of how good it is, in one document.
+//!
+//! A file is self-contained and compact: trees with multiplicities, routes once each, indices instead of ids. It is
+//! written and read as a stream: nothing but the plan itself is held in memory. Reading makes sure that a file is
+//! well-formed, not that its plan is right: compile and check the schedule, and re-derive the bound, to know that.
+
+mod read;
+mod write;
+
+use canopy_schedule::{Bound, Schedule};
+use canopy_topology::{Rate, Topology};
+
+pub use read::{PlanFileError, read_plan};
+pub use write::write_plan;
+
+/// Version of the format, the value of `canopy` in every file.
+const FORMAT_VERSION: u64 = 1;
+
+/// JSON Schema (draft 2020-12) of what [`write_plan`] writes.
+pub const PLAN_SCHEMA: &str = include_str!("../schema/plan.schema.json");
+
+/// A plan and everything needed to judge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanFile {
+    /// The network it was made for.
+    pub topology: Topology,
+    /// The plan, in its natural shape.
+    pub schedule: Schedule,
+    /// What is known of the best algbw there can be, with its certificate.
+    pub bound: Bound,
+    /// algbw of the schedule.
+    pub achieved: Rate,
+    /// Where it comes from.
+    pub provenance: Provenance,
+}
+
+/// Where a plan comes from. No time stamp: the same request yields the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Version of canopy that wrote the file.
+    pub version: String,
+    /// Name of the algorithm that was asked for, such as `auto`; the schedule names the one that made it.
+    pub algorithm: String,
+}

@@ -1,0 +1,193 @@
+//! Files from strangers: refused with a reason or read, and then judged; never a panic.
+
+use std::error::Error as _;
+
+use canopy_plan::{PlanFileError, read_plan};
+use canopy_schedule::{CollectiveKind, certified_bound, check, compile};
+use canopy_topology::TopologyLimits;
+
+use crate::samples::{by_hand, synthesized, text};
+
+const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
+
+/// The error and its causes, as a person gets to read them.
+fn refusal(bytes: &[u8]) -> String {
+    let error = read_plan(bytes, &LIMITS).unwrap_err();
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    message
+}
+
+/// Each piece of damage is refused by its own reason.
+#[test]
+fn refusals_say_what_is_wrong() {
+    let plan = text(&by_hand());
+    for (from, to, expected) in [
+        (r#""canopy":1,"kind""#, r#""canopy":2,"kind""#, "format version 2 is not known"),
+        (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
+        (r#""shares":"uniform""#, r#""shares":"weighted""#, "unknown variant `weighted`, expected `uniform`"),
+        (r#""shape":"forest""#, r#""shape":"steps""#, "unknown variant `steps`, expected `forest`"),
+        (r#""action":"copy""#, r#""action":"move""#, "unknown variant `move`"),
+        (r#""action":"copy","#, "", "missing field `action`"),
+        (r#""multiplicity":5,"#, "", "missing field `multiplicity`"),
+        (r#""multiplicity":5,"#, r#""multiplicity":5,"multiplicity":5,"#, "duplicate field `multiplicity`"),
+        (r#""multiplicity":5"#, r#""multiplicity":-5"#, "invalid value: integer `-5`, expected u64"),
+        (r#""multiplicity":5"#, r#""multiplicity":18446744073709551616"#, "expected u64"),
+        (r#""multiplicity":5"#, r#""multiplicity":5.0"#, "invalid type: floating point `5.0`, expected u64"),
+        ("[0,1,1]", "[0,1]", "invalid length 2, expected a hop"),
+        ("[0,1,1]", "[0,1,1,1]", "invalid length 4, expected a hop"),
+        ("[0,1,1]", "[0,4294967296,1]", "invalid value: integer `4294967296`, expected u32"),
+        ("[0,1,1]", "[0,1,4294967296]", "invalid value: integer `4294967296`, expected a route"),
+        ("[0,1,1]", r#"[0,1,"1"]"#, "invalid type: string \"1\", expected a route"),
+        ("[1,3]", "[1,0]", "a carrier of 0 chunks"),
+        (r#""routes":[[0],[1]]"#, r#""routes":[0,1]"#, "invalid type: integer `0`, expected a sequence"),
+        (r#""collective":"broadcast""#, r#""collective":"broadcasts""#, "collective: `broadcasts` is not a collective"),
+        (r#""root":0,"shares""#, r#""shares""#, "root is missing, and broadcast needs one"),
+        (r#""root":0,"shares""#, r#""root":2,"shares""#, "root: root 2 is not a rank; ranks are 0 to 1"),
+        (
+            r#""collective":"broadcast""#,
+            r#""collective":"allgather""#,
+            "root: root 0 is given, but allgather has no root",
+        ),
+        (r#""direction":"out""#, r#""direction":"up""#, "unknown variant `up`, expected `out` or `in`"),
+        (r#""kind":"cut""#, r#""kind":"partition""#, "certificate.sets is missing, and a partition needs it"),
+        (r#""direction":"out","#, "", "certificate.direction is missing, and a cut needs it"),
+        (r#","nodes":[0]}"#, "}", "certificate.nodes is missing, and a cut needs it"),
+        (r#""kind":"cut""#, r#""kind":"lp-dual""#, "unknown variant `lp-dual`, expected `cut` or `partition`"),
+        (
+            r#""achieved":{"algbw":"9003/2"}"#,
+            r#""achieved":{"algbw":"9003/0"}"#,
+            "achieved.algbw: `9003/0` is not a fraction",
+        ),
+        (r#""lower":"9003/2""#, r#""lower":"5002""#, "bound.lower is 5002; it must be less"),
+        (r#""tight":false"#, r#""tight":true"#, "bound.lower is 9003/2; it must be the same, since the bound is tight"),
+        (r#""upper":"5001""#, r#""upper":"5002""#, "bound.upper is 5002; it must be the same"),
+        (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),
+        (r#""bandwidth":"3.001kB/s""#, r#""bandwidth":"fast""#, "topology: links[1].bandwidth: "),
+    ] {
+        assert!(plan.contains(from), "{from}");
+        let message = refusal(plan.replacen(from, to, 1).as_bytes());
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+}
+
+#[test]
+fn what_is_no_json_is_refused() {
+    for bytes in [&b""[..], b"\0", b"{", b"[]", b"null", b"\xff\xfe{}", b"<algo/>", b"{\"canopy\":1}", &[b'9'; 100_000]]
+    {
+        assert!(refusal(bytes).starts_with("the text is not that of a plan file: "), "{bytes:?}");
+    }
+}
+
+/// Nesting is bounded where values are kept, and costs no stack where they are skipped.
+#[test]
+fn deep_nesting_is_no_danger() {
+    let plan = text(&by_hand());
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(200_000), close.repeat(200_000));
+    for (from, to, accepted) in [
+        (r#""kind":"plan","#, format!(r#""kind":"plan","x":{},"#, deep("[", "]")), true),
+        (
+            r#""kind":"plan","#,
+            format!(r#""kind":"plan","x":{}1{},"#, r#"{"a":"#.repeat(200_000), "}".repeat(200_000)),
+            true,
+        ),
+        ("[0,1,1]", format!("[0,1,{}]", deep("[", "]")), false),
+        (r#""routes":[[0],[1]]"#, format!(r#""routes":{}"#, deep("[", "]")), false),
+        (r#""nodes":[{"#, format!(r#""nodes":{},"x":[{{"#, deep("[", "]")), false),
+        (r#""nodes":[0]}"#, format!(r#""nodes":{}}}"#, deep("[", "]")), false),
+    ] {
+        assert!(plan.contains(from), "{from}");
+        let changed = plan.replacen(from, &to, 1);
+        assert_eq!(read_plan(changed.as_bytes(), &LIMITS).is_ok(), accepted, "{from}");
+    }
+}
+
+/// The topology inside has the limits that topologies have.
+#[test]
+fn limits_hold_for_the_topology_inside() {
+    let plan = text(&synthesized("ring:5", CollectiveKind::Allgather));
+    for limits in [
+        TopologyLimits { nodes_max: 4, ..LIMITS },
+        TopologyLimits { links_max: 9, ..LIMITS },
+        TopologyLimits { bytes_max: 100, ..LIMITS },
+    ] {
+        let error = read_plan(plan.as_bytes(), &limits).unwrap_err();
+        assert!(matches!(error, PlanFileError::Topology(_)) && error.is_over_limit(), "{error:?}");
+    }
+}
+
+/// SplitMix64, so that every run is the same.
+fn random(state: &mut u64, bound: usize) -> usize {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+}
+
+/// Numbers that sit on some edge, and a few that do not.
+const NUMBERS: [&str; 14] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "7",
+    "-1",
+    "1e9",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551615",
+    "18446744073709551616",
+];
+
+/// One number of the text, any, replaced by another.
+fn change_number(text: &str, state: &mut u64) -> String {
+    let bytes = text.as_bytes();
+    let is_start = |&at: &usize| bytes[at].is_ascii_digit() && !bytes[at - 1].is_ascii_digit();
+    let starts: Vec<usize> = (1..bytes.len()).filter(is_start).collect();
+    let start = starts[random(state, starts.len())];
+    let length = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    format!("{}{}{}", &text[..start], NUMBERS[random(state, NUMBERS.len())], &text[start + length..])
+}
+
+/// Bytes flipped, dropped, doubled or cut off.
+fn change_bytes(text: &str, state: &mut u64) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    let at = random(state, bytes.len());
+    match random(state, 4) {
+        0 => bytes[at] ^= 1 << random(state, 8),
+        1 => drop(bytes.remove(at)),
+        2 => bytes.insert(at, bytes[at]),
+        _ => bytes.truncate(at),
+    }
+    bytes
+}
+
+/// What is read, however damaged, can be judged without a panic; and a plan that still passes is a plan.
+#[test]
+fn damaged_files_are_refused_or_judged() {
+    let mut state = 5;
+    let (mut read, mut judged) = (0, 0);
+    let kinds = [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::Reduce];
+    for plan in kinds.map(|kind| text(&synthesized("dgx-a100:boxes=2,gpus=2", kind))) {
+        for round in 0..1_500 {
+            let bytes = match round % 2 {
+                0 => change_number(&plan, &mut state).into_bytes(),
+                _ => change_bytes(&plan, &mut state),
+            };
+            let Ok(file) = read_plan(&bytes, &LIMITS) else { continue };
+            read += 1;
+            let _ = certified_bound(&file.topology, file.schedule.collective, &file.bound.certificate);
+            let graph = compile(&file.topology, &file.schedule);
+            judged += u32::from(graph.is_ok_and(|graph| check(&file.topology, &graph).is_ok()));
+        }
+    }
+    assert!(read > 500 && judged > 50 && judged < read, "{read} read, {judged} passed");
+}

@@ -1,0 +1,153 @@
+//! Writing and reading is the identity, and what is written is what one would write by hand.
+
+use canopy_plan::{PlanFile, Provenance, read_plan};
+use canopy_schedule::{
+    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Forest, Hop, Phase, RouteIndex,
+    RouteTable, Schedule, Shape, Tree, certified_bound, check, compile,
+};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, TopologyLimits, generate};
+use proptest::prelude::*;
+
+use crate::samples::{by_hand, synthesized, text};
+
+const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
+
+#[test]
+fn text_of_a_small_plan() {
+    let expected = concat!(
+        r#"{"canopy":1,"kind":"plan","version":"0.1.0","topology":{"canopy":1,"name":"pair","#,
+        r#""nodes":[{"id":"a","rank":0},{"id":"b","rank":1}],"links":["#,
+        r#"{"from":"a","to":"b","bandwidth":"2kB/s"},"#,
+        r#"{"from":"a","to":"b","bandwidth":"3.001kB/s","latency":"700ns"},"#,
+        r#"{"from":"b","to":"a","bandwidth":"1kB/s"}]},"#,
+        r#""collective":"broadcast","root":0,"shares":"uniform","chunks_per_share":6,"#,
+        r#""schedule":{"shape":"forest","algorithm":"by-hand","routes":[[0],[1]],"phases":[{"action":"copy","trees":["#,
+        r#"{"root":0,"multiplicity":5,"hops":[[0,1,[[0,2],[1,3]]]]},{"root":0,"multiplicity":1,"hops":[[0,1,1]]}]}]},"#,
+        r#""bound":{"algbw":"5001","tight":false,"lower":"9003/2","upper":"5001"},"#,
+        r#""certificate":{"kind":"cut","direction":"out","nodes":[0]},"#,
+        r#""achieved":{"algbw":"9003/2"},"provenance":{"algorithm":"auto"}}"#,
+        "\n",
+    );
+    assert_eq!(text(&by_hand()), expected);
+    assert_eq!(read_plan(expected.as_bytes(), &LIMITS).unwrap(), by_hand());
+}
+
+/// A file alone is enough to judge the plan: what it says of itself can be derived again from what it holds.
+#[test]
+fn synthesized_plans_survive_and_can_be_judged() {
+    for expression in ["ring:5", "mesh:2x3", "dgx-a100:boxes=2,gpus=4", "leaf-spine:leaves=2,hosts=3,spines=2"] {
+        for kind in CollectiveKind::ALL {
+            if matches!(kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) {
+                continue;
+            }
+            let plan = synthesized(expression, kind);
+            let written = text(&plan);
+            let read = read_plan(written.as_bytes(), &LIMITS).unwrap();
+            assert_eq!(text(&read), written, "{expression} {kind}");
+            assert_eq!((&read.topology, &read.bound), (&plan.topology, &plan.bound), "{expression} {kind}");
+            let graph = compile(&read.topology, &read.schedule).unwrap();
+            assert_eq!(graph, compile(&plan.topology, &plan.schedule).unwrap(), "{expression} {kind}");
+            assert_eq!(check(&read.topology, &graph).unwrap().algbw, read.achieved, "{expression} {kind}");
+            let bound = certified_bound(&read.topology, read.schedule.collective, &read.bound.certificate).unwrap();
+            assert_eq!(bound, read.bound.upper, "{expression} {kind}");
+        }
+    }
+}
+
+/// Fields may come in any order, and those of later versions are skipped.
+#[test]
+fn order_and_additions_do_not_matter() {
+    let written = text(&by_hand());
+    let changes = [
+        (
+            r#""multiplicity":5,"hops":[[0,1,[[0,2],[1,3]]]]"#,
+            r#""hops":[[0,1,[[0,2],[1,3]]]],"label":{"a":[1]},"multiplicity":5"#,
+        ),
+        (r#""multiplicity":1,"hops":[[0,1,1]]"#, r#""hops":[[0,1,1]],"multiplicity":1"#),
+        (r#""kind":"plan","#, r#""kind":"plan","later":[[[{"x":null}]]],"#),
+        (r#""action":"copy","#, r#""note":1.5,"action":"copy","#),
+    ];
+    let changed = changes.iter().fold(written.clone(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    assert_eq!(read_plan(changed.as_bytes(), &LIMITS).unwrap(), by_hand());
+}
+
+/// A tree by chance: multiplicity, and hops with ends and carriers, none of it sound.
+type LooseTree = (u32, u64, Vec<(u32, u32, Vec<(u32, u64)>)>);
+
+fn loose_trees() -> impl Strategy<Value = Vec<LooseTree>> {
+    let carriers = prop::collection::vec((any::<u32>(), 1..=u64::MAX), 0..3);
+    let hops = prop::collection::vec((any::<u32>(), any::<u32>(), carriers), 0..5);
+    prop::collection::vec((any::<u32>(), prop_oneof![1..4_u64, Just(u64::MAX)], hops), 0..4)
+}
+
+/// Lays trees out in flat tables; a hop of a single carrier carries the whole tree half of the time.
+fn forest(chunks_per_share: u64, routes: &[Vec<u32>], phases: Vec<(bool, Vec<LooseTree>)>) -> Forest {
+    let mut table = RouteTable::default();
+    for route in routes {
+        table.push(&route.iter().copied().map(LinkIndex::new).collect::<Vec<_>>());
+    }
+    let position = |length: usize| u32::try_from(length).unwrap();
+    let (mut carriers, mut hops) = (Vec::new(), Vec::new());
+    let mut tree = |(root, multiplicity, loose): LooseTree| {
+        let start = position(hops.len());
+        for (from, to, parts) in loose {
+            let first = position(carriers.len());
+            for &(route, count) in &parts {
+                let whole = parts.len() == 1 && route % 2 == 0;
+                let chunk_count = if whole { multiplicity } else { count };
+                carriers.push(Carrier { route: RouteIndex::new(route), chunk_count });
+            }
+            let carriers = first..position(carriers.len());
+            hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
+        }
+        Tree { root: Rank::new(root), multiplicity, hops: start..position(hops.len()) }
+    };
+    let phases = phases.into_iter().map(|(copies, trees)| Phase {
+        action: if copies { Action::Copy } else { Action::Reduce },
+        trees: trees.into_iter().map(&mut tree).collect(),
+    });
+    let phases = phases.collect();
+    Forest { chunks_per_share, routes: table, carriers, hops, phases }
+}
+
+fn certificates() -> impl Strategy<Value = Certificate> {
+    let nodes = || prop::collection::vec(any::<u32>().prop_map(NodeIndex::new), 0..4);
+    let cut = |direction| nodes().prop_map(move |nodes| Certificate::Cut { direction, nodes });
+    let partition = prop::collection::vec(nodes(), 0..4).prop_map(|sets| Certificate::Partition { sets });
+    prop_oneof![cut(CutDirection::Out), cut(CutDirection::In), partition]
+}
+
+proptest! {
+    /// What is written is read back as it was, sound or not.
+    #[test]
+    fn reading_undoes_writing(
+        expression in prop::sample::select(vec!["ring:4", "rail:boxes=2,gpus=2", "leaf-spine:leaves=2,hosts=2,spines=1"]),
+        (kind, root) in (prop::sample::select(CollectiveKind::ALL.to_vec()), 0..4_u32),
+        chunks in any::<u64>(),
+        routes in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..4), 0..4),
+        phases in prop::collection::vec((any::<bool>(), loose_trees()), 0..3),
+        certificate in certificates(),
+        (lower, more, tight) in (any::<u64>(), 1..=u64::MAX, any::<bool>()),
+        (version, algorithm) in ("\\PC{0,8}", "[a-z\"\\\\]{0,8}"),
+    ) {
+        let topology = generate(expression, &LIMITS).unwrap();
+        let root = kind.has_root().then(|| Rank::new(root));
+        let rate = |numerator: u128| Rate::new(numerator, 7_u32).unwrap();
+        let upper = u128::from(lower) + if tight { 0 } else { u128::from(more) };
+        let plan = PlanFile {
+            schedule: Schedule {
+                collective: Collective::new(kind, root, topology.rank_count()).unwrap(),
+                algorithm: algorithm.clone(),
+                shape: Shape::Forest(forest(chunks, &routes, phases)),
+            },
+            topology,
+            bound: Bound { upper: rate(upper), lower: rate(lower.into()), certificate },
+            achieved: rate(lower.into()),
+            provenance: Provenance { version, algorithm },
+        };
+        prop_assert_eq!(read_plan(text(&plan).as_bytes(), &LIMITS).unwrap(), plan);
+    }
+}

@@ -1,0 +1,110 @@
+//! Transfer graphs for tests: hand-made trees, and real schedules.
+
+use std::ops::Range;
+
+use canopy_plan::{LowerOptions, Profile, Program, lower};
+use canopy_schedule::{Action, Batch, Collective, CollectiveKind, RouteTable, Transfer, TransferGraph, compile};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_topology::{Rank, Topology, TopologyLimits, generate};
+
+/// Hops `(nearer to the root, farther)` of a tree over all ranks, from the root outwards.
+pub(crate) type Hops = Vec<(u32, u32)>;
+
+/// A graph in which `tree_of(root, i)` carries the `i`-th of `trees` parts of each root's share of `k` chunks.
+pub(crate) fn graph(
+    kind: CollectiveKind,
+    ranks: u32,
+    k: u64,
+    trees: u64,
+    tree_of: impl Fn(u32, u64) -> Hops,
+) -> TransferGraph {
+    let collective = Collective::new(kind, None, ranks).unwrap();
+    let mut graph = TransferGraph {
+        collective,
+        rank_count: ranks,
+        chunks_per_share: k,
+        routes: RouteTable::default(),
+        carriers: Vec::new(),
+        dependencies: Vec::new(),
+        batches: Vec::new(),
+        transfers: Vec::new(),
+    };
+    let roots = if collective.root().is_some() { 0..1 } else { 0..ranks };
+    for action in actions(kind) {
+        for root in roots.clone() {
+            for part in 0..trees {
+                let chunks =
+                    root_start(kind, root, k) + part * k / trees..root_start(kind, root, k) + (part + 1) * k / trees;
+                if !chunks.is_empty() {
+                    push_batch(&mut graph, *action, root, chunks, tree_of(root, part));
+                }
+            }
+        }
+    }
+    graph
+}
+
+fn root_start(kind: CollectiveKind, root: u32, k: u64) -> u64 {
+    if kind.has_root() { 0 } else { u64::from(root) * k }
+}
+
+fn actions(kind: CollectiveKind) -> &'static [Action] {
+    match kind {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
+        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
+        _ => &[Action::Reduce],
+    }
+}
+
+fn push_batch(graph: &mut TransferGraph, action: Action, root: u32, chunks: Range<u64>, mut hops: Hops) {
+    let first = u32::try_from(graph.transfers.len()).unwrap();
+    if action == Action::Reduce {
+        hops.reverse();
+    }
+    for (near, far) in hops {
+        let (from, to) = if action == Action::Copy { (near, far) } else { (far, near) };
+        graph.transfers.push(Transfer { from: Rank::new(from), to: Rank::new(to), carriers: 0..0, dependencies: 0..0 });
+    }
+    graph.batches.push(Batch {
+        action,
+        root: Rank::new(root),
+        chunk_first: chunks.start,
+        chunk_count: chunks.end - chunks.start,
+        transfers: first..u32::try_from(graph.transfers.len()).unwrap(),
+    });
+}
+
+/// Around the ring, one hop after the other.
+pub(crate) fn ring_tree(ranks: u32, root: u32) -> Hops {
+    (0..ranks - 1).map(|step| ((root + step) % ranks, (root + step + 1) % ranks)).collect()
+}
+
+/// The root reaches everyone at once.
+pub(crate) fn star_tree(ranks: u32, root: u32) -> Hops {
+    (0..ranks).filter(|&rank| rank != root).map(|rank| (root, rank)).collect()
+}
+
+/// Down both sides of the path 0, 1, …, N−1.
+pub(crate) fn path_tree(ranks: u32, root: u32) -> Hops {
+    (root..ranks - 1).map(|rank| (rank, rank + 1)).chain((1..=root).rev().map(|rank| (rank, rank - 1))).collect()
+}
+
+/// A tree in which rank `(root + n) mod N` has the children at distances `a·n + 1 … a·n + a`.
+pub(crate) fn heap_tree(ranks: u32, root: u32, arity: u32) -> Hops {
+    (1..ranks).map(|distance| ((root + (distance - 1) / arity) % ranks, (root + distance) % ranks)).collect()
+}
+
+/// The transfer graph of the optimal schedule for a generated topology.
+pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> TransferGraph {
+    let topology: Topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+    let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+    let request = SynthesisRequest { collective, algorithm: Algorithm::Forest };
+    let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
+    compile(&topology, &schedule).unwrap()
+}
+
+/// Lowers for messages up to 1 GiB.
+pub(crate) fn lowered(graph: &TransferGraph, in_place: bool) -> Program {
+    let options = LowerOptions { in_place, bytes_max: 1 << 30, profile: Profile::Msccl, name: "test".to_owned() };
+    lower(graph, &options).unwrap()
+}
