@@ -1,0 +1,20 @@
+//! Compiles the `.proto` tree with a compiler written in Rust, so that no `protoc` is needed on the machine.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message as _;
+
+const SOURCES: [&str; 3] = ["canopy/v1/planner.proto", "canopy/v1/plan.proto", "canopy/v1/topology.proto"];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    let descriptors = protox::compile(SOURCES, ["."])?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR for build scripts")?);
+    fs::write(out.join("canopy_v1_descriptors.bin"), descriptors.encode_to_vec())?;
+    // `Bytes` instead of `Vec<u8>`: pieces of an artifact share its memory.
+    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}

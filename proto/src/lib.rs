@@ -1,0 +1,17 @@
+//! The wire interface of canopy: messages, client and server stubs of package `canopy.v1`, generated from the
+//! `.proto` files beside this crate. It holds no logic.
+
+/// Package `canopy.v1`. The comments are those of the `.proto` files.
+#[expect(
+    missing_docs,
+    clippy::doc_markdown,
+    clippy::all,
+    unused_qualifications,
+    reason = "generated code; what it means is written in the .proto files"
+)]
+pub mod v1 {
+    tonic::include_proto!("canopy.v1");
+}
+
+/// All of `canopy.v1` as an encoded `google.protobuf.FileDescriptorSet`, for reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/canopy_v1_descriptors.bin"));

@@ -1,0 +1,62 @@
+//! A server inside another process, such as the command line's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::config::Options;
+use crate::server::{RunError, Server, StartError, Statistics};
+use crate::socket::SocketPath;
+use crate::tasks::{self, Task};
+
+/// A running server of this process. Dropping it ends the server at once; [`EmbeddedServer::stop`] ends it in order.
+#[derive(Debug)]
+pub struct EmbeddedServer {
+    socket: Arc<SocketPath>,
+    statistics: Statistics,
+    stop: oneshot::Sender<()>,
+    task: Task<Result<(), RunError>>,
+}
+
+impl EmbeddedServer {
+    /// Starts a server on the Unix socket of the data directory, and on TCP if the options say so.
+    ///
+    /// # Errors
+    /// Any [`StartError`]. Where [`StartError::is_in_use`], another process serves the directory: connect to the
+    /// socket at [`SocketPath::of`] instead. That process may be about to bind it, or about to end: try both for a
+    /// moment.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let server = Server::build(options).await?;
+        let socket = server.socket();
+        let statistics = server.statistics();
+        let (stop, stopped) = oneshot::channel();
+        let task = tasks::spawn(
+            "embedded-server",
+            server.run(async {
+                // A handle that was dropped means stop as well.
+                let _said = stopped.await;
+            }),
+        );
+        Ok(Self { socket, statistics, stop, task })
+    }
+
+    /// A path to the socket, usable in this process while the server lives.
+    pub fn socket_path(&self) -> &Path {
+        self.socket.path()
+    }
+
+    /// Counts of what the server has done.
+    pub const fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Ends the server: calls of other processes are refused as UNAVAILABLE after the drain time-out of the options.
+    ///
+    /// # Errors
+    /// The transport failed.
+    pub async fn stop(self) -> Result<(), RunError> {
+        let _gone = self.stop.send(());
+        self.task.join().await.map_err(RunError::from)?
+    }
+}

@@ -1,0 +1,125 @@
+//! Everything that can end a request without a plan.
+
+use canopy_plan::{EmulationError, LowerError};
+use canopy_schedule::RootError;
+use canopy_synth::{BoundError, SynthesisError};
+use canopy_topology::{ExpressionError, Ratio, ReadError, TopologyError};
+
+use crate::key::RequestKey;
+use crate::order::RequestError;
+
+/// Why there is no plan. The text of the library that refused is kept word for word.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum PlanFailure {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Expression(ExpressionError),
+    #[error(transparent)]
+    Document(ReadError),
+    #[error(transparent)]
+    Inline(#[from] InlineError),
+    #[error(transparent)]
+    Root(#[from] RootError),
+    #[error(transparent)]
+    Bound(BoundError),
+    #[error(transparent)]
+    Synthesis(SynthesisError),
+    #[error("{error}")]
+    Lower { output: usize, error: LowerError },
+    #[error(
+        "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
+    )]
+    TooLargeToRun { output: usize, error: EmulationError },
+    #[error(transparent)]
+    BelowMinimum(Box<Shortfall>),
+    #[error("a plan was found but failed its own check `{check}`; this is a bug in canopy, please report it")]
+    Rejected { check: &'static str, problem: String },
+    #[error("the job failed inside the server; this is a bug in canopy, please report it as request {request}")]
+    Panicked { request: RequestKey },
+    #[error("the job was stopped because nobody waits for it")]
+    Stopped,
+    #[error("{waiting} requests wait, which is the limit; try again later")]
+    QueueFull { waiting: usize },
+    #[error(
+        "the waiting requests hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
+    )]
+    QueueBudget { held: usize, found: usize, limit: usize },
+    #[error("the server is shutting down; try again")]
+    Draining,
+    #[error("the deadline of {deadline_ms} ms was reached in stage `{stage}` with no plan; allow more time")]
+    Deadline { deadline_ms: u64, stage: &'static str },
+}
+
+impl PlanFailure {
+    /// What a person must look at, where canopy itself is at fault.
+    pub(crate) fn fault(&self) -> Option<String> {
+        match self {
+            Self::Rejected { check, problem } => Some(format!("{check}: {problem}")),
+            Self::Bound(BoundError::Broken { what }) | Self::Synthesis(SynthesisError::Broken { what }) => {
+                Some(what.clone())
+            }
+            Self::Lower { error: error @ (LowerError::Malformed { .. } | LowerError::Name { .. }), .. } => {
+                Some(error.to_string())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A plan that is not good enough.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the best plan found reaches {achieved} of the bound, below the least optimality asked for, {minimum}")]
+pub struct Shortfall {
+    /// Achieved ÷ bound.
+    pub achieved: Ratio,
+    /// What was asked for.
+    pub minimum: Ratio,
+}
+
+/// What is wrong with a topology given as nodes and links.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum InlineError {
+    #[error("nodes[{position}].kind is missing; use NODE_KIND_COMPUTE or NODE_KIND_SWITCH")]
+    KindMissing { position: usize },
+    #[error("nodes[{position}].kind has the unknown value {number}; use NODE_KIND_COMPUTE or NODE_KIND_SWITCH")]
+    KindUnknown { position: usize, number: i32 },
+    #[error("nodes[{position}].{capability} is set on a compute node; only switches have it")]
+    CapableCompute { position: usize, capability: &'static str },
+    #[error("links[{position}].bandwidth is 0; give a positive number of bytes per second")]
+    NoBandwidth { position: usize },
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl InlineError {
+    /// Path of the field at fault within the topology, where one field is.
+    pub fn field(&self) -> Option<String> {
+        match self {
+            Self::KindMissing { position } | Self::KindUnknown { position, .. } => {
+                Some(format!("nodes[{position}].kind"))
+            }
+            Self::CapableCompute { position, capability } => Some(format!("nodes[{position}].{capability}")),
+            Self::NoBandwidth { position } => Some(format!("links[{position}].bandwidth")),
+            Self::Topology(error) => error.field(),
+        }
+    }
+
+    /// Whether the topology is refused for its size, not for what it says.
+    pub fn is_over_limit(&self) -> bool {
+        matches!(self, Self::Topology(error) if error.is_over_limit())
+    }
+}
+
+/// An error and all its sources, joined by `: `.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

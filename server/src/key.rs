@@ -1,0 +1,144 @@
+//! Keys of plans: what must agree for one plan to answer another request.
+//!
+//! Every key is BLAKE3 over a versioned, length-prefixed list of fields, so that no two lists of fields can run
+//! together. Wall-clock limits and quality policies are never part of a key.
+
+use std::fmt;
+
+use canopy_proto::v1::HashKind;
+use canopy_schedule::Collective;
+use canopy_topology::{Topology, TopologyHash, content_hash, identity_hash};
+
+use crate::order::{Order, Output};
+
+/// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
+const PLANNER_CLASS: &str = "canopy-planner-1";
+
+/// 256-bit key of a stored plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlanKey([u8; 32]);
+
+/// 256-bit key of a request's text: requests with equal ones share a job before anything is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestKey([u8; 32]);
+
+macro_rules! key_type {
+    ($name:ident) => {
+        impl $name {
+            /// Wraps the bytes of a key.
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            /// The bytes.
+            pub const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+        }
+
+        /// Prints 64 hexadecimal digits.
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    };
+}
+
+key_type!(PlanKey);
+key_type!(RequestKey);
+
+/// How a topology enters a key.
+///
+/// The shape decides what can be planned; the identity decides what the files say (names, rank numbers). Once shapes
+/// are canonical, two topologies of equal shape may share a schedule, but never a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologyKey {
+    /// Hash of kinds, capabilities, capacities and latencies.
+    pub shape: TopologyHash,
+    /// What equal shape hashes mean.
+    pub shape_kind: HashKind,
+    /// Hash of everything, names and attributes too.
+    pub identity: TopologyHash,
+}
+
+impl TopologyKey {
+    /// Hashes a topology as it stands. O(nodes + links).
+    pub fn of(topology: &Topology) -> Self {
+        Self { shape: content_hash(topology), shape_kind: HashKind::Content, identity: identity_hash(topology) }
+    }
+}
+
+impl PlanKey {
+    /// The key of the plan that answers this order on this topology.
+    pub fn new(topology: &TopologyKey, collective: Collective, order: &Order) -> Self {
+        let mut fields = Fields::new("canopy plan key 1");
+        fields.text(PLANNER_CLASS).text(topology.shape_kind.as_str_name());
+        fields.bytes(topology.shape.as_bytes()).bytes(topology.identity.as_bytes());
+        fields.text(collective.kind().name()).optional(collective.root().map(|root| u64::from(root.number())));
+        order_fields(&mut fields, order);
+        Self(fields.finish())
+    }
+}
+
+impl RequestKey {
+    /// The key of an order's text, computed without reading the topology. O(bytes of the request).
+    pub fn of(order: &Order) -> Self {
+        let mut fields = Fields::new("canopy request key 1");
+        fields.text(PLANNER_CLASS);
+        order.topology.feed(&mut |bytes| {
+            fields.bytes(bytes);
+        });
+        fields.text(order.kind.name()).optional(order.root.map(u64::from));
+        order_fields(&mut fields, order);
+        Self(fields.finish())
+    }
+}
+
+/// What both keys take from an order: everything but topology, collective and quality policy.
+fn order_fields(fields: &mut Fields, order: &Order) {
+    fields.text(order.algorithm.name()).number(order.size_bytes_max).number(u64::from(order.in_place));
+    fields.number(order.outputs.len() as u64);
+    for output in &order.outputs {
+        match output {
+            Output::Json => fields.text("json").text(""),
+            Output::MscclXml(profile) => fields.text("msccl-xml").text(profile.name()),
+        };
+    }
+}
+
+/// Feeds length-prefixed fields to a hash.
+struct Fields(blake3::Hasher);
+
+impl Fields {
+    fn new(context: &str) -> Self {
+        Self(blake3::Hasher::new_derive_key(context))
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.bytes(text.as_bytes())
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.bytes(&number.to_le_bytes())
+    }
+
+    fn optional(&mut self, number: Option<u64>) -> &mut Self {
+        match number {
+            Some(number) => self.number(number),
+            None => self.bytes(&[]),
+        }
+    }
+
+    fn finish(&self) -> [u8; 32] {
+        *self.0.finalize().as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use canopy_plan::Profile;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+use canopy_topology::{Rank, TopologyLimits, generate};
+
+use super::*;
+use crate::order::TopologyInput;
+
+fn order() -> Order {
+    Order {
+        topology: TopologyInput::Expression("ring:8".to_owned()),
+        kind: CollectiveKind::Broadcast,
+        root: Some(1),
+        size_bytes_max: 1 << 20,
+        in_place: false,
+        algorithm: Algorithm::Forest,
+        outputs: vec![Output::Json],
+    }
+}
+
+fn plan_key(expression: &str, root: u32, order: &Order) -> PlanKey {
+    let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+    let collective = Collective::new(order.kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
+    PlanKey::new(&TopologyKey::of(&topology), collective, order)
+}
+
+/// Orders that differ from [`order`] in one thing that a plan depends on, the topology and root apart.
+fn changed_orders() -> Vec<Order> {
+    vec![
+        Order { kind: CollectiveKind::Reduce, ..order() },
+        Order { size_bytes_max: 1 << 21, ..order() },
+        Order { in_place: true, ..order() },
+        Order { algorithm: Algorithm::Auto, ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl)], ..order() },
+        Order { outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl), Output::Json], ..order() },
+    ]
+}
+
+#[test]
+fn a_plan_key_changes_with_everything_a_plan_depends_on() {
+    let mut keys = vec![
+        plan_key("ring:8", 1, &order()),
+        plan_key("ring:8", 2, &order()),
+        plan_key("ring:9", 1, &order()),
+        plan_key("ring:8,bw=50GB/s", 1, &order()),
+        plan_key("ring:8,lat=5ns", 1, &order()),
+    ];
+    keys.extend(changed_orders().iter().map(|order| plan_key("ring:8", 1, order)));
+    let count = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), count);
+}
+
+#[test]
+fn a_plan_key_does_not_see_how_the_topology_was_written() {
+    let topology = generate("ring:8", &TopologyLimits::STANDARD).unwrap();
+    for text in [canopy_topology::to_yaml(&topology), canopy_topology::to_json(&topology)] {
+        let read = canopy_topology::read_document(text.as_bytes(), None, &TopologyLimits::STANDARD).unwrap();
+        assert_eq!(TopologyKey::of(&read.topology), TopologyKey::of(&topology));
+    }
+}
+
+#[test]
+fn a_request_key_changes_with_every_field() {
+    let topology = |topology| Order { topology, ..order() };
+    let document = |format| TopologyInput::Document { format, content: bytes::Bytes::from_static(b"ring:8") };
+    let mut orders = changed_orders();
+    orders.extend([
+        order(),
+        Order { root: None, ..order() },
+        Order { root: Some(0), ..order() },
+        topology(TopologyInput::Expression("ring:9".to_owned())),
+        topology(document(canopy_topology::DocumentFormat::Yaml)),
+        topology(document(canopy_topology::DocumentFormat::Json)),
+        topology(TopologyInput::Inline(canopy_proto::v1::Topology::default())),
+    ]);
+    let mut keys: Vec<RequestKey> = orders.iter().map(RequestKey::of).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), orders.len());
+}
+
+/// A key that changes by accident would empty every cache: these were computed once and stay.
+#[test]
+fn keys_stay_what_they_are() {
+    let request = RequestKey::of(&order()).to_string();
+    assert_eq!(request, "f540dfdbdc85591508a43af043511826b9cbf7d67f0c2800b7d60b6d264bb80c");
+    let topology = TopologyKey::of(&generate("ring:8", &TopologyLimits::STANDARD).unwrap());
+    let collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(1)), 8).unwrap();
+    assert_eq!(
+        PlanKey::new(&topology, collective, &order()).to_string(),
+        "da864c52ec79c3aea20bdad879c5f60e4f892c1249219510a284fc64f5a390ae"
+    );
+}

@@ -1,0 +1,145 @@
+//! A request once its form is known to be right: enums known, counts in range, nothing contradictory.
+//!
+//! Nothing here reads the topology: that may take long, and happens on a worker.
+
+use bytes::Bytes;
+use canopy_plan::Profile;
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+use canopy_topology::DocumentFormat;
+use prost::Message as _;
+
+/// What is to be planned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// The network, unread.
+    pub topology: TopologyInput,
+    /// What to do on it.
+    pub kind: CollectiveKind,
+    /// The rank with a role of its own, as stated; whether the collective takes one is not checked here.
+    pub root: Option<u32>,
+    /// Greatest message in bytes, inclusive.
+    pub size_bytes_max: u64,
+    /// Whether output and input share memory.
+    pub in_place: bool,
+    /// How to find the schedule.
+    pub algorithm: Algorithm,
+    /// Files to make: at least one, all different.
+    pub outputs: Vec<Output>,
+}
+
+/// A topology as the caller sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TopologyInput {
+    /// A generator expression.
+    Expression(String),
+    /// The text of a file.
+    Document {
+        /// How to read it.
+        format: DocumentFormat,
+        /// The text.
+        content: Bytes,
+    },
+    /// Nodes and links.
+    Inline(v1::Topology),
+}
+
+/// A file to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// canopy's own plan file.
+    Json,
+    /// An MSCCL file for one runtime.
+    MscclXml(Profile),
+}
+
+impl Output {
+    /// The format on the wire.
+    pub const fn format(self) -> v1::OutputFormat {
+        match self {
+            Self::Json => v1::OutputFormat::Json,
+            Self::MscclXml(_) => v1::OutputFormat::MscclXml,
+        }
+    }
+
+    /// Name of the runtime profile; empty for formats without one.
+    pub const fn profile_name(self) -> &'static str {
+        match self {
+            Self::Json => "",
+            Self::MscclXml(profile) => profile.name(),
+        }
+    }
+}
+
+impl TopologyInput {
+    /// Hands out the bytes that tell this input from any other, in length-delimited portions.
+    pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Expression(text) => {
+                sink(b"expression");
+                sink(text.as_bytes());
+            }
+            Self::Document { format, content } => {
+                sink(format.name().as_bytes());
+                sink(content);
+            }
+            Self::Inline(topology) => {
+                sink(b"inline");
+                sink(&topology.encode_to_vec());
+            }
+        }
+    }
+
+    /// Bytes that waiting in the queue holds in memory, roughly.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        match self {
+            Self::Expression(text) => text.len(),
+            Self::Document { content, .. } => content.len(),
+            // Decoded nodes and links are some five times as large as they are on the wire.
+            Self::Inline(topology) => topology.encoded_len().saturating_mul(5),
+        }
+    }
+}
+
+/// Why a request is refused for its form. Each variant says where, what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum RequestError {
+    #[error("{field} is missing; {remedy}")]
+    Missing { field: &'static str, remedy: &'static str },
+    #[error("{field} has the unknown value {number}; use {known}")]
+    UnknownValue { field: String, number: i32, known: &'static str },
+    #[error(transparent)]
+    Algorithm(#[from] canopy_synth::UnknownAlgorithm),
+    #[error("{error}")]
+    Profile { output: usize, error: canopy_plan::ProfileError },
+    #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
+    ProfileWithoutRuntime { output: usize, profile: String },
+    #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
+    TooManyOutputs { found: usize, limit: usize },
+    #[error("outputs[{first}] and outputs[{second}] are the same; ask for each file once")]
+    DuplicateOutput { first: usize, second: usize },
+    #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
+    Size { found: u64, limit: u64 },
+    #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
+    Optimality { numerator: u64, denominator: u64 },
+}
+
+impl RequestError {
+    /// Path of the field at fault.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Missing { field, .. } => (*field).to_owned(),
+            Self::UnknownValue { field, .. } => field.clone(),
+            Self::Algorithm(_) => "algorithm".to_owned(),
+            Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {
+                format!("outputs[{output}].profile")
+            }
+            Self::TooManyOutputs { .. } => "outputs".to_owned(),
+            Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
+            Self::Size { .. } => "size_bytes_max".to_owned(),
+            Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
+        }
+    }
+}

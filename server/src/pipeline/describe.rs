@@ -1,0 +1,149 @@
+//! What a plan says of itself on the wire.
+
+use canopy_plan::PlanFile;
+use canopy_proto::v1;
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Verdict};
+use canopy_topology::{NodeIndex, Topology};
+
+use super::chunks_per_share;
+use super::files::Files;
+use crate::failure::PlanFailure;
+use crate::order::Order;
+use crate::planner::Prepared;
+
+/// The plan with all its artifacts.
+pub(super) fn plan(
+    order: &Order,
+    prepared: &Prepared,
+    plan: &PlanFile,
+    verdict: &Verdict,
+    files: Files,
+    wall_ms: f64,
+) -> Result<v1::Plan, PlanFailure> {
+    let key = prepared.key.to_string();
+    let valid_for = v1::Validity {
+        ranks: plan.topology.rank_count(),
+        size_bytes_min: files.size_bytes_min,
+        size_bytes_max: files.size_bytes_max,
+        in_place: order.in_place,
+        alignment_elements: files.alignment_elements,
+    };
+    Ok(v1::Plan {
+        id: format!("plans/{key:.32}"),
+        content_key: key,
+        provenance: Some(v1::Provenance {
+            version: plan.provenance.version.clone(),
+            algorithm_requested: plan.provenance.algorithm.clone(),
+            wall_ms,
+        }),
+        quality: Some(quality(plan)?),
+        topology: Some(summary(prepared)),
+        valid_for: Some(valid_for),
+        artifacts: files.artifacts,
+        collective: Some(v1::CollectiveSpec {
+            kind: collective(prepared.collective.kind()).into(),
+            root: prepared.collective.root().map(canopy_topology::Rank::number),
+        }),
+        algorithm: plan.schedule.algorithm.clone(),
+        chunks_per_rank: chunks_per_share(&plan.schedule),
+        steps: verdict.depth_max,
+        trees: verdict.tree_count,
+        // Nothing comes this far without having passed the other two.
+        checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
+    })
+}
+
+fn quality(plan: &PlanFile) -> Result<v1::Quality, PlanFailure> {
+    let (bound, achieved) = (&plan.bound, &plan.achieved);
+    let zero = || PlanFailure::Rejected { check: "certificate", problem: "the bound is zero".to_owned() };
+    let optimality = achieved.ratio_to(&bound.upper).ok_or_else(zero)?;
+    Ok(v1::Quality {
+        bound: bound.upper.to_string(),
+        lower: bound.lower.to_string(),
+        tight: bound.is_tight(),
+        achieved: achieved.to_string(),
+        optimality: optimality.to_string(),
+        bound_gigabytes_per_sec: bound.upper.gigabytes_per_sec(),
+        achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
+        optimality_float: optimality.to_f64(),
+        certificate: Some(certificate(&plan.topology, &bound.certificate)),
+    })
+}
+
+fn summary(prepared: &Prepared) -> v1::TopologySummary {
+    let count = |count: usize| u32::try_from(count).expect("built topologies have fewer than 2³² nodes and links");
+    v1::TopologySummary {
+        hash: prepared.topology_key.shape.to_string(),
+        hash_kind: prepared.topology_key.shape_kind.into(),
+        ranks: prepared.topology.rank_count(),
+        nodes: count(prepared.topology.nodes().len()),
+        links: count(prepared.topology.links().len()),
+    }
+}
+
+fn certificate(topology: &Topology, certificate: &Certificate) -> v1::Certificate {
+    use v1::certificate::Kind;
+    let kind = match certificate {
+        Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {
+            direction: match direction {
+                CutDirection::Out => v1::CutDirection::Out.into(),
+                CutDirection::In => v1::CutDirection::In.into(),
+            },
+            set: Some(node_set(topology, nodes)),
+            capacity: boundary_capacity(topology, nodes, *direction).to_string(),
+        }),
+        Certificate::Partition { sets } => Kind::Partition(v1::PartitionCertificate {
+            sets: sets.iter().map(|nodes| node_set(topology, nodes)).collect(),
+            capacity: partition_capacity(topology, sets).to_string(),
+        }),
+    };
+    v1::Certificate { kind: Some(kind) }
+}
+
+fn node_set(topology: &Topology, nodes: &[NodeIndex]) -> v1::NodeSet {
+    v1::NodeSet {
+        nodes: nodes.iter().map(|&node| topology.node(node).id.clone()).collect(),
+        ranks: nodes.iter().filter_map(|&node| topology.rank_of(node)).map(canopy_topology::Rank::number).collect(),
+    }
+}
+
+/// Capacity of the links that cross the boundary of a set in one direction, in bytes per second.
+fn boundary_capacity(topology: &Topology, nodes: &[NodeIndex], direction: CutDirection) -> u128 {
+    let mut inside = vec![false; topology.nodes().len()];
+    for node in nodes {
+        inside[node.index()] = true;
+    }
+    let crosses = |from: NodeIndex, to: NodeIndex| match direction {
+        CutDirection::Out => inside[from.index()] && !inside[to.index()],
+        CutDirection::In => !inside[from.index()] && inside[to.index()],
+    };
+    let crossing = topology.links().iter().filter(|link| crosses(link.from, link.to));
+    crossing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+/// Capacity leaving any of the sets, in bytes per second, in one pass over the links.
+fn partition_capacity(topology: &Topology, sets: &[Vec<NodeIndex>]) -> u128 {
+    let mut set_of = vec![None; topology.nodes().len()];
+    for (number, nodes) in sets.iter().enumerate() {
+        for node in nodes {
+            set_of[node.index()] = Some(number);
+        }
+    }
+    let leaves =
+        |from: NodeIndex, to: NodeIndex| set_of[from.index()].is_some() && set_of[from.index()] != set_of[to.index()];
+    let leaving = topology.links().iter().filter(|link| leaves(link.from, link.to));
+    leaving.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+const fn collective(kind: CollectiveKind) -> v1::Collective {
+    match kind {
+        CollectiveKind::Allgather => v1::Collective::Allgather,
+        CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,
+        CollectiveKind::Allreduce => v1::Collective::Allreduce,
+        CollectiveKind::Broadcast => v1::Collective::Broadcast,
+        CollectiveKind::Reduce => v1::Collective::Reduce,
+        CollectiveKind::Gather => v1::Collective::Gather,
+        CollectiveKind::Scatter => v1::Collective::Scatter,
+        CollectiveKind::AllToAll => v1::Collective::AllToAll,
+    }
+}

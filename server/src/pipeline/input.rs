@@ -1,0 +1,68 @@
+//! Reads the topology of an order.
+
+use canopy_proto::v1;
+use canopy_topology::{
+    Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits, generate,
+    read_document,
+};
+
+use crate::failure::{InlineError, PlanFailure};
+use crate::order::TopologyInput;
+
+/// The topology and what its reader wants to be known.
+pub(super) fn read_topology(
+    input: &TopologyInput,
+    limits: &TopologyLimits,
+) -> Result<(Topology, Vec<v1::Warning>), PlanFailure> {
+    match input {
+        TopologyInput::Expression(text) => {
+            let topology = generate(text, limits).map_err(PlanFailure::Expression)?;
+            Ok((topology, Vec::new()))
+        }
+        TopologyInput::Document { format, content } => {
+            let imported = read_document(content, Some(*format), limits).map_err(PlanFailure::Document)?;
+            let warning = |text| v1::Warning { code: "TOPOLOGY_ASSUMED".to_owned(), text };
+            Ok((imported.topology, imported.warnings.into_iter().map(warning).collect()))
+        }
+        TopologyInput::Inline(topology) => Ok((inline(topology, limits)?, Vec::new())),
+    }
+}
+
+/// Builds a topology from nodes and links.
+fn inline(topology: &v1::Topology, limits: &TopologyLimits) -> Result<Topology, InlineError> {
+    // Before anything is copied for it.
+    limits.check(topology.nodes.len(), topology.links.len())?;
+    let nodes = topology.nodes.iter().enumerate().map(|(position, node)| draft_node(position, node));
+    let links = topology.links.iter().enumerate().map(|(position, link)| {
+        Ok(DraftLink {
+            from: link.from.clone(),
+            to: link.to.clone(),
+            capacity: Capacity::from_bytes_per_sec(link.bandwidth).ok_or(InlineError::NoBandwidth { position })?,
+            latency: Latency::from_nanos(link.latency_ns),
+            count: 1,
+        })
+    });
+    let draft = TopologyDraft {
+        name: Some(topology.name.clone()).filter(|name| !name.is_empty()),
+        nodes: nodes.collect::<Result<_, _>>()?,
+        links: links.collect::<Result<_, InlineError>>()?,
+    };
+    Ok(draft.build(limits)?)
+}
+
+fn draft_node(position: usize, node: &v1::Node) -> Result<DraftNode, InlineError> {
+    let kind = match v1::NodeKind::try_from(node.kind) {
+        Ok(v1::NodeKind::Switch) => NodeKind::Switch { multicast: node.multicast, aggregate: node.aggregate },
+        Ok(v1::NodeKind::Compute) => {
+            for (set, capability) in [(node.multicast, "multicast"), (node.aggregate, "aggregate")] {
+                if set {
+                    return Err(InlineError::CapableCompute { position, capability });
+                }
+            }
+            NodeKind::Compute
+        }
+        Ok(v1::NodeKind::Unspecified) => return Err(InlineError::KindMissing { position }),
+        Err(_) => return Err(InlineError::KindUnknown { position, number: node.kind }),
+    };
+    Ok(DraftNode { id: node.id.clone(), kind, rank: node.rank, attributes: Attributes::default() })
+}

@@ -1,0 +1,166 @@
+use std::sync::Mutex;
+
+use canopy_plan::Profile;
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::{Algorithm, Never};
+use canopy_topology::DocumentFormat;
+
+use super::*;
+use crate::order::TopologyInput;
+
+/// Remembers what it is told.
+#[derive(Default)]
+struct Witness {
+    stages: Mutex<Vec<&'static str>>,
+    bounds: Mutex<Vec<String>>,
+}
+
+impl Watch for Witness {
+    fn stage(&self, stage: &'static str, _: u64, _: u64) {
+        let mut stages = self.stages.lock().unwrap();
+        if stages.last() != Some(&stage) {
+            stages.push(stage);
+        }
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.bounds.lock().unwrap().push(algbw.to_string());
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.bounds.lock().unwrap().push(algbw.to_string());
+    }
+}
+
+fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) -> Order {
+    Order {
+        topology,
+        kind,
+        root: None,
+        size_bytes_max: 1 << 30,
+        in_place: kind == CollectiveKind::Allreduce,
+        algorithm: Algorithm::Auto,
+        outputs,
+    }
+}
+
+fn expression(text: &str) -> TopologyInput {
+    TopologyInput::Expression(text.to_owned())
+}
+
+fn produce(order: &Order, witness: &Witness) -> Result<Produced, PlanFailure> {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    pipeline.produce(order, &pipeline.prepare(order)?, &Never, witness)
+}
+
+#[test]
+fn the_plan_of_a_ring_is_optimal_checked_and_described() {
+    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl)];
+    let order = order(expression("ring:8"), CollectiveKind::Allgather, outputs);
+    let witness = Witness::default();
+    let plan = produce(&order, &witness).unwrap().plan.plan;
+    let quality = plan.quality.unwrap();
+    // Each rank receives 7/8 of the data over two links of 25 GB/s: 50·8/7.
+    assert_eq!((quality.achieved.as_str(), quality.optimality.as_str()), ("400000000000/7", "1/1"));
+    assert_eq!(quality.bound, quality.achieved);
+    assert!(quality.tight);
+    assert_eq!(plan.checked, ["structure", "meaning", "load", "certificate", "file"]);
+    assert_eq!(plan.algorithm, "forest");
+    let topology = plan.topology.unwrap();
+    assert_eq!((topology.ranks, topology.nodes, topology.links), (8, 8, 16));
+    assert_eq!(plan.artifacts.len(), 2);
+    for artifact in &plan.artifacts {
+        let content = artifact.content.as_ref().unwrap();
+        assert_eq!(artifact.size_bytes, content.len() as u64);
+        assert_eq!(artifact.sha256, crate::digest::sha256_hex(content));
+    }
+    assert!(plan.artifacts[1].content.as_ref().unwrap().starts_with(b"<algo "));
+    let stages = witness.stages.lock().unwrap();
+    assert_eq!((stages.first(), stages.last()), (Some(&"bound"), Some(&"lower")));
+    assert!(stages.contains(&"check"));
+    assert_eq!(*witness.bounds.lock().unwrap(), ["400000000000/7"; 2], "bound, then incumbent");
+}
+
+#[test]
+fn the_same_order_gives_the_same_bytes() {
+    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl)];
+    for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+        let order = order(expression("dgx-a100:boxes=2,gpus=2"), kind, outputs.clone());
+        let files = |produced: Produced| produced.plan.plan.artifacts;
+        let (first, second) = (produce(&order, &Witness::default()), produce(&order, &Witness::default()));
+        assert_eq!(files(first.unwrap()), files(second.unwrap()), "{kind}");
+    }
+}
+
+#[test]
+fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
+    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 10GB/s, both: true}]\n";
+    let document =
+        TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from_static(yaml.as_bytes()) };
+    let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
+    let link = |from: &str, to: &str| v1::Link {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        bandwidth: 10_000_000_000,
+        latency_ns: 0,
+    };
+    let inline = TopologyInput::Inline(v1::Topology {
+        name: String::new(),
+        nodes: vec![node("a"), node("b")],
+        links: vec![link("a", "b"), link("b", "a")],
+    });
+    let keys: Vec<PlanKey> = [document, inline]
+        .into_iter()
+        .map(|topology| {
+            let order = order(topology, CollectiveKind::Allgather, vec![Output::Json]);
+            Pipeline::new(TopologyLimits::STANDARD).prepare(&order).unwrap().key
+        })
+        .collect();
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[track_caller]
+fn check_inline_refused(field: &str, change: impl FnOnce(&mut v1::Topology)) {
+    let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
+    let link = v1::Link { from: "a".to_owned(), to: "b".to_owned(), bandwidth: 1, latency_ns: 0 };
+    let mut topology = v1::Topology { name: String::new(), nodes: vec![node("a"), node("b")], links: vec![link] };
+    change(&mut topology);
+    let order = order(TopologyInput::Inline(topology), CollectiveKind::Allgather, vec![Output::Json]);
+    match Pipeline::new(TopologyLimits::STANDARD).prepare(&order) {
+        Err(PlanFailure::Inline(error)) => assert_eq!(error.field().as_deref(), Some(field), "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_wrong_field_of_an_inline_topology_is_named() {
+    check_inline_refused("nodes[1].kind", |topology| topology.nodes[1].kind = 0);
+    check_inline_refused("nodes[1].kind", |topology| topology.nodes[1].kind = 7);
+    check_inline_refused("nodes[0].multicast", |topology| topology.nodes[0].multicast = true);
+    check_inline_refused("nodes[0].aggregate", |topology| topology.nodes[0].aggregate = true);
+    check_inline_refused("links[0].bandwidth", |topology| topology.links[0].bandwidth = 0);
+    check_inline_refused("links[0].to", |topology| topology.links[0].to = "c".to_owned());
+}
+
+#[test]
+fn a_stop_ends_the_work() {
+    let order = order(expression("ring:8"), CollectiveKind::Allgather, vec![Output::Json]);
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let prepared = pipeline.prepare(&order).unwrap();
+    let failure = pipeline.produce(&order, &prepared, &|| true, &Witness::default()).unwrap_err();
+    assert!(matches!(
+        failure,
+        PlanFailure::Stopped
+            | PlanFailure::Bound(canopy_synth::BoundError::Stopped)
+            | PlanFailure::Synthesis(canopy_synth::SynthesisError::Stopped)
+    ));
+}
+
+#[test]
+fn a_root_that_is_no_rank_is_refused_before_any_work() {
+    let mut order = order(expression("ring:8"), CollectiveKind::Broadcast, vec![Output::Json]);
+    order.root = Some(8);
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    assert!(matches!(pipeline.prepare(&order), Err(PlanFailure::Root(_))));
+}

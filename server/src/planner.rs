@@ -1,0 +1,68 @@
+//! What the workers ask of a planner, so that tests can put another one in its place.
+
+use canopy_proto::v1;
+use canopy_schedule::Collective;
+use canopy_synth::Stop;
+use canopy_topology::{Rate, Topology};
+
+use crate::failure::PlanFailure;
+use crate::key::{PlanKey, TopologyKey};
+use crate::order::Order;
+use crate::store::StoredPlan;
+
+/// Makes plans. Called from worker threads; a panic in it fails the job alone.
+pub trait Planner: Send + Sync + 'static {
+    /// Reads and hashes the topology: all that is needed to know whether the plan is there already.
+    ///
+    /// # Errors
+    /// What is wrong with the request.
+    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure>;
+
+    /// Makes the plan, checked, with the content of all its artifacts.
+    ///
+    /// # Errors
+    /// Why there is none; [`PlanFailure::Stopped`] soon after `stop` is requested.
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure>;
+}
+
+/// An order whose topology has been read.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Where the plan is stored.
+    pub key: PlanKey,
+    /// The network.
+    pub topology: Topology,
+    /// Its hashes.
+    pub topology_key: TopologyKey,
+    /// What to plan on it.
+    pub collective: Collective,
+    /// What the reader of the topology wants to be known.
+    pub warnings: Vec<v1::Warning>,
+}
+
+/// A finished plan.
+#[derive(Clone, Debug)]
+pub struct Produced {
+    /// The plan as it is kept.
+    pub plan: StoredPlan,
+    /// How long its stages took; those outside [`Planner::produce`] are zero.
+    pub timings: v1::Timings,
+}
+
+/// Is told how far a job is. Called often: answers quickly.
+pub trait Watch: Sync {
+    /// `done` of `total` steps of a stage are done; `total` is 0 while not known.
+    fn stage(&self, stage: &'static str, done: u64, total: u64);
+
+    /// The bound is known.
+    fn bound(&self, algbw: &Rate);
+
+    /// A plan has been found and checked.
+    fn incumbent(&self, algbw: &Rate);
+}

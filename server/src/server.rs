@@ -1,0 +1,268 @@
+//! The server: opens the store, starts the workers, serves gRPC, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use canopy_proto::FILE_DESCRIPTOR_SET;
+use canopy_proto::v1::planner_server::PlannerServer;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::service::Routes;
+use tonic::transport::server::TcpIncoming;
+use tower::Layer as _;
+
+use crate::config::{ConfigError, Options};
+use crate::pipeline::Pipeline;
+use crate::planner::Planner;
+use crate::queue::{Queue, QueueLimits};
+use crate::service::{DeadlinePolicy, OversizeLayer, PlannerService};
+use crate::socket::{self, SocketPath};
+use crate::store::{Records, SledStore, StoreError};
+use crate::tasks::{self, Task};
+use crate::workers::{Workers, Workshop};
+
+/// Room in a message for everything but the topology.
+const MESSAGE_SLACK_BYTES: usize = 1 << 20;
+/// Most calls in flight on one connection.
+const CALLS_PER_CONNECTION_MAX: u32 = 4096;
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// A server that is ready to serve: store open, workers running, sockets bound.
+#[derive(Debug)]
+pub struct Server {
+    options: Options,
+    workshop: Arc<Workshop>,
+    workers: Workers,
+    tcp: Option<TcpListener>,
+    unix: UnixListener,
+    socket: Arc<SocketPath>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot start worker threads")]
+    Threads(#[source] io::Error),
+    #[error("cannot describe the service for reflection")]
+    Reflection(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StartError {
+    /// Whether another process serves this data directory, so that its socket is the way in.
+    pub const fn is_in_use(&self) -> bool {
+        matches!(self, Self::Store(StoreError::InUse { .. }))
+    }
+}
+
+impl Server {
+    /// Opens everything; nothing is served before [`Server::run`].
+    ///
+    /// # Errors
+    /// The options contradict each other, the data directory is in use or of a newer version, or an address is taken.
+    pub async fn build(options: Options) -> Result<Self, StartError> {
+        let pipeline = Pipeline::new(options.limits);
+        Self::build_with(options, Arc::new(pipeline)).await
+    }
+
+    /// The same with another planner.
+    ///
+    /// # Errors
+    /// As [`Server::build`].
+    pub async fn build_with(options: Options, planner: Arc<dyn Planner>) -> Result<Self, StartError> {
+        options.validate()?;
+        let data_dir = options.data_dir.clone();
+        let opened = spawn_blocking(move || SledStore::open(&data_dir)).await;
+        let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        if let Some((path, reason)) = &opened.moved_aside {
+            tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
+        }
+        let listen_error = |address: String| move |source| StartError::Listen { address, source };
+        let tcp = match options.listen {
+            Some(address) => Some(TcpListener::bind(address).await.map_err(listen_error(address.to_string()))?),
+            None => None,
+        };
+        let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
+        let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
+        let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
+        let limits = QueueLimits { length_max: options.queue_length_max.get(), bytes_max: options.queue_bytes_max };
+        let workshop = Arc::new(Workshop {
+            queue: Queue::new(limits),
+            planner,
+            records: Records::new(Arc::new(opened.store)),
+            synthesis_count: AtomicU64::new(0),
+        });
+        let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
+        Ok(Self { options, workshop, workers, tcp, unix, socket })
+    }
+
+    /// The TCP address served, with the port that was chosen where 0 was asked for.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        self.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// A path to the Unix socket served, usable in this process while the server lives.
+    pub fn socket(&self) -> Arc<SocketPath> {
+        Arc::clone(&self.socket)
+    }
+
+    /// Counts of what the server has done.
+    pub fn statistics(&self) -> Statistics {
+        Statistics { workshop: Arc::clone(&self.workshop) }
+    }
+
+    /// Serves until `shutdown` is ready, then drains: no new requests, running ones end within the drain time-out,
+    /// the rest is refused as UNAVAILABLE.
+    ///
+    /// # Errors
+    /// The transport failed.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
+        let Self { options, workshop, workers, tcp, unix, socket } = self;
+        let (health_reporter, health_service) = tonic_health::server::health_reporter();
+        health_reporter.set_serving::<PlannerServer<PlannerService>>().await;
+        let routes = routes(&options, &workshop)?.add_service(health_service).prepare();
+        let (stop, stopped) = watch::channel(false);
+        let mut listeners =
+            vec![serve("unix-listener", routes.clone(), UnixListenerStream::new(unix), stopped.clone())];
+        if let Some(tcp) = tcp {
+            // Small messages must not wait for the acknowledgement of earlier ones.
+            let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true));
+            listeners.push(serve("tcp-listener", routes, incoming, stopped));
+        }
+        shutdown.await;
+        health_reporter.set_not_serving::<PlannerServer<PlannerService>>().await;
+        health_reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        workshop.queue.close();
+        stop.send_replace(true);
+        let ended = drain(listeners, &workshop.queue, options.drain_timeout).await;
+        // Solvers that were asked to stop do so soon, but a last write to the disk may take its time.
+        let joined = spawn_blocking(move || workers.join()).await;
+        // While the directory is still this process's, so that no successor loses its socket.
+        let _nothing_to_remove = std::fs::remove_file(socket.path());
+        drop((workshop, socket));
+        ended.and(joined.map_err(RunError::from))
+    }
+}
+
+/// The transport failed while serving.
+#[derive(Debug, thiserror::Error)]
+#[error("the server ended with an error")]
+pub struct RunError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl From<tokio::task::JoinError> for RunError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+/// Counts of what a server has done since its start.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    workshop: Arc<Workshop>,
+}
+
+impl Statistics {
+    /// Syntheses that were started.
+    pub fn synthesis_count(&self) -> u64 {
+        self.workshop.synthesis_count.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Damaged records that were met and put into quarantine.
+    pub fn corruption_count(&self) -> u64 {
+        self.workshop.records.corruption_count()
+    }
+
+    /// Requests that wait.
+    pub fn waiting_count(&self) -> usize {
+        self.workshop.queue.waiting()
+    }
+}
+
+/// Everything served but health, whose state changes.
+fn routes(options: &Options, workshop: &Arc<Workshop>) -> Result<Routes, RunError> {
+    let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
+    let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
+    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), deadlines))
+        .max_decoding_message_size(message_bytes_max);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let reflection_error = |error| RunError(Box::new(error));
+    Ok(Routes::new(OversizeLayer { limit: message_bytes_max }.layer(planner))
+        .add_service(reflection().build_v1().map_err(reflection_error)?)
+        .add_service(reflection().build_v1alpha().map_err(reflection_error)?))
+}
+
+/// Serves one listener until it is told to stop and its last call has ended.
+fn serve<I, C>(
+    name: &'static str,
+    routes: Routes,
+    incoming: I,
+    mut stopped: watch::Receiver<bool>,
+) -> Task<Result<(), tonic::transport::Error>>
+where
+    I: tokio_stream::Stream<Item = io::Result<C>> + Send + 'static,
+    C: tokio::io::AsyncRead
+        + tokio::io::AsyncWrite
+        + tonic::transport::server::Connected<ConnectInfo: Clone + Send + Sync + 'static>
+        + Unpin
+        + Send
+        + 'static,
+{
+    let signal = async move {
+        // A sender that is gone means that nobody will ever say stop: the server itself is gone.
+        let _said = stopped.wait_for(|&stop| stop).await;
+    };
+    let server = tonic::transport::Server::builder()
+        .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(incoming, signal);
+    tasks::spawn(name, server)
+}
+
+/// Waits until every listener has ended; after the time-out ends the jobs, and soon after the connections.
+async fn drain(
+    listeners: Vec<Task<Result<(), tonic::transport::Error>>>,
+    queue: &Queue,
+    timeout: Duration,
+) -> Result<(), RunError> {
+    /// Time for refusals to reach their callers.
+    const FAREWELL: Duration = Duration::from_millis(500);
+    let all = async {
+        let mut result = Ok(());
+        for listener in listeners {
+            result = match listener.join().await {
+                Ok(Ok(())) => result,
+                Ok(Err(error)) => Err(RunError(Box::new(error))),
+                Err(error) => Err(error.into()),
+            };
+        }
+        result
+    };
+    tokio::pin!(all);
+    if let Ok(result) = tokio::time::timeout(timeout, &mut all).await {
+        queue.abort();
+        return result;
+    }
+    queue.abort();
+    // Callers that do not even take a refusal are cut off: dropping the listeners ends their connections.
+    tokio::time::timeout(FAREWELL, &mut all).await.unwrap_or(Ok(()))
+}

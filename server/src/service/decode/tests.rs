@@ -1,0 +1,78 @@
+use super::*;
+
+/// A request that is right; tests break one thing at a time.
+fn request() -> v1::PlanRequest {
+    v1::PlanRequest {
+        topology: Some(v1::TopologySource {
+            source: Some(v1::topology_source::Source::Expression("ring:8".to_owned())),
+        }),
+        collective: Some(v1::CollectiveSpec { kind: v1::Collective::Allgather.into(), root: None }),
+        ..v1::PlanRequest::default()
+    }
+}
+
+#[track_caller]
+fn check_refused(field: &str, change: impl FnOnce(&mut v1::PlanRequest)) {
+    let mut request = request();
+    change(&mut request);
+    let error = decode(request).err().expect("the request is refused");
+    assert_eq!(error.field(), field, "{error}");
+}
+
+#[test]
+fn what_is_left_out_has_a_stated_default() {
+    let Decoded { order, minimum_optimality } = decode(request()).ok().unwrap();
+    assert_eq!(order.outputs, [Output::Json]);
+    assert_eq!(order.algorithm, Algorithm::Auto);
+    assert_eq!(order.size_bytes_max, 1 << 30);
+    assert!(!order.in_place && minimum_optimality.is_none());
+    let mut allreduce = request();
+    allreduce.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allreduce.into(), root: None });
+    assert!(decode(allreduce.clone()).ok().unwrap().order.in_place);
+    allreduce.in_place = Some(false);
+    assert!(!decode(allreduce).ok().unwrap().order.in_place);
+}
+
+#[test]
+fn every_collective_of_the_wire_is_one_of_ours_under_the_same_name() {
+    for kind in CollectiveKind::ALL {
+        let name = format!("COLLECTIVE_{}", kind.name().to_uppercase().replace('-', "_"));
+        let number = v1::Collective::from_str_name(&name).unwrap();
+        assert_eq!(collective_kind(number.into()), Ok(kind));
+    }
+}
+
+#[test]
+fn every_wrong_field_is_named() {
+    check_refused("topology", |request| request.topology = None);
+    check_refused("topology", |request| request.topology = Some(v1::TopologySource { source: None }));
+    check_refused("topology.document.format", |request| {
+        let document = v1::TopologyDocument { format: 0, content: "x".into() };
+        request.topology = Some(v1::TopologySource { source: Some(v1::topology_source::Source::Document(document)) });
+    });
+    check_refused("topology.document.format", |request| {
+        let document = v1::TopologyDocument { format: 77, content: "x".into() };
+        request.topology = Some(v1::TopologySource { source: Some(v1::topology_source::Source::Document(document)) });
+    });
+    check_refused("collective", |request| request.collective = None);
+    check_refused("collective.kind", |request| request.collective = Some(v1::CollectiveSpec { kind: 0, root: None }));
+    check_refused("collective.kind", |request| request.collective = Some(v1::CollectiveSpec { kind: 99, root: None }));
+    check_refused("size_bytes_max", |request| request.size_bytes_max = Some(0));
+    check_refused("size_bytes_max", |request| request.size_bytes_max = Some(u64::MAX));
+    check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
+    let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned() };
+    check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
+    check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
+    check_refused("outputs[0].profile", |request| request.outputs = vec![output(1, "msccl")]);
+    check_refused("outputs[0].profile", |request| request.outputs = vec![output(2, "nccl")]);
+    check_refused("outputs[0].profile", |request| request.outputs = vec![output(2, "oneccl")]);
+    check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), output(2, "msccl")]);
+    check_refused("outputs", |request| request.outputs = vec![output(1, ""); 9]);
+    let ratio = |numerator, denominator| {
+        Some(v1::QualityPolicy { minimum_optimality: Some(v1::Ratio { numerator, denominator }) })
+    };
+    check_refused("quality.minimum_optimality", |request| request.quality = Some(v1::QualityPolicy::default()));
+    check_refused("quality.minimum_optimality", |request| request.quality = ratio(1, 0));
+    check_refused("quality.minimum_optimality", |request| request.quality = ratio(0, 0));
+    check_refused("quality.minimum_optimality", |request| request.quality = ratio(3, 2));
+}

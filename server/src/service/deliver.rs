@@ -1,0 +1,211 @@
+//! From a job's end to the caller: one reply, or a stream of events and pieces.
+
+use std::time::{Duration, Instant};
+
+use canopy_proto::v1::plan_event::Event;
+use canopy_proto::v1::{Accepted, CacheOutcome, ContentPiece, Plan, PlanEvent, PlanReply, Progress, Warning};
+use canopy_topology::Ratio;
+use tokio::sync::mpsc;
+use tokio::time;
+use tonic::Status;
+
+use super::deadline::Deadline;
+use super::request_log::RequestLog;
+use crate::clock;
+use crate::digest::sha256_hex;
+use crate::failure::{PlanFailure, Shortfall};
+use crate::job::{Delivery, JobState, Outcome};
+use crate::key::RequestKey;
+use crate::queue::Subscription;
+use crate::status::to_status;
+
+/// Largest file that travels inside a reply.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// Largest piece of a file.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Longest time a reader may take nothing.
+const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// A call whose request is in line.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) arrived: Instant,
+    pub(crate) deadline: Deadline,
+    pub(crate) key: RequestKey,
+    pub(crate) minimum_optimality: Option<Ratio>,
+    pub(crate) subscription: Subscription,
+    pub(crate) log: RequestLog,
+}
+
+/// Where the events of a stream go, numbered on the way.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    sender: mpsc::Sender<Result<PlanEvent, Status>>,
+    sequence: u64,
+}
+
+/// The reader of a stream has gone.
+#[derive(Debug)]
+struct Gone;
+
+impl Sink {
+    pub(crate) fn new(sender: mpsc::Sender<Result<PlanEvent, Status>>) -> Self {
+        Self { sender, sequence: 0 }
+    }
+
+    /// Waits for room: a slow reader slows its own stream down, and nothing else. One that takes nothing for a long
+    /// time is given up, because a plan is held in memory for it.
+    async fn send(&mut self, event: Event) -> Result<(), Gone> {
+        let event = PlanEvent { sequence: self.sequence, event: Some(event) };
+        self.sequence += 1;
+        let sent = time::timeout(STALL_MAX, self.sender.send(Ok(event))).await;
+        sent.map_err(|_| Gone)?.map_err(|_| Gone)
+    }
+}
+
+impl Call {
+    /// Waits for the plan and answers with it.
+    pub(crate) async fn reply(mut self) -> Result<PlanReply, Status> {
+        let limit = time::Instant::from_std(self.arrived) + self.deadline.work;
+        let done = time::timeout_at(limit, self.subscription.state.wait_for(is_done)).await.map(|_| ());
+        let delivery = self.judge(done.is_err())?;
+        let reply = self.header(&delivery, INLINE_BYTES_MAX);
+        self.log.answered(&reply);
+        Ok(reply)
+    }
+
+    /// Sends everything that becomes of the request.
+    pub(crate) async fn stream(mut self, mut sink: Sink, progress_interval: Duration) {
+        // A reader that has gone is nobody's fault; the log says that the caller left.
+        let _gone = self.stream_events(&mut sink, progress_interval).await;
+    }
+
+    async fn stream_events(&mut self, sink: &mut Sink, progress_interval: Duration) -> Result<(), Gone> {
+        sink.send(Event::Accepted(self.accepted())).await?;
+        let limit = time::Instant::from_std(self.arrived) + self.deadline.work;
+        let waited = time::timeout_at(limit, self.report_progress(sink, progress_interval)).await;
+        if let Ok(Err(gone)) = waited {
+            return Err(gone);
+        }
+        let delivery = match self.judge(waited.is_err()) {
+            Ok(delivery) => delivery,
+            Err(status) => return sink.sender.send(Err(status)).await.map_err(|_| Gone),
+        };
+        let header = self.header(&delivery, 0);
+        sink.send(Event::Final(header.clone())).await?;
+        send_content(&delivery.plan.plan, sink).await?;
+        self.log.answered(&header);
+        Ok(())
+    }
+
+    fn accepted(&self) -> Accepted {
+        Accepted {
+            request_key: self.key.to_string(),
+            queue_position: u32::try_from(self.subscription.position).unwrap_or(u32::MAX),
+            joined: self.subscription.joined,
+            deadline_ms: u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Sends the job's status each time it has changed, not more often than the interval, until the job is done.
+    async fn report_progress(&mut self, sink: &mut Sink, interval: Duration) -> Result<(), Gone> {
+        let state = &mut self.subscription.state;
+        // A second pair of eyes, so that waiting for the end does not count as having seen what comes before it.
+        let mut end = state.clone();
+        loop {
+            let status = match &*state.borrow_and_update() {
+                JobState::Done(_) => return Ok(()),
+                JobState::Working(status) => status.clone(),
+            };
+            sink.send(Event::Progress(Progress {
+                stage: status.stage.to_owned(),
+                done: status.done,
+                total: status.total,
+                bound: status.bound,
+                incumbent: status.incumbent,
+            }))
+            .await?;
+            // Whatever changes meanwhile becomes one event; the end is not kept waiting.
+            let ended = time::timeout(interval, end.wait_for(is_done)).await.is_ok();
+            if ended || state.changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The plan of a finished job if it is good enough, else why there is none.
+    fn judge(&mut self, late: bool) -> Result<Delivery, Status> {
+        let state = self.subscription.state.borrow().clone();
+        let outcome: Outcome = match state {
+            JobState::Done(outcome) => outcome,
+            JobState::Working(status) if late => {
+                let deadline_ms = u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX);
+                Err(PlanFailure::Deadline { deadline_ms, stage: status.stage }.into())
+            }
+            // The sender of an unfinished job goes away only when its queue does.
+            JobState::Working(_) => Err(PlanFailure::Draining.into()),
+        };
+        let judged = outcome.and_then(|delivery| match self.shortfall(&delivery.plan.plan) {
+            None => Ok(delivery),
+            Some(failure) => Err(failure.into()),
+        });
+        judged.map_err(|failure| {
+            let status = to_status(&failure);
+            self.log.failed(&status);
+            status
+        })
+    }
+
+    /// What is missing to the least optimality asked for.
+    fn shortfall(&self, plan: &Plan) -> Option<PlanFailure> {
+        let minimum = self.minimum_optimality.clone()?;
+        let stated = plan.quality.as_ref().map_or("", |quality| &quality.optimality);
+        let achieved: Ratio = match stated.parse() {
+            Ok(achieved) => achieved,
+            Err(_) => return Some(PlanFailure::Rejected { check: "load", problem: format!("optimality `{stated}`") }),
+        };
+        (achieved < minimum).then_some(PlanFailure::BelowMinimum(Box::new(Shortfall { achieved, minimum })))
+    }
+
+    /// The reply of a delivery, with the content of files of at most `inline_bytes_max`.
+    fn header(&self, delivery: &Delivery, inline_bytes_max: usize) -> PlanReply {
+        let mut warnings = delivery.warnings.clone();
+        warnings.extend_from_slice(&delivery.plan.warnings);
+        if self.deadline.clipped {
+            let text = format!("the deadline was cut to the greatest one allowed, {:?}", self.deadline.stated);
+            warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
+        }
+        let mut plan = delivery.plan.plan.clone();
+        for artifact in &mut plan.artifacts {
+            artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
+        }
+        let mut timings = delivery.timings;
+        timings.total = clock::millis_since(self.arrived);
+        let cache = match delivery.cache {
+            CacheOutcome::Miss if self.subscription.joined => CacheOutcome::Joined,
+            outcome => outcome,
+        };
+        PlanReply { plan: Some(plan), cache: cache.into(), timings: Some(timings), warnings }
+    }
+}
+
+/// Sends every file of a plan in pieces, which share its memory.
+async fn send_content(plan: &Plan, sink: &mut Sink) -> Result<(), Gone> {
+    for (artifact, file) in (0_u32..).zip(&plan.artifacts) {
+        let content = file.content.clone().unwrap_or_default();
+        let mut offset = 0;
+        while offset < content.len() {
+            let end = content.len().min(offset + PIECE_BYTES);
+            let data = content.slice(offset..end);
+            let sha256 = sha256_hex(&data);
+            sink.send(Event::Content(ContentPiece { artifact, offset: offset as u64, data, sha256 })).await?;
+            offset = end;
+        }
+    }
+    Ok(())
+}
+
+fn is_done(state: &JobState) -> bool {
+    matches!(state, JobState::Done(_))
+}

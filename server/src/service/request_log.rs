@@ -1,0 +1,71 @@
+//! One line per finished request.
+
+use std::time::Instant;
+
+use canopy_proto::v1::PlanReply;
+use tonic::{Code, Status};
+
+use crate::clock;
+use crate::key::RequestKey;
+use crate::order::Order;
+
+/// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
+#[derive(Debug)]
+pub(crate) struct RequestLog {
+    method: &'static str,
+    arrived: Instant,
+    request: String,
+    collective: &'static str,
+    plan: String,
+    cache: &'static str,
+    code: Code,
+    message: String,
+}
+
+impl RequestLog {
+    pub(crate) fn new(method: &'static str, arrived: Instant) -> Self {
+        Self {
+            method,
+            arrived,
+            request: String::new(),
+            collective: "",
+            plan: String::new(),
+            cache: "",
+            // Until it has ended otherwise, a call that goes away was cancelled.
+            code: Code::Cancelled,
+            message: "the caller left".to_owned(),
+        }
+    }
+
+    pub(crate) fn describe(&mut self, key: &RequestKey, order: &Order) {
+        self.request = key.to_string();
+        self.collective = order.kind.name();
+    }
+
+    pub(crate) fn answered(&mut self, reply: &PlanReply) {
+        self.code = Code::Ok;
+        self.message.clear();
+        self.cache = reply.cache().as_str_name();
+        self.plan = reply.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
+    }
+
+    pub(crate) fn failed(&mut self, status: &Status) {
+        self.code = status.code();
+        status.message().clone_into(&mut self.message);
+    }
+}
+
+impl Drop for RequestLog {
+    fn drop(&mut self) {
+        tracing::info!(
+            method = self.method,
+            code = ?self.code,
+            request = self.request,
+            collective = self.collective,
+            plan = self.plan,
+            cache = self.cache,
+            total_ms = clock::millis_since(self.arrived),
+            message = self.message,
+        );
+    }
+}

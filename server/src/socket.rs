@@ -1,0 +1,90 @@
+//! The Unix socket in the data directory.
+//!
+//! A socket's address holds only some hundred bytes of path. Where a data directory's path is longer, the socket is
+//! reached through an open handle of the directory instead (Linux).
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::net::UnixListener;
+
+use crate::config::socket_path;
+
+/// Longest path, in bytes, that every Unix has room for in a socket's address.
+const PATH_BYTES_MAX: usize = 100;
+
+/// A path that leads to the socket of a data directory and fits a socket's address, while this lives.
+#[derive(Debug)]
+pub struct SocketPath {
+    path: PathBuf,
+    _directory: Option<File>,
+}
+
+impl SocketPath {
+    /// A usable path to the socket of this data directory, whether the socket exists or not.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    pub fn of(data_dir: &Path) -> io::Result<Self> {
+        let path = socket_path(data_dir);
+        if path.as_os_str().len() <= PATH_BYTES_MAX {
+            return Ok(Self { path, _directory: None });
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd as _;
+            let directory = File::open(data_dir)?;
+            let path = socket_path(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())));
+            Ok(Self { path, _directory: Some(directory) })
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path of the data directory is too long for a socket"))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Listens on the socket of a data directory that this process has locked; a socket that is there is a leftover.
+pub(crate) fn bind(socket: &SocketPath) -> io::Result<UnixListener> {
+    match fs::remove_file(socket.path()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket.path())?;
+    // The directory is its owner's alone already; this holds when somebody opens it up.
+    fs::set_permissions(socket.path(), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_path_still_leads_to_the_socket() {
+        let base = tempfile::tempdir().unwrap();
+        let data_dir = base.path().join("d".repeat(120));
+        fs::create_dir(&data_dir).unwrap();
+        let socket = SocketPath::of(&data_dir).unwrap();
+        let listener = bind(&socket).unwrap();
+        assert!(socket_path(&data_dir).exists());
+        let other = SocketPath::of(&data_dir).unwrap();
+        let (connected, accepted) = tokio::join!(tokio::net::UnixStream::connect(other.path()), listener.accept());
+        assert!(connected.is_ok() && accepted.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_leftover_socket_is_replaced_and_only_its_owner_may_use_the_new_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let base = tempfile::tempdir().unwrap();
+        let socket = SocketPath::of(base.path()).unwrap();
+        drop(bind(&socket).unwrap());
+        assert!(socket.path().exists(), "a dropped listener leaves its file behind");
+        let _listener = bind(&socket).unwrap();
+        assert_eq!(fs::metadata(socket.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

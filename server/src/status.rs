@@ -1,0 +1,278 @@
+//! The one place where failures become gRPC status: code, stable reason, and typed details.
+//!
+//! The matches are exhaustive on purpose: a new way to fail forces a decision here. Messages are the words of the
+//! library that refused, so that every client shows the same ones.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use canopy_plan::{LowerError, ProfileError};
+use canopy_synth::{BoundError, SynthesisError};
+use canopy_topology::{ExpressionError, ReadError, TopologyError};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::failure::{InlineError, PlanFailure, chain};
+use crate::order::RequestError;
+
+/// Domain of every `ErrorInfo`.
+const DOMAIN: &str = "canopy";
+/// When to try again after a refusal for lack of room.
+const RETRY_BUSY: Duration = Duration::from_secs(1);
+/// When to try again at a server that shuts down; its successor needs a moment.
+const RETRY_DRAINING: Duration = Duration::from_millis(200);
+/// Longest message sent: details travel in headers, whose length is limited.
+const MESSAGE_CHARACTERS_MAX: usize = 1500;
+
+/// A failure on its way to the wire.
+struct Refusal {
+    code: Code,
+    reason: &'static str,
+    metadata: Vec<(&'static str, String)>,
+    detail: Detail,
+}
+
+/// The detail beside `ErrorInfo`.
+enum Detail {
+    None,
+    /// `BadRequest`: the path of the field.
+    Field(String),
+    /// `PreconditionFailure`: what does not hold; its type is the reason.
+    Precondition(String),
+    /// `QuotaFailure`: the limit; waiting does not help.
+    Limit(String),
+    /// `QuotaFailure` and `RetryInfo`: the limit; waiting helps.
+    Busy(&'static str, Duration),
+    /// `RetryInfo`.
+    Retry(Duration),
+}
+
+impl Refusal {
+    fn new(code: Code, reason: &'static str, detail: Detail) -> Self {
+        Self { code, reason, metadata: Vec::new(), detail }
+    }
+
+    fn input(reason: &'static str, field: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, reason, Detail::Field(field.into()))
+    }
+
+    fn infeasible(reason: &'static str, subject: impl Into<String>) -> Self {
+        Self::new(Code::FailedPrecondition, reason, Detail::Precondition(subject.into()))
+    }
+
+    fn limit(reason: &'static str, subject: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, reason, Detail::Limit(subject.into()))
+    }
+
+    fn fault(reason: &'static str) -> Self {
+        Self::new(Code::Internal, reason, Detail::None)
+    }
+
+    fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.metadata.push((name, value.to_string()));
+        self
+    }
+}
+
+/// The status of a failure.
+pub(crate) fn to_status(failure: &PlanFailure) -> Status {
+    status(refusal(failure), &chain(failure))
+}
+
+/// The status of a message over the limit of the transport, which is read no further.
+pub(crate) fn oversized(limit: usize, words: &str) -> Status {
+    status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
+}
+
+fn status(refusal: Refusal, words: &str) -> Status {
+    let message: String = words.chars().take(MESSAGE_CHARACTERS_MAX).collect();
+    let mut details = ErrorDetails::new();
+    let metadata: HashMap<String, String> =
+        refusal.metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    details.set_error_info(refusal.reason, DOMAIN, metadata);
+    match refusal.detail {
+        Detail::None => {}
+        Detail::Field(field) => {
+            details.add_bad_request_violation(field, message.clone());
+        }
+        Detail::Precondition(subject) => {
+            details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
+        }
+        Detail::Limit(subject) => {
+            details.add_quota_failure_violation(subject, message.clone());
+        }
+        Detail::Busy(subject, delay) => {
+            details.add_quota_failure_violation(subject, message.clone()).set_retry_info(Some(delay));
+        }
+        Detail::Retry(delay) => {
+            details.set_retry_info(Some(delay));
+        }
+    }
+    Status::with_error_details(refusal.code, message, details)
+}
+
+fn refusal(failure: &PlanFailure) -> Refusal {
+    match failure {
+        PlanFailure::Request(error) => Refusal::input(request_reason(error), error.field()),
+        PlanFailure::Expression(error) => expression(error),
+        PlanFailure::Document(error) => document(error),
+        PlanFailure::Inline(error) => inline(error),
+        PlanFailure::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
+        PlanFailure::Bound(error) => bound(error),
+        PlanFailure::Synthesis(error) => synthesis(error),
+        PlanFailure::Lower { output, error } => lower(*output, error),
+        PlanFailure::TooLargeToRun { output, .. } => {
+            Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
+        }
+        PlanFailure::BelowMinimum(shortfall) => {
+            Refusal::infeasible("QUALITY_BELOW_MINIMUM", "quality.minimum_optimality")
+                .with("achieved", &shortfall.achieved)
+                .with("minimum", &shortfall.minimum)
+        }
+        PlanFailure::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
+        PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
+        PlanFailure::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        PlanFailure::QueueFull { waiting } => {
+            Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY))
+                .with("limit", waiting)
+        }
+        PlanFailure::QueueBudget { limit, .. } => {
+            Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy("queue", RETRY_BUSY))
+                .with("limit", limit)
+        }
+        PlanFailure::Draining => Refusal::new(Code::Unavailable, "DRAINING", Detail::Retry(RETRY_DRAINING)),
+        PlanFailure::Deadline { deadline_ms, stage } => {
+            Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
+                .with("deadline_ms", deadline_ms)
+                .with("stage", stage)
+        }
+    }
+}
+
+fn request_reason(error: &RequestError) -> &'static str {
+    match error {
+        RequestError::Missing { .. } => "FIELD_MISSING",
+        RequestError::UnknownValue { .. } => "ENUM_VALUE_UNKNOWN",
+        RequestError::Algorithm(_) => "ALGORITHM_UNKNOWN",
+        RequestError::Profile { error: ProfileError::NotAvailable { .. }, .. } => "PROFILE_NOT_AVAILABLE",
+        RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
+        RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
+        RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
+        RequestError::Size { .. } => "SIZE_INVALID",
+        RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
+    }
+}
+
+fn expression(error: &ExpressionError) -> Refusal {
+    const FIELD: &str = "topology.expression";
+    if error.is_over_limit() {
+        return Refusal::limit("TOPOLOGY_TOO_LARGE", FIELD);
+    }
+    let refusal = Refusal::input("TOPOLOGY_MALFORMED", FIELD);
+    match error.field() {
+        Some(key) => refusal.with("key", key),
+        None => refusal,
+    }
+}
+
+fn document(error: &ReadError) -> Refusal {
+    let field = nested("topology.document", error.field());
+    if error.is_over_limit() {
+        return Refusal::limit("TOPOLOGY_TOO_LARGE", field);
+    }
+    match error {
+        ReadError::Topology(error) => Refusal::input(topology_reason(error), field),
+        _ => Refusal::input("TOPOLOGY_MALFORMED", field),
+    }
+}
+
+fn inline(error: &InlineError) -> Refusal {
+    let field = nested("topology.inline", error.field());
+    if error.is_over_limit() {
+        return Refusal::limit("TOPOLOGY_TOO_LARGE", field);
+    }
+    match error {
+        InlineError::NoBandwidth { .. } => Refusal::input("CAPACITY_NOT_POSITIVE", field),
+        InlineError::Topology(error) => Refusal::input(topology_reason(error), field),
+        InlineError::KindMissing { .. } | InlineError::KindUnknown { .. } | InlineError::CapableCompute { .. } => {
+            Refusal::input("TOPOLOGY_MALFORMED", field)
+        }
+    }
+}
+
+fn topology_reason(error: &TopologyError) -> &'static str {
+    match error {
+        TopologyError::UnknownNode { .. } => "UNKNOWN_NODE",
+        _ => "TOPOLOGY_MALFORMED",
+    }
+}
+
+fn bound(error: &BoundError) -> Refusal {
+    match error {
+        BoundError::Disconnected { from, from_rank, to, to_rank } => disconnected(from, *from_rank, to, *to_rank),
+        BoundError::Unsupported { .. } => Refusal::input("COLLECTIVE_NOT_SUPPORTED", "collective.kind"),
+        BoundError::TooLarge => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
+        BoundError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        BoundError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+fn synthesis(error: &SynthesisError) -> Refusal {
+    match error {
+        SynthesisError::Disconnected { from, from_rank, to, to_rank } => disconnected(from, *from_rank, to, *to_rank),
+        SynthesisError::NotEulerian { node, entering, leaving } => {
+            Refusal::infeasible("NOT_EULERIAN", format!("node {node}"))
+                .with("node", node)
+                .with("entering", entering)
+                .with("leaving", leaving)
+        }
+        SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
+        SynthesisError::TooManyTrees { trees_per_rank, .. } => {
+            Refusal::infeasible("TOO_MANY_TREES", "topology").with("trees_per_rank", trees_per_rank)
+        }
+        SynthesisError::TooManyHops => Refusal::infeasible("TOO_MANY_TREES", "topology"),
+        SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+fn disconnected(from: &str, from_rank: u32, to: &str, to_rank: u32) -> Refusal {
+    Refusal::infeasible("TOPOLOGY_DISCONNECTED", format!("rank {from_rank} to rank {to_rank}"))
+        .with("from_rank", from_rank)
+        .with("from_node", from)
+        .with("to_rank", to_rank)
+        .with("to_node", to)
+}
+
+fn lower(output: usize, error: &LowerError) -> Refusal {
+    let subject = format!("outputs[{output}]");
+    match error {
+        LowerError::Unsupported { .. } | LowerError::Root { .. } => {
+            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
+        }
+        LowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+            let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
+                .with("profile", profile)
+                .with("limit_name", what)
+                .with("limit", limit)
+                .with("need", need);
+            match rank {
+                Some(rank) => refusal.with("rank", rank),
+                None => refusal,
+            }
+        }
+        LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
+        // The server names the file itself, and lowers checked plans only.
+        LowerError::Name { .. } | LowerError::TooFewRanks { .. } | LowerError::Malformed { .. } => {
+            Refusal::fault("PLANNER_BROKEN")
+        }
+    }
+}
+
+/// The path of a field within a message.
+fn nested(outer: &str, inner: Option<String>) -> String {
+    inner.map_or_else(|| outer.to_owned(), |inner| format!("{outer}.{inner}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use canopy_plan::{EmulationError, Profile};
+use canopy_schedule::{CollectiveKind, RootError};
+use canopy_synth::{Algorithm, UnknownAlgorithm};
+use canopy_topology::Ratio;
+use tonic_types::StatusExt as _;
+
+use super::*;
+use crate::failure::Shortfall;
+use crate::key::RequestKey;
+
+fn ratio(text: &str) -> Ratio {
+    text.parse().unwrap()
+}
+
+fn ids() -> (String, String) {
+    ("a".to_owned(), "b".to_owned())
+}
+
+/// Code and reason of each failure, and what the detail beside them names.
+#[track_caller]
+fn check_status(failure: PlanFailure, code: Code, reason: &str, subject: &str) {
+    let status = to_status(&failure);
+    let details = status.get_error_details();
+    let info = details.error_info().expect("every status says why");
+    assert_eq!((status.code(), info.reason.as_str(), info.domain.as_str()), (code, reason, "canopy"));
+    assert_eq!(status.message(), chain(&failure), "the words are the library's own");
+    let field = details.bad_request().map(|detail| detail.field_violations[0].field.clone());
+    let precondition = details.precondition_failure().map(|detail| detail.violations[0].subject.clone());
+    let quota = details.quota_failure().map(|detail| detail.violations[0].subject.clone());
+    let named: Vec<String> = [field, precondition, quota].into_iter().flatten().collect();
+    let expected: Vec<&str> = Some(subject).filter(|subject| !subject.is_empty()).into_iter().collect();
+    assert_eq!(named, expected);
+    assert_eq!(details.bad_request().is_some(), code == Code::InvalidArgument);
+    assert_eq!(details.precondition_failure().is_some(), code == Code::FailedPrecondition);
+    assert_eq!(details.quota_failure().is_some(), code == Code::ResourceExhausted);
+}
+
+#[test]
+fn bad_input_is_an_invalid_argument_with_its_field() {
+    let check = |failure, reason, field| check_status(failure, Code::InvalidArgument, reason, field);
+    let unknown = UnknownAlgorithm { name: "x".to_owned() };
+    check(PlanFailure::Request(RequestError::Algorithm(unknown)), "ALGORITHM_UNKNOWN", "algorithm");
+    check(PlanFailure::Request(RequestError::Size { found: 0, limit: 9 }), "SIZE_INVALID", "size_bytes_max");
+    let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
+    check(PlanFailure::Expression(expression), "TOPOLOGY_MALFORMED", "topology.expression");
+    let unknown_node = || TopologyError::UnknownNode { position: 3, end: "from", id: "x".to_owned() };
+    check(PlanFailure::Document(unknown_node().into()), "UNKNOWN_NODE", "topology.document.links[3].from");
+    check(PlanFailure::Inline(unknown_node().into()), "UNKNOWN_NODE", "topology.inline.links[3].from");
+    let no_bandwidth = InlineError::NoBandwidth { position: 5 };
+    check(PlanFailure::Inline(no_bandwidth), "CAPACITY_NOT_POSITIVE", "topology.inline.links[5].bandwidth");
+    let kind = InlineError::KindUnknown { position: 2, number: 9 };
+    check(PlanFailure::Inline(kind), "TOPOLOGY_MALFORMED", "topology.inline.nodes[2].kind");
+    check(PlanFailure::Document(ReadError::Version { found: 2 }), "TOPOLOGY_MALFORMED", "topology.document.canopy");
+    let root = RootError::NoSuchRank { root: 9, rank_count: 8 };
+    check(PlanFailure::Root(root), "ROOT_INVALID", "collective.root");
+    let collective = CollectiveKind::AllToAll;
+    check(PlanFailure::Bound(BoundError::Unsupported { collective }), "COLLECTIVE_NOT_SUPPORTED", "collective.kind");
+    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective };
+    check(PlanFailure::Synthesis(unsupported), "ALGORITHM_NOT_APPLICABLE", "algorithm");
+    let bytes = LowerError::BytesMax { bytes_max: 0 };
+    check(PlanFailure::Lower { output: 0, error: bytes }, "SIZE_INVALID", "size_bytes_max");
+}
+
+#[test]
+fn what_is_too_large_is_exhausted_for_good() {
+    let check = |failure: PlanFailure, field| {
+        assert!(to_status(&failure).get_error_details().retry_info().is_none(), "waiting does not help");
+        check_status(failure, Code::ResourceExhausted, "TOPOLOGY_TOO_LARGE", field);
+    };
+    let too_large = || TopologyError::TooLarge { what: "nodes", found: "20000".to_owned(), limit: 10_000 };
+    check(PlanFailure::Expression(ExpressionError::Topology(too_large())), "topology.expression");
+    check(PlanFailure::Document(ReadError::TooManyBytes { found: 9, limit: 8 }), "topology.document");
+    let field =
+        too_large().field().map_or_else(|| "topology.inline".to_owned(), |field| format!("topology.inline.{field}"));
+    check(PlanFailure::Inline(too_large().into()), &field);
+}
+
+#[test]
+fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject() {
+    let check = |failure, reason, subject| check_status(failure, Code::FailedPrecondition, reason, subject);
+    let (from, to) = ids();
+    let bound = BoundError::Disconnected { from: from.clone(), from_rank: 0, to: to.clone(), to_rank: 3 };
+    check(PlanFailure::Bound(bound), "TOPOLOGY_DISCONNECTED", "rank 0 to rank 3");
+    let synthesis = SynthesisError::Disconnected { from, from_rank: 1, to, to_rank: 2 };
+    check(PlanFailure::Synthesis(synthesis), "TOPOLOGY_DISCONNECTED", "rank 1 to rank 2");
+    let eulerian = SynthesisError::NotEulerian { node: "s".to_owned(), entering: 5, leaving: 6 };
+    check(PlanFailure::Synthesis(eulerian), "NOT_EULERIAN", "node s");
+    let trees = SynthesisError::TooManyTrees { trees_per_rank: 1 << 70, rank_count: 2 };
+    check(PlanFailure::Synthesis(trees), "TOO_MANY_TREES", "topology");
+    check(PlanFailure::Synthesis(SynthesisError::TooManyHops), "TOO_MANY_TREES", "topology");
+    check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
+    let unsupported = LowerError::Unsupported { collective: CollectiveKind::Gather };
+    check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
+    let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };
+    check(PlanFailure::TooLargeToRun { output: 0, error: emulation }, "TOO_LARGE_TO_CHECK", "outputs[0]");
+    let below = PlanFailure::BelowMinimum(Box::new(Shortfall { achieved: ratio("1/2"), minimum: ratio("9/10") }));
+    check(below, "QUALITY_BELOW_MINIMUM", "quality.minimum_optimality");
+}
+
+#[test]
+fn numbers_of_a_refusal_are_in_its_metadata() {
+    let metadata =
+        |failure: &PlanFailure| to_status(failure).get_error_details().error_info().unwrap().metadata.clone();
+    let eulerian = SynthesisError::NotEulerian { node: "s".to_owned(), entering: 5, leaving: 6 };
+    let found = metadata(&PlanFailure::Synthesis(eulerian));
+    assert_eq!((&*found["node"], &*found["entering"], &*found["leaving"]), ("s", "5", "6"));
+    let error = LowerError::OverLimit {
+        profile: Profile::Msccl,
+        what: "steps per block",
+        limit: 256,
+        need: 300,
+        rank: Some(4),
+        remedy: "use fewer chunks",
+    };
+    let failure = PlanFailure::Lower { output: 0, error };
+    let found = metadata(&failure);
+    assert_eq!((&*found["limit"], &*found["need"], &*found["rank"]), ("256", "300", "4"));
+    check_status(failure, Code::FailedPrecondition, "EXCEEDS_RUNTIME_LIMITS", "outputs[0]");
+}
+
+#[test]
+fn a_lack_of_room_or_time_says_when_to_try_again() {
+    for (failure, code, reason, subject) in [
+        (PlanFailure::QueueFull { waiting: 5 }, Code::ResourceExhausted, "QUEUE_FULL", "queue"),
+        (PlanFailure::QueueBudget { held: 1, found: 2, limit: 2 }, Code::ResourceExhausted, "MEMORY_BUDGET", "queue"),
+        (PlanFailure::Draining, Code::Unavailable, "DRAINING", ""),
+    ] {
+        assert!(to_status(&failure).get_error_details().retry_info().unwrap().retry_delay.is_some());
+        check_status(failure, code, reason, subject);
+    }
+    let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees" };
+    check_status(deadline, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
+}
+
+#[test]
+fn faults_are_internal_and_tell_nothing_of_the_inside() {
+    let rejected = PlanFailure::Rejected { check: "load", problem: "secret detail".to_owned() };
+    assert!(!to_status(&rejected).message().contains("secret"));
+    check_status(rejected, Code::Internal, "VERIFIER_REJECTED", "");
+    check_status(PlanFailure::Panicked { request: RequestKey::from_bytes([7; 32]) }, Code::Internal, "JOB_FAILED", "");
+    let broken = SynthesisError::Broken { what: "x".to_owned() };
+    check_status(PlanFailure::Synthesis(broken), Code::Internal, "PLANNER_BROKEN", "");
+    check_status(PlanFailure::Bound(BoundError::Broken { what: "x".to_owned() }), Code::Internal, "PLANNER_BROKEN", "");
+    check_status(PlanFailure::Stopped, Code::Cancelled, "JOB_STOPPED", "");
+}
+
+#[test]
+fn a_very_long_message_is_cut() {
+    let long = TopologyError::UnknownNode { position: 0, end: "from", id: "x".repeat(100_000) };
+    let status = to_status(&PlanFailure::Document(long.into()));
+    assert_eq!(status.message().chars().count(), MESSAGE_CHARACTERS_MAX);
+    assert!(status.details().len() < 8_000);
+}

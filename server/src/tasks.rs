@@ -1,0 +1,33 @@
+//! Named tasks of the async runtime that end with their owner.
+
+use std::future::Future;
+
+use tokio::task::{JoinError, JoinHandle};
+use tracing::Instrument as _;
+
+/// A running task; dropping this aborts it.
+#[derive(Debug)]
+pub(crate) struct Task<T>(JoinHandle<T>);
+
+impl<T> Task<T> {
+    /// Waits for the result. A task that panicked or was aborted is an error.
+    pub(crate) async fn join(mut self) -> Result<T, JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Starts a task under a name that its log lines carry.
+#[expect(clippy::disallowed_methods, reason = "this is the named-task helper")]
+pub(crate) fn spawn<T, F>(name: &'static str, future: F) -> Task<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    Task(tokio::spawn(future.instrument(tracing::info_span!("task", task = name))))
+}

@@ -1,0 +1,217 @@
+//! The threads that do the work: readers, who look into the store, and planners, who make what is not there.
+//!
+//! They are plain threads, not tasks: the async runtime never waits for a computation or a disk. A job that panics
+//! fails alone.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use canopy_proto::v1;
+use canopy_synth::Stop;
+use canopy_topology::Rate;
+
+use crate::clock;
+use crate::failure::{PlanFailure, chain};
+use crate::job::{Delivery, Job, Outcome, Read};
+use crate::key::PlanKey;
+use crate::planner::{Planner, Watch};
+use crate::queue::Queue;
+use crate::store::{Lookup, Records, StoredPlan};
+
+/// Threads that read topologies and look into the store.
+const READER_COUNT: usize = 2;
+/// Ample for recursive parsers at their greatest permitted depth.
+const STACK_BYTES: usize = 16 << 20;
+/// Shortest time between two reports of one stage that are passed on.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the workers share.
+pub(crate) struct Workshop {
+    pub(crate) queue: Queue,
+    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) records: Records,
+    /// Syntheses that were started.
+    pub(crate) synthesis_count: AtomicU64,
+}
+
+/// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    queue: Queue,
+}
+
+impl Workers {
+    /// Starts the readers and `planner_count` planning threads.
+    pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
+        let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone() };
+        for number in 0..READER_COUNT {
+            let workshop = Arc::clone(workshop);
+            let builder = thread::Builder::new().name(format!("canopy-reader-{number}")).stack_size(STACK_BYTES);
+            workers.threads.push(builder.spawn(move || {
+                while let Some(job) = workshop.queue.next_to_read() {
+                    workshop.guard(&job, || workshop.read(&job));
+                }
+            })?);
+        }
+        for number in 0..planner_count {
+            let workshop = Arc::clone(workshop);
+            let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
+            workers.threads.push(builder.spawn(move || {
+                while let Some(job) = workshop.queue.next_to_plan() {
+                    workshop.guard(&job, || workshop.plan(&job));
+                }
+            })?);
+        }
+        Ok(workers)
+    }
+
+    /// Waits until every thread has ended. The queue must have been closed.
+    pub(crate) fn join(mut self) {
+        for thread in mem::take(&mut self.threads) {
+            // Threads catch the panics of their jobs, so an error here says nothing new.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.queue.abort();
+    }
+}
+
+impl std::fmt::Debug for Workshop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workshop").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+impl Workshop {
+    /// Runs one step of a job and settles the job if the step ends it, by whatever means.
+    fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
+        let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+            tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
+            Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))
+        });
+        if let Some(outcome) = outcome {
+            self.queue.finish(job, outcome);
+        }
+    }
+
+    /// Reads the topology and looks into the store. None: the job waits for a planning thread.
+    fn read(&self, job: &Arc<Job>) -> Option<Outcome> {
+        let started = clock::now();
+        let queue_ms = clock::millis(started.duration_since(job.arrived));
+        job.update(|status| status.stage = "read");
+        let prepared = match self.planner.prepare(&job.order) {
+            Ok(prepared) => prepared,
+            Err(failure) => return Some(Err(Arc::new(failure))),
+        };
+        let canonical_ms = clock::millis_since(started);
+        if let Some(plan) = self.stored(job, &prepared.key) {
+            let timings = v1::Timings { queue: queue_ms, canonical: canonical_ms, ..v1::Timings::default() };
+            let warnings = prepared.warnings;
+            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
+        }
+        job.update(|status| status.stage = "queue");
+        self.queue.promote(job, Read { prepared, queue_ms, canonical_ms, queued: clock::now() });
+        None
+    }
+
+    /// Makes the plan and stores it.
+    fn plan(&self, job: &Arc<Job>) -> Option<Outcome> {
+        let read = job.read.get().expect("only jobs that have been read are in the second line");
+        let queue_ms = read.queue_ms + clock::millis_since(read.queued);
+        let mut warnings = read.prepared.warnings.clone();
+        // Its twin may have ended between this job's look into the store and its entry into the line.
+        if let Some(plan) = self.stored(job, &read.prepared.key) {
+            let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..v1::Timings::default() };
+            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
+        }
+        if job.is_requested() {
+            return Some(Err(Arc::new(PlanFailure::Stopped)));
+        }
+        self.synthesis_count.fetch_add(1, Ordering::Relaxed);
+        let produced = self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job));
+        let produced = match produced {
+            Ok(produced) => produced,
+            Err(failure) => {
+                if let Some(fault) = failure.fault() {
+                    let (request, plan) = (job.key, read.prepared.key);
+                    tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
+                }
+                return Some(Err(Arc::new(failure)));
+            }
+        };
+        job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
+        if let Err(error) = self.records.put(&read.prepared.key, &produced.plan) {
+            tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
+            let text = "the plan could not be stored, and will be computed again when asked for";
+            warnings.push(v1::Warning { code: "NOT_STORED".to_owned(), text: text.to_owned() });
+        }
+        let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..produced.timings };
+        Some(Ok(Delivery { plan: Arc::new(produced.plan), cache: v1::CacheOutcome::Miss, timings, warnings }))
+    }
+
+    /// The stored plan. A store that fails costs a computation, not the answer.
+    fn stored(&self, job: &Job, key: &PlanKey) -> Option<Arc<StoredPlan>> {
+        match self.records.get(key) {
+            Ok(Lookup::Found(plan)) => Some(plan),
+            Ok(Lookup::Missing) => None,
+            Ok(Lookup::Quarantined(damage)) => {
+                tracing::error!(plan = %key, %damage, "a stored plan was damaged and is in quarantine");
+                None
+            }
+            Err(error) => {
+                tracing::error!(request = %job.key, plan = %key, error = chain(&error), "the store could not be read");
+                None
+            }
+        }
+    }
+}
+
+/// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
+struct JobWatch<'a> {
+    job: &'a Job,
+    passed_on: Mutex<(&'static str, Instant)>,
+}
+
+impl<'a> JobWatch<'a> {
+    fn new(job: &'a Job) -> Self {
+        Self { job, passed_on: Mutex::new(("", clock::now())) }
+    }
+}
+
+impl Watch for JobWatch<'_> {
+    fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        let now = clock::now();
+        let mut passed_on = self.passed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if passed_on.0 != stage || now.duration_since(passed_on.1) >= REPORT_INTERVAL {
+            *passed_on = (stage, now);
+            self.job.update(|status| (status.stage, status.done, status.total) = (stage, done, total));
+        }
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.job.update(|status| status.bound = algbw.to_string());
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.job.update(|status| status.incumbent = algbw.to_string());
+    }
+}
+
+/// What a panic said, for the log only.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests;

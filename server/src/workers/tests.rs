@@ -1,0 +1,164 @@
+use std::num::NonZeroUsize;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+use canopy_topology::TopologyLimits;
+
+use super::*;
+use crate::job::JobState;
+use crate::key::RequestKey;
+use crate::order::{Order, Output, TopologyInput};
+use crate::pipeline::Pipeline;
+use crate::planner::{Prepared, Produced};
+use crate::queue::{QueueLimits, Subscription};
+use crate::store::{MemoryStore, Store as _};
+
+/// Plans like the real one, but does something else first.
+struct Staged<F>(Pipeline, F);
+
+impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
+    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order)
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        (self.1)(stop);
+        self.0.produce(order, prepared, stop, watch)
+    }
+}
+
+struct Shop {
+    workshop: Arc<Workshop>,
+    store: Arc<MemoryStore>,
+    workers: Option<Workers>,
+}
+
+impl Shop {
+    fn open(before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let workshop = Arc::new(Workshop {
+            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20 }),
+            planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
+            records: Records::new(Arc::clone(&store) as Arc<_>),
+            synthesis_count: AtomicU64::new(0),
+        });
+        let workers = Some(Workers::start(&workshop, NonZeroUsize::MIN.get()).unwrap());
+        Self { workshop, store, workers }
+    }
+
+    fn submit(&self, expression: &str) -> Subscription {
+        let order = Order {
+            topology: TopologyInput::Expression(expression.to_owned()),
+            kind: CollectiveKind::Allgather,
+            root: None,
+            size_bytes_max: 1 << 20,
+            in_place: false,
+            algorithm: Algorithm::Auto,
+            outputs: vec![Output::Json],
+        };
+        self.workshop.queue.submit(RequestKey::of(&order), order).unwrap()
+    }
+
+    fn wait(&self, expression: &str) -> Outcome {
+        end(self.submit(expression))
+    }
+
+    fn synthesis_count(&self) -> u64 {
+        self.workshop.synthesis_count.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.workshop.queue.abort();
+        self.workers.take().unwrap().join();
+    }
+}
+
+/// Waits for the end of a job.
+fn end(mut subscription: Subscription) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let done = subscription.state.wait_for(|state| matches!(state, JobState::Done(_)));
+        let state = tokio::time::timeout(Duration::from_secs(20), done).await.expect("the job ends").unwrap().clone();
+        match state {
+            JobState::Done(outcome) => outcome,
+            JobState::Working(_) => unreachable!("waited for the end"),
+        }
+    })
+}
+
+#[test]
+fn a_plan_is_made_once_and_then_comes_from_the_store() {
+    let shop = Shop::open(|_| {});
+    let first = shop.wait("ring:4").unwrap();
+    let second = shop.wait("ring:4").unwrap();
+    assert_eq!((first.cache, second.cache), (v1::CacheOutcome::Miss, v1::CacheOutcome::Hit));
+    assert_eq!(first.plan, second.plan);
+    assert_eq!(shop.synthesis_count(), 1);
+}
+
+#[test]
+fn a_damaged_record_is_made_again_and_never_served() {
+    let shop = Shop::open(|_| {});
+    let first = shop.wait("ring:4").unwrap();
+    let key = PlanKey::from_bytes(hex(&first.plan.plan.content_key));
+    let mut record = shop.store.get(&key).unwrap().unwrap();
+    *record.last_mut().unwrap() ^= 1;
+    shop.store.put(&key, &record).unwrap();
+    let second = shop.wait("ring:4").unwrap();
+    assert_eq!(second.cache, v1::CacheOutcome::Miss);
+    assert_eq!(second.plan.plan.artifacts, first.plan.plan.artifacts);
+    assert_eq!((shop.store.quarantined_count(), shop.workshop.records.corruption_count()), (1, 1));
+    assert_eq!(shop.wait("ring:4").unwrap().cache, v1::CacheOutcome::Hit);
+}
+
+fn hex(text: &str) -> [u8; 32] {
+    std::array::from_fn(|position| u8::from_str_radix(&text[2 * position..2 * position + 2], 16).unwrap())
+}
+
+#[test]
+fn a_panic_fails_its_job_alone() {
+    let shop = Shop::open(|_| {
+        if thread::current().name() == Some("canopy-planner-0") {
+            static FIRST: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+            assert!(!FIRST.swap(false, Ordering::Relaxed), "as planned");
+        }
+    });
+    assert!(matches!(shop.wait("ring:4"), Err(failure) if matches!(*failure, PlanFailure::Panicked { .. })));
+    assert!(shop.wait("ring:4").is_ok());
+}
+
+#[test]
+fn a_bad_topology_is_refused_by_the_reader() {
+    let shop = Shop::open(|_| {});
+    assert!(matches!(shop.wait("nonsense:4"), Err(failure) if matches!(*failure, PlanFailure::Expression(_))));
+    assert_eq!(shop.synthesis_count(), 0);
+}
+
+#[test]
+fn a_stored_plan_does_not_wait_behind_a_synthesis() {
+    let (started, has_started) = mpsc::sync_channel(1);
+    let shop = Shop::open(move |stop| {
+        // The only planning thread is busy until nobody waits for it; `try_send` lets the first job through at once.
+        if started.try_send(()).is_err() {
+            while !stop.is_requested() {
+                thread::yield_now();
+            }
+        }
+    });
+    shop.wait("ring:4").unwrap();
+    let busy = shop.submit("ring:5");
+    assert_eq!(shop.wait("ring:4").unwrap().cache, v1::CacheOutcome::Hit);
+    has_started.recv().unwrap();
+    drop(busy);
+    assert!(shop.wait("ring:6").is_ok(), "the last waiter's leaving freed the thread");
+}

@@ -1,0 +1,88 @@
+//! Health, reflection, drain, and servers inside other processes.
+
+use std::time::Duration;
+
+use canopy_proto::v1::CacheOutcome;
+use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_server::{EmbeddedServer, Options, SocketPath};
+use tonic::Code;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::support::{GatedPlanner, TestServer, request, spawn};
+
+#[tokio::test]
+async fn health_and_reflection_answer() {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::health_client::HealthClient;
+    use tonic_reflection::pb::v1::ServerReflectionRequest;
+    use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+    let server = TestServer::start().await;
+    for service in ["", "canopy.v1.Planner"] {
+        let asked = HealthCheckRequest { service: service.to_owned() };
+        let answer = HealthClient::new(server.channel.clone()).check(asked).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::Serving, "`{service}`");
+    }
+    let asked = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut answers = ServerReflectionClient::new(server.channel.clone())
+        .server_reflection_info(tokio_stream::once(asked))
+        .await
+        .unwrap()
+        .into_inner();
+    let Some(MessageResponse::ListServicesResponse(list)) = answers.message().await.unwrap().unwrap().message_response
+    else {
+        panic!("services are listed")
+    };
+    let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
+    assert!(names.contains(&"canopy.v1.Planner") && names.contains(&"grpc.health.v1.Health"), "{names:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draining_server_finishes_what_it_has() {
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_with(|_| {}, planner).await;
+    let mut client = server.client();
+    let call = spawn(async move { client.plan(request("ring:6")).await });
+    gate.wait_for(1, 0);
+    let (stopped, opened) = tokio::join!(server.stop(), async {
+        tokio::task::yield_now().await;
+        gate.open();
+    });
+    drop((stopped, opened));
+    assert!(call.await.unwrap().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_may_not_wait_refuses_what_it_has_as_unavailable() {
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_with(|options| options.drain_timeout = Duration::ZERO, planner).await;
+    let mut client = server.client();
+    let call = spawn(async move { client.plan(request("ring:6")).await });
+    gate.wait_for(1, 0);
+    server.stop().await;
+    assert_eq!(call.await.unwrap().unwrap_err().code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn an_embedded_server_is_reached_by_others_through_its_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = || Options::embedded(directory.path().to_owned());
+    let server = EmbeddedServer::start(options()).await.unwrap();
+    assert!(EmbeddedServer::start(options()).await.unwrap_err().is_in_use());
+    let path = SocketPath::of(directory.path()).unwrap();
+    let channel: Channel =
+        Endpoint::from_shared(format!("unix:{}", path.path().display())).unwrap().connect().await.unwrap();
+    let mut client = PlannerClient::new(channel);
+    assert_eq!(client.plan(request("ring:4")).await.unwrap().into_inner().cache(), CacheOutcome::Miss);
+    assert_eq!(server.statistics().synthesis_count(), 1);
+    server.stop().await.unwrap();
+    let server = EmbeddedServer::start(options()).await.expect("the directory is free again");
+    server.stop().await.unwrap();
+}

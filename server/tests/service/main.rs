@@ -1,0 +1,9 @@
+//! The server over a real socket, asked by a real client.
+#![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
+
+mod answers;
+mod lifecycle;
+mod limits;
+mod refusals;
+mod support;
+mod work;

@@ -1,0 +1,155 @@
+//! What a request gets that cannot be served, and that the server goes on after it.
+
+use std::sync::Arc;
+
+use canopy_proto::v1::{
+    Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanRequest, QualityPolicy, Ratio,
+};
+use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
+use canopy_synth::Stop;
+use canopy_topology::TopologyLimits;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::support::{TestServer, document_request, request, stream};
+
+/// A request that is refused: code, reason, and the field, precondition or limit that is named.
+async fn check_refused(server: &TestServer, asked: PlanRequest, code: Code, reason: &str, subject: &str) -> Status {
+    let status = server.client().plan(asked.clone()).await.expect_err(reason);
+    let details = status.get_error_details();
+    assert_eq!((status.code(), &*details.error_info().unwrap().reason), (code, reason), "{status:?}");
+    assert_eq!(details.error_info().unwrap().domain, "canopy");
+    let named = [
+        details.bad_request().map(|detail| detail.field_violations[0].field.clone()),
+        details.precondition_failure().map(|detail| detail.violations[0].subject.clone()),
+        details.quota_failure().map(|detail| detail.violations[0].subject.clone()),
+    ];
+    assert_eq!(named.into_iter().flatten().collect::<Vec<_>>(), [subject], "{status:?}");
+    let streamed = stream(server, asked).await.err().expect("the stream refuses it, too");
+    assert_eq!((streamed.code(), streamed.message()), (code, status.message()));
+    // And the server keeps serving.
+    server.client().plan(request("ring:3")).await.unwrap();
+    status
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_with_its_field() {
+    let server = TestServer::start().await;
+    let invalid = Code::InvalidArgument;
+    let yaml = |text: &str| document_request(DocumentFormat::Yaml, text);
+    check_refused(&server, PlanRequest::default(), invalid, "FIELD_MISSING", "topology").await;
+    for text in ["", "ring", "ring:", "ring:1", "ring:-4", "ring:0x8", "nonsense:8", "torus:4x4,bw=0GB/s", "((((", "é"]
+    {
+        check_refused(&server, request(text), invalid, "TOPOLOGY_MALFORMED", "topology.expression").await;
+    }
+    let unknown = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 1GB/s}, {from: a, to: c, bandwidth: 1GB/s}]";
+    check_refused(&server, yaml(unknown), invalid, "UNKNOWN_NODE", "topology.document.links[1].to").await;
+    let zero = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 0}]";
+    check_refused(&server, yaml(zero), invalid, "TOPOLOGY_MALFORMED", "topology.document.links[0].bandwidth").await;
+    let root = |kind: Collective, root| PlanRequest {
+        collective: Some(CollectiveSpec { kind: kind.into(), root: Some(root) }),
+        ..request("ring:4")
+    };
+    check_refused(&server, root(Collective::Broadcast, 4), invalid, "ROOT_INVALID", "collective.root").await;
+    check_refused(&server, root(Collective::Allgather, 0), invalid, "ROOT_INVALID", "collective.root").await;
+    let algorithm = PlanRequest { algorithm: "bfb2".to_owned(), ..request("ring:4") };
+    check_refused(&server, algorithm, invalid, "ALGORITHM_UNKNOWN", "algorithm").await;
+    let profile = OutputSpec { format: OutputFormat::MscclXml.into(), profile: "rccl-msccl".to_owned() };
+    let profile = PlanRequest { outputs: vec![profile], ..request("ring:4") };
+    check_refused(&server, profile, invalid, "PROFILE_NOT_AVAILABLE", "outputs[0].profile").await;
+    let all_to_all = CollectiveSpec { kind: Collective::AllToAll.into(), root: None };
+    let all_to_all = PlanRequest { collective: Some(all_to_all), ..request("ring:4") };
+    check_refused(&server, all_to_all, invalid, "COLLECTIVE_NOT_SUPPORTED", "collective.kind").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_over_a_limit_is_refused_at_once() {
+    let server = TestServer::start().await;
+    let exhausted = Code::ResourceExhausted;
+    for text in ["ring:1001", "complete:1000", "torus:99999x99999x99999", "hypercube:63", "ring:18446744073709551615"] {
+        let status =
+            check_refused(&server, request(text), exhausted, "TOPOLOGY_TOO_LARGE", "topology.expression").await;
+        assert!(status.get_error_details().retry_info().is_none(), "waiting does not help");
+    }
+    let long = "#".repeat((1 << 20) + 1);
+    let long = document_request(DocumentFormat::Yaml, &long);
+    check_refused(&server, long, exhausted, "TOPOLOGY_TOO_LARGE", "topology.document").await;
+    let message = document_request(DocumentFormat::Yaml, &"#".repeat(3 << 20));
+    check_refused(&server, message, exhausted, "REQUEST_TOO_LARGE", "request").await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_has_no_answer_is_a_failed_precondition_that_names_it() {
+    let server = TestServer::start().await;
+    let precondition = Code::FailedPrecondition;
+    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 1GB/s, both: true}\n  - {from: c, to: a, bandwidth: 1GB/s}\n";
+    let asked = document_request(DocumentFormat::Yaml, yaml);
+    let status = check_refused(&server, asked, precondition, "TOPOLOGY_DISCONNECTED", "rank 0 to rank 2").await;
+    let details = status.get_error_details();
+    let metadata = &details.error_info().unwrap().metadata;
+    assert_eq!((&*metadata["from_node"], &*metadata["to_node"]), ("a", "c"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn unequal_sums_at_a_switch_are_named_with_both() {
+    let server = TestServer::start().await;
+    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: s, kind: switch}]\nlinks:\n  - {from: a, to: s, bandwidth: 3GB/s}\n  - {from: b, to: s, bandwidth: 3GB/s}\n  - {from: s, to: a, bandwidth: 3GB/s}\n  - {from: s, to: b, bandwidth: 2GB/s}\n";
+    let asked = document_request(DocumentFormat::Yaml, yaml);
+    let status = check_refused(&server, asked, Code::FailedPrecondition, "NOT_EULERIAN", "node s").await;
+    let details = status.get_error_details();
+    let metadata = &details.error_info().unwrap().metadata;
+    assert_eq!((&*metadata["entering"], &*metadata["leaving"]), ("6000000000", "5000000000"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
+    let server = TestServer::start().await;
+    let outputs = vec![OutputSpec { format: OutputFormat::MscclXml.into(), profile: "msccl".to_owned() }];
+    // Three primes: a share must be cut into very many chunks.
+    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 100003, both: true}\n  - {from: b, to: c, bandwidth: 100019, both: true}\n  - {from: c, to: a, bandwidth: 100043, both: true}\n";
+    let asked = PlanRequest { outputs, ..document_request(DocumentFormat::Yaml, yaml) };
+    let status = check_refused(&server, asked, Code::FailedPrecondition, "EXCEEDS_RUNTIME_LIMITS", "outputs[0]").await;
+    let details = status.get_error_details();
+    let number = |name: &str| details.error_info().unwrap().metadata[name].parse::<u64>().unwrap();
+    assert!(number("need") > number("limit"));
+    server.stop().await;
+}
+
+/// Plans like the real planner, and says that the result is only half as good as can be.
+struct HalfAsGood(Pipeline);
+
+impl Planner for HalfAsGood {
+    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order)
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        let mut produced = self.0.produce(order, prepared, stop, watch)?;
+        produced.plan.plan.quality.as_mut().unwrap().optimality = "1/2".to_owned();
+        Ok(produced)
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_is_not_good_enough_is_refused_to_those_who_said_so() {
+    let planner = HalfAsGood(Pipeline::new(TopologyLimits::STANDARD));
+    let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
+    let at_least = |numerator, denominator| {
+        let minimum = QualityPolicy { minimum_optimality: Some(Ratio { numerator, denominator }) };
+        PlanRequest { quality: Some(minimum), ..request("ring:4") }
+    };
+    let (code, reason) = (Code::FailedPrecondition, "QUALITY_BELOW_MINIMUM");
+    check_refused(&server, at_least(2, 3), code, reason, "quality.minimum_optimality").await;
+    server.client().plan(at_least(2, 4)).await.unwrap();
+    server.stop().await;
+}
