@@ -1,0 +1,128 @@
+//! Values of options: durations, sizes, collectives.
+
+use std::time::Duration;
+
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::{Rank, Topology};
+
+use crate::exit::Failure;
+
+/// Which collective, and its root.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CollectiveArgs {
+    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or all-to-all
+    #[arg(long, short, value_name = "C", value_parser = collective_kind)]
+    pub(crate) collective: Option<CollectiveKind>,
+    /// Root of broadcast, reduce, gather and scatter; rank 0 if not given
+    #[arg(long, value_name = "RANK")]
+    pub(crate) root: Option<u32>,
+}
+
+impl CollectiveArgs {
+    /// The kind, which every command that takes one needs.
+    pub(crate) fn kind(&self) -> Result<CollectiveKind, Failure> {
+        let names: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
+        self.collective.ok_or_else(|| {
+            Failure::input("no collective is given")
+                .help(format!("add `--collective C`, where C is one of {}", names.join(", ")))
+        })
+    }
+
+    /// The collective on a topology.
+    pub(crate) fn on(&self, topology: &Topology) -> Result<Collective, Failure> {
+        Collective::new(self.kind()?, self.root.map(Rank::new), topology.rank_count())
+            .map_err(|error| Failure::input(error.to_string()))
+    }
+}
+
+fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
+    if name == "all-to-all-v" {
+        return Err("all-to-all-v is not available yet".to_owned());
+    }
+    name.parse().map_err(|error: canopy_schedule::UnknownCollective| error.to_string())
+}
+
+/// Reads `30s`, `1.5m`, `250ms`: a number with `ns`, `us`, `ms`, `s`, `m` or `h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 6] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+    let error = || format!("`{text}` is not a duration; write a number with ns, us, ms, s, m or h, such as 30s");
+    let nanos = scaled(text, &UNITS).ok_or_else(error)?;
+    if nanos == 0 {
+        return Err("a duration of zero leaves no time for anything; give a positive one, such as 30s".to_owned());
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Reads `64MiB`, `1.5GB`, `4096`: bytes, or a number with a unit in steps of 10³ or 2¹⁰.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 10] = [
+        ("", 1),
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+    ];
+    let error = || {
+        format!("`{text}` is not a size; write whole bytes, or a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")
+    };
+    let bytes = scaled(text, &UNITS).ok_or_else(error)?;
+    if bytes == 0 {
+        Err("a size of zero moves nothing; give a positive one, such as 64MiB".to_owned())
+    } else {
+        Ok(bytes)
+    }
+}
+
+/// The number before the unit times the unit's factor, exactly; `None` where that is no whole number in range.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let unit_start = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_start);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim())?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || decimals.is_empty() || decimals.len() > 18 {
+        return None;
+    }
+    let (whole, decimals_value): (u128, u128) = (whole.parse().ok()?, decimals.parse().ok()?);
+    let divisor = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
+    let scaled = whole.checked_mul(divisor)?.checked_add(decimals_value)?.checked_mul(u128::from(*factor))?;
+    if scaled.is_multiple_of(divisor) { u64::try_from(scaled / divisor).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact_and_name_their_unit() {
+        assert_eq!(size_bytes("4096"), Ok(4096));
+        assert_eq!(size_bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(size_bytes("1.5 GB"), Ok(1_500_000_000));
+        assert_eq!(size_bytes("0.5KiB"), Ok(512));
+        for bad in ["", "MiB", "-1", "1.0000000001kB", "1e3", "64mib", "99999999999TiB", "0", "1.", ".5MB", "1.2.3MB"] {
+            assert!(size_bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit_and_some_time() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        for bad in ["30", "", "s", "0s", "-1s", "1d", "999999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

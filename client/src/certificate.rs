@@ -1,0 +1,100 @@
+//! How a certificate is shown: as JSON and as a line of text.
+
+use canopy_schedule::{Certificate, CutDirection};
+use canopy_topology::{NodeIndex, Topology};
+use serde::Serialize;
+
+/// Most names a line of text lists.
+const NAMES_MAX: usize = 8;
+/// Most sets of a partition the text lists.
+const SETS_MAX: usize = 4;
+
+/// The `certificate` member of JSON objects. Capacities are texts: they may exceed 64 bits.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum CertificateSummary {
+    /// The links that cross the boundary of one set bind.
+    Cut { direction: &'static str, nodes_in_cut: Vec<String>, ranks_in_cut: Vec<u32>, capacity: String, checked: bool },
+    /// The links that leave any of the sets bind, together.
+    Partition { sets: Vec<Vec<String>>, ranks: Vec<Vec<u32>>, capacity: String, checked: bool },
+}
+
+impl CertificateSummary {
+    /// Names what a certificate numbers. `checked`: whether it was re-added and proves the bound beside it.
+    pub(crate) fn of(topology: &Topology, certificate: &Certificate, checked: bool) -> Self {
+        match certificate {
+            Certificate::Cut { direction, nodes } => Self::Cut {
+                direction: direction.name(),
+                nodes_in_cut: ids(topology, nodes),
+                ranks_in_cut: ranks(topology, nodes),
+                capacity: crossing(topology, nodes, *direction).to_string(),
+                checked,
+            },
+            Certificate::Partition { sets } => Self::Partition {
+                sets: sets.iter().map(|nodes| ids(topology, nodes)).collect(),
+                ranks: sets.iter().map(|nodes| ranks(topology, nodes)).collect(),
+                capacity: sets
+                    .iter()
+                    .map(|nodes| crossing(topology, nodes, CutDirection::Out))
+                    .sum::<u128>()
+                    .to_string(),
+                checked,
+            },
+        }
+    }
+
+    /// What binds, in a few lines for people.
+    pub(crate) fn readable(&self) -> String {
+        match self {
+            Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, .. } => {
+                let verb = if *direction == "out" { "leave" } else { "enter" };
+                let (ranks, nodes) = (ranks_in_cut.len(), list(nodes_in_cut));
+                format!("cut        {capacity} bytes/s {verb} a set with {}: {nodes}", count(ranks, "rank"))
+            }
+            Self::Partition { sets, capacity, .. } => {
+                let mut text = format!("partition  {capacity} bytes/s leave {}", count(sets.len(), "set"));
+                for set in sets.iter().take(SETS_MAX) {
+                    text += &format!("\n           {}", list(set));
+                }
+                if sets.len() > SETS_MAX {
+                    text += &format!("\n           and {} more", sets.len() - SETS_MAX);
+                }
+                text
+            }
+        }
+    }
+}
+
+fn ids(topology: &Topology, nodes: &[NodeIndex]) -> Vec<String> {
+    nodes.iter().map(|&node| topology.node(node).id.clone()).collect()
+}
+
+fn ranks(topology: &Topology, nodes: &[NodeIndex]) -> Vec<u32> {
+    nodes.iter().filter_map(|&node| topology.rank_of(node)).map(canopy_topology::Rank::number).collect()
+}
+
+/// Capacity of the links that leave a set, or enter it. At most 100 bits by the invariant of `Topology`.
+fn crossing(topology: &Topology, nodes: &[NodeIndex], direction: CutDirection) -> u128 {
+    let mut inside = vec![false; topology.nodes().len()];
+    for node in nodes {
+        inside[node.index()] = true;
+    }
+    let crosses = |link: &&canopy_topology::Link| {
+        let (from, to) = (inside[link.from.index()], inside[link.to.index()]);
+        match direction {
+            CutDirection::Out => from && !to,
+            CutDirection::In => !from && to,
+        }
+    };
+    topology.links().iter().filter(crosses).map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+fn list(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(" ");
+    if names.len() > NAMES_MAX { format!("{shown} and {} more", names.len() - NAMES_MAX) } else { shown }
+}
+
+/// `1 rank`, `2 ranks`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -1,0 +1,152 @@
+//! A connection to a server, and the call that brings a plan.
+
+use std::time::Duration;
+
+use canopy_proto::v1::plan_event::Event;
+use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Progress};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Streaming};
+
+use crate::address::ServerAddress;
+use crate::assembly::Assembly;
+use crate::error::{ClientError, from_status};
+
+/// Longest wait for a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Silence after which the server is asked whether it is still there, and how long it may take to say so.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// What a server gets on top of the deadline to say in its own words that it passed.
+const DEADLINE_GRACE: Duration = Duration::from_millis(100);
+
+/// Follows a [`Client::plan`] call. Content is checked before it arrives here.
+pub trait PlanReceiver: Send {
+    /// The request is well-formed and waits or runs.
+    fn accepted(&mut self, accepted: &Accepted);
+
+    /// How far the work is.
+    fn progress(&mut self, progress: &Progress);
+
+    /// The plan, before the content of its files.
+    ///
+    /// # Errors
+    /// Ends the call.
+    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()>;
+
+    /// The next bytes of the file at this position of `Plan.artifacts`. Files come one after another.
+    ///
+    /// Each piece has the digest it was sent with; whether the whole file has the announced one is known when
+    /// [`Client::plan`] returns without an error. Until then, keep the file from those who might use it.
+    ///
+    /// # Errors
+    /// Ends the call.
+    fn content(&mut self, file: usize, data: &[u8]) -> std::io::Result<()>;
+}
+
+/// A connection to a server. Cheap to clone; clones share the connection.
+#[derive(Clone, Debug)]
+pub struct Client {
+    planner: PlannerClient<Channel>,
+}
+
+impl Client {
+    /// Connects, in at most five seconds.
+    ///
+    /// # Errors
+    /// [`ClientError::Unreachable`] if no server answers there; [`ClientError::PathNotText`].
+    pub async fn connect(address: &ServerAddress) -> Result<Self, ClientError> {
+        let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
+        let uri = address.uri().ok_or_else(|| ClientError::PathNotText { address: address.clone() })?;
+        let endpoint = Endpoint::from_shared(uri)
+            .map_err(unreachable)?
+            .user_agent(concat!("canopy/", env!("CARGO_PKG_VERSION")))
+            .map_err(unreachable)?
+            .connect_timeout(CONNECT_LIMIT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE);
+        let channel = endpoint.connect().await.map_err(unreachable)?;
+        Ok(Self { planner: PlannerClient::new(channel) })
+    }
+
+    /// Asks for a plan and follows it to the last byte of its files. Dropping the future cancels the call.
+    ///
+    /// `deadline` is sent to the server and also holds here, with 100 ms for the server's own words; none leaves it to
+    /// the server's default. It covers the way to the plan, not the transfer of its files.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. After an error the files are worth nothing.
+    pub async fn plan(
+        &mut self,
+        request: PlanRequest,
+        deadline: Option<Duration>,
+        receiver: &mut dyn PlanReceiver,
+    ) -> Result<PlanReply, ClientError> {
+        let mut request = Request::new(request);
+        if let Some(limit) = deadline {
+            request.set_timeout(limit);
+        }
+        let to_the_plan = async {
+            let response = self.planner.plan_stream(request).await.map_err(|status| from_status(&status, deadline))?;
+            let mut events = Events { stream: response.into_inner(), sequence_next: 0, deadline };
+            let reply = follow(&mut events, receiver).await?;
+            Ok((events, reply))
+        };
+        let (mut events, reply) = match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
+            Some((limit, wait_max)) => {
+                let late = |_| Err(ClientError::Deadline { limit });
+                tokio::time::timeout(wait_max, to_the_plan).await.unwrap_or_else(late)?
+            }
+            None => to_the_plan.await?,
+        };
+        let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
+        receiver.plan(&reply).map_err(ClientError::Write)?;
+        let mut assembly = Assembly::new(artifacts);
+        while let Some(event) = events.next().await? {
+            let Event::Content(piece) = event else {
+                return Err(ClientError::Protocol { what: "something other than content follows the plan" });
+            };
+            assembly.accept(&piece)?;
+            receiver.content(piece.artifact as usize, &piece.data).map_err(ClientError::Write)?;
+        }
+        assembly.finish()?;
+        Ok(reply)
+    }
+}
+
+/// Reads events up to the plan.
+async fn follow(events: &mut Events, receiver: &mut dyn PlanReceiver) -> Result<PlanReply, ClientError> {
+    while let Some(event) = events.next().await? {
+        match event {
+            Event::Accepted(accepted) => receiver.accepted(&accepted),
+            Event::Progress(progress) => receiver.progress(&progress),
+            Event::Final(reply) if reply.plan.is_some() => return Ok(reply),
+            Event::Final(_) => return Err(ClientError::Protocol { what: "the final event holds no plan" }),
+            Event::Content(_) => return Err(ClientError::Protocol { what: "content comes before the plan" }),
+        }
+    }
+    Err(ClientError::Protocol { what: "the stream ended without a plan" })
+}
+
+/// The events of one call, without gaps.
+struct Events {
+    stream: Streaming<canopy_proto::v1::PlanEvent>,
+    sequence_next: u64,
+    deadline: Option<Duration>,
+}
+
+impl Events {
+    /// The next event of a kind that this client knows; `None` at the end of the stream.
+    async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        loop {
+            let message = self.stream.message().await.map_err(|status| from_status(&status, self.deadline))?;
+            let Some(message) = message else { return Ok(None) };
+            if message.sequence != self.sequence_next {
+                return Err(ClientError::Protocol { what: "an event is missing from the stream" });
+            }
+            self.sequence_next += 1;
+            if message.event.is_some() {
+                return Ok(message.event);
+            }
+        }
+    }
+}

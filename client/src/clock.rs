@@ -1,0 +1,31 @@
+//! The one place that reads the clock.
+
+use std::time::{Duration, Instant};
+
+/// The present moment.
+#[expect(clippy::disallowed_methods, reason = "every other part of the client asks here")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// A moment after which an answer is of no more use; or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// That long from now; never where no limit is given, or one too far away to be a moment.
+    pub(crate) fn after(limit: Option<Duration>) -> Self {
+        Self(limit.and_then(|limit| now().checked_add(limit)))
+    }
+
+    /// Whether the moment has passed.
+    pub(crate) fn is_past(self) -> bool {
+        self.0.is_some_and(|moment| now() >= moment)
+    }
+
+    /// What is left until then, at least a millisecond; `None` where there is no limit.
+    pub(crate) fn remaining(self) -> Option<Duration> {
+        let moment = self.0?;
+        Some(moment.saturating_duration_since(now()).max(Duration::from_millis(1)))
+    }
+}

@@ -1,0 +1,120 @@
+//! The commands, one module each, and the help text.
+
+mod bound;
+mod plan;
+#[cfg(feature = "embedded")]
+mod serve;
+mod topology;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Failure;
+
+/// Commands that canopy's documents name and this version does not have.
+const NOT_YET: [&str; 22] = [
+    "plans", "jobs", "faults", "simulate", "convert", "explain", "draw", "find", "resynth", "stats", "drain", "leases",
+    "path", "bench", "run", "prefetch", "fetch", "env", "release", "tenant", "top", "doctor",
+];
+
+/// Provably optimal collective-communication plans for a network.
+#[derive(Debug, Parser)]
+#[command(
+    name = "canopy",
+    version,
+    arg_required_else_help = true,
+    propagate_version = true,
+    after_help = "\
+T is a generator expression (`ring:8`, `dgx-h100:boxes=2`) or a file (canopy YAML or JSON, NCCL XML); an existing file wins.
+
+Examples:
+  canopy bound dgx-a100:boxes=2 --collective allgather
+  canopy plan dgx-a100:boxes=2 --collective allgather --format msccl-xml -o plan.xml
+  canopy verify plan.xml --collective allgather
+  canopy topology generate torus:4x4 -o torus.yaml
+
+Exit status: 0 success, 2 bad input or failed check, 3 infeasible, 4 fault, 5 deadline, 6 busy or unavailable, 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(plan::PlanArgs),
+    Bound(bound::BoundArgs),
+    Verify(verify::VerifyArgs),
+    #[command(subcommand)]
+    Topology(topology::TopologyCommand),
+    #[cfg(feature = "embedded")]
+    Serve(serve::ServeArgs),
+}
+
+impl Cli {
+    /// Runs the command to its end, or until the user interrupts it.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.command {
+            Command::Plan(args) => interruptible(plan::run(args)),
+            Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
+            Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
+            Command::Topology(command) => interruptible(on_a_thread(move || topology::run(&command))),
+            // A server ends in order when it is interrupted.
+            #[cfg(feature = "embedded")]
+            Command::Serve(args) => serve::run(args),
+        }
+    }
+}
+
+/// A hint for a word that is no command here, but is one in canopy's documents.
+pub(crate) fn not_yet(word: &str) -> Option<String> {
+    match word {
+        "serve" => Some("this build of canopy has no server in it; run canopyd".to_owned()),
+        _ => NOT_YET.contains(&word).then(|| format!("`canopy {word}` is not available yet in this version")),
+    }
+}
+
+/// Waits for the outcome of a command unless the user interrupts it.
+fn interruptible(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::fault(format!("cannot start: {error}")))?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = command => outcome,
+            () = interrupt() => Err(Failure::Interrupted),
+        }
+    });
+    // A computation that nobody waits for any more must not keep the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Waits until the user, or a batch system on the user's behalf, asks the process to end.
+async fn interrupt() {
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    let [Ok(mut interrupt), Ok(mut terminate)] = signals else {
+        // Without handlers, the signals end the process by themselves.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// Runs what only computes away from the runtime, so that an interrupt is noticed at once.
+async fn on_a_thread<F>(work: F) -> Result<(), Failure>
+where
+    F: FnOnce() -> Result<(), Failure> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Failure::fault(format!("canopy ended early: {error}"))),
+        },
+    }
+}

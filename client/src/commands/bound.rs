@@ -1,0 +1,144 @@
+//! `canopy bound`: the best algbw any schedule can reach, with the proof.
+
+use std::time::Duration;
+
+use canopy_client::ErrorClass;
+use canopy_schedule::{Bound, Collective, certified_bound};
+use canopy_synth::{BoundError, bound};
+use canopy_topology::Topology;
+use serde::Serialize;
+
+use crate::args::{self, CollectiveArgs};
+use crate::certificate::CertificateSummary;
+use crate::clock::Deadline;
+use crate::exit::{Failure, words};
+use crate::input;
+use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json};
+
+/// Best throughput any schedule can reach, and the bottleneck that proves it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy bound ring:8 --collective allgather
+  canopy bound dgx-a100:boxes=2 --collective allreduce --json
+  canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s")]
+pub(crate) struct BoundArgs {
+    /// Generator expression or file
+    #[arg(value_name = "T")]
+    topology: String,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// Longest time to look for it, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    deadline: Option<Duration>,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// JSON object of the command.
+#[derive(Serialize)]
+struct Bounded {
+    canopy: u32,
+    command: &'static str,
+    topology: TopologySummary,
+    collective: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    bound: BoundSummary,
+    certificate: CertificateSummary,
+}
+
+/// Fractions in bytes/s. Where the bound is not known to be reachable, `lower` and `upper` bracket the optimum.
+#[derive(Serialize)]
+struct BoundSummary {
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+    tight: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper: Option<String>,
+}
+
+/// Finds the bound, adds its certificate up again and prints both.
+pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
+    args.collective.kind()?;
+    let topology = input::topology(&args.topology)?;
+    let collective = args.collective.on(&topology)?;
+    let deadline = Deadline::after(args.deadline);
+    let found = bound(&topology, collective, &|| deadline.is_past()).map_err(|error| failure(&error))?;
+    let checked = recheck(&topology, collective, &found)?;
+    if args.json {
+        print_json(&object(&topology, collective, &found, checked))
+    } else {
+        print(&readable(args, &topology, collective, &found, checked))
+    }
+}
+
+/// Derives the upper bound from the certificate alone, which the search for it had no part in.
+fn recheck(topology: &Topology, collective: Collective, found: &Bound) -> Result<bool, Failure> {
+    let proven = certified_bound(topology, collective, &found.certificate)
+        .map_err(|error| Failure::fault(format!("the certificate does not hold: {error}")))?;
+    if proven == found.upper {
+        Ok(true)
+    } else {
+        let upper = &found.upper;
+        Err(Failure::fault(format!("the certificate proves {proven} bytes/s, not the bound of {upper} bytes/s")))
+    }
+}
+
+/// The exit status of each way to have no bound.
+fn failure(error: &BoundError) -> Failure {
+    let class = match error {
+        BoundError::Disconnected { .. } | BoundError::TooLarge => ErrorClass::Infeasible,
+        BoundError::Unsupported { .. } => ErrorClass::Input,
+        BoundError::Stopped => ErrorClass::Deadline,
+        BoundError::Broken { .. } => ErrorClass::Fault,
+    };
+    match error {
+        BoundError::Stopped => Failure::new(class, "the deadline came before the bound").help("allow more time"),
+        _ => Failure::new(class, words(error)),
+    }
+}
+
+fn object(topology: &Topology, collective: Collective, found: &Bound, checked: bool) -> Bounded {
+    let tight = found.is_tight();
+    let when_open = |rate: &canopy_topology::Rate| (!tight).then(|| rate.to_string());
+    Bounded {
+        canopy: FORMAT_VERSION,
+        command: "bound",
+        topology: TopologySummary::of(topology),
+        collective: collective.kind().name(),
+        root: collective.root().map(canopy_topology::Rank::number),
+        bound: BoundSummary {
+            algbw: found.upper.to_string(),
+            algbw_gigabytes: gigabytes_per_sec(&found.upper),
+            tight,
+            lower: when_open(&found.lower),
+            upper: when_open(&found.upper),
+        },
+        certificate: CertificateSummary::of(topology, &found.certificate, checked),
+    }
+}
+
+fn readable(args: &BoundArgs, topology: &Topology, collective: Collective, found: &Bound, checked: bool) -> String {
+    let object = object(topology, collective, found, checked);
+    let TopologySummary { ranks, nodes, links, .. } = &object.topology;
+    let root = object.root.map(|root| format!(" from rank {root}")).unwrap_or_default();
+    let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
+    let mut lines =
+        vec![format!("{}{root} on {}: {ranks} ranks, {nodes} nodes, {links} links", object.collective, args.topology)];
+    let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
+    lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
+    lines.push(match &object.bound.lower {
+        None => "tight      yes: a schedule reaches it".to_owned(),
+        Some(lower) => format!(
+            "tight      not known: at least {} GB/s ({lower} bytes/s) can be reached",
+            gigabytes_per_sec(&found.lower)
+        ),
+    });
+    lines.push(object.certificate.readable());
+    lines.join("\n")
+}

@@ -1,0 +1,221 @@
+//! `canopy plan`: asks a server for a plan and writes its file.
+
+mod later;
+mod receive;
+mod report;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use canopy_client::ClientError;
+use canopy_plan::Profile;
+use canopy_proto::v1::{self, PlanRequest};
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+
+use crate::args::{self, CollectiveArgs};
+use crate::clock::{self, Deadline};
+use crate::connection::{Connections, ServerArgs};
+use crate::exit::Failure;
+use crate::input::{self, Source};
+
+use later::Later;
+use receive::Receiver;
+
+/// Make a plan and write its file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy plan ring:8 --collective allgather > plan.json
+  canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
+  canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
+
+Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
+pub(crate) struct PlanArgs {
+    /// Generator expression or file
+    #[arg(value_name = "T")]
+    topology: String,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    size: Option<u64>,
+    /// Format of the file: json or msccl-xml
+    #[arg(long, short, value_name = "FORMAT", default_value = "json", value_parser = format_name)]
+    format: Format,
+    /// Runtime the file is for, for formats of runtimes [default: msccl]
+    #[arg(long, value_name = "P")]
+    profile: Option<Profile>,
+    /// File to write; standard output if not given
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How to find the plan: auto or forest
+    #[arg(long, value_name = "A", default_value = "auto")]
+    algorithm: Algorithm,
+    /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    deadline: Option<Duration>,
+    /// Output and input share memory [default: for allreduce]
+    #[arg(long, conflicts_with = "out_of_place")]
+    in_place: bool,
+    /// Output and input are different memory [default: except for allreduce]
+    #[arg(long)]
+    out_of_place: bool,
+    /// Print one JSON object as the last line of standard output; needs --output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    later: Later,
+}
+
+/// Formats a plan can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Json,
+    MscclXml,
+}
+
+impl Format {
+    const ALL: [Self; 2] = [Self::Json, Self::MscclXml];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::MscclXml => "msccl-xml",
+        }
+    }
+
+    const fn on_the_wire(self) -> v1::OutputFormat {
+        match self {
+            Self::Json => v1::OutputFormat::Json,
+            Self::MscclXml => v1::OutputFormat::MscclXml,
+        }
+    }
+}
+
+fn format_name(name: &str) -> Result<Format, String> {
+    let known = Format::ALL.into_iter().find(|format| format.name() == name);
+    known.ok_or_else(|| {
+        let what = match name {
+            "mscclpp-json" | "oneccl-xml" => "is not available yet",
+            _ => "is not a format",
+        };
+        format!("`{name}` {what}; use {}", Format::ALL.map(Format::name).join(" or "))
+    })
+}
+
+/// Makes the plan, writes the file, says what came of it.
+pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
+    args.later.refuse()?;
+    if args.json && args.output.is_none() {
+        return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")
+            .help("add `-o FILE`"));
+    }
+    let request = request(&args)?;
+    let mut receiver = Receiver::new(args.output.as_deref())?;
+    let mut connections = Connections::new(&args.server)?;
+    let mut connection = connections.open().await?;
+    // Opening a store does not count: the first server gets all the time there is, further ones what it left.
+    let (started, patience) = (clock::now(), Deadline::after(args.deadline));
+    let mut limit = args.deadline;
+    loop {
+        let reply = match connection.client().plan(request.clone(), limit, &mut receiver).await {
+            Ok(reply) => reply,
+            Err(error) if connections.may_try_another(&connection, &error) => {
+                receiver = Receiver::new(args.output.as_deref())?;
+                connection = connections.open().await?;
+                limit = patience.remaining();
+                continue;
+            }
+            Err(error) => {
+                connection.close().await;
+                return Err(in_users_words(error, &args).into());
+            }
+        };
+        receiver.commit()?;
+        let outcome = report::Outcome { reply: &reply, output: args.output.as_deref(), elapsed: started.elapsed() };
+        let printed = report::print(&outcome, args.json);
+        connection.close().await;
+        return printed;
+    }
+}
+
+/// The request as it goes to the server, which judges all that needs the topology.
+fn request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
+    let kind = args.collective.kind()?;
+    if args.profile.is_some() && args.format == Format::Json {
+        return Err(Failure::input("--profile is for formats of runtimes, and json is canopy's own")
+            .help("leave --profile out, or add `--format msccl-xml`"));
+    }
+    let source = match input::source(&args.topology)? {
+        Source::Expression => v1::topology_source::Source::Expression(args.topology.clone()),
+        Source::Document(bytes) => v1::topology_source::Source::Document(v1::TopologyDocument {
+            format: document_format(&bytes).into(),
+            content: bytes.into(),
+        }),
+    };
+    let profile = match args.format {
+        Format::Json => String::new(),
+        Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
+    };
+    Ok(PlanRequest {
+        topology: Some(v1::TopologySource { source: Some(source) }),
+        collective: Some(v1::CollectiveSpec { kind: on_the_wire(kind).into(), root: args.collective.root }),
+        size_bytes_max: args.size,
+        in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
+        algorithm: args.algorithm.name().to_owned(),
+        outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
+        quality: None,
+    })
+}
+
+const fn on_the_wire(kind: CollectiveKind) -> v1::Collective {
+    match kind {
+        CollectiveKind::Allgather => v1::Collective::Allgather,
+        CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,
+        CollectiveKind::Allreduce => v1::Collective::Allreduce,
+        CollectiveKind::Broadcast => v1::Collective::Broadcast,
+        CollectiveKind::Reduce => v1::Collective::Reduce,
+        CollectiveKind::Gather => v1::Collective::Gather,
+        CollectiveKind::Scatter => v1::Collective::Scatter,
+        CollectiveKind::AllToAll => v1::Collective::AllToAll,
+    }
+}
+
+/// The format of a document by its first character: XML starts with `<`, canopy's JSON with `{`.
+fn document_format(bytes: &[u8]) -> v1::DocumentFormat {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'<') => v1::DocumentFormat::NcclXml,
+        Some(b'{') => v1::DocumentFormat::Json,
+        _ => v1::DocumentFormat::Yaml,
+    }
+}
+
+/// The same error with fields of the request named as the user gave them.
+fn in_users_words(mut error: ClientError, args: &PlanArgs) -> ClientError {
+    let names = [
+        ("topology.expression", args.topology.as_str()),
+        ("topology.document", args.topology.as_str()),
+        ("collective.kind", "--collective"),
+        ("collective.root", "--root"),
+        ("size_bytes_max", "--size"),
+        ("algorithm", "--algorithm"),
+        ("outputs[0].profile", "--profile"),
+        ("outputs[0]", "--format"),
+    ];
+    if let ClientError::Refused(refusal) = &mut error {
+        for (place, _) in &mut refusal.violations {
+            if let Some((rest, name)) = names.iter().find_map(|(field, name)| Some((place.strip_prefix(field)?, name)))
+            {
+                *place = match rest.strip_prefix('.') {
+                    Some(inner) => format!("{inner} of {name}"),
+                    None => (*name).to_owned(),
+                };
+            }
+        }
+    }
+    error
+}

@@ -1,0 +1,175 @@
+//! What `canopy plan` says of a plan: a summary on standard error, or the JSON object on standard output.
+
+use std::path::Path;
+use std::time::Duration;
+
+use canopy_proto::v1::{CacheOutcome, HashKind, OutputFormat, Plan, PlanReply, Timings};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Rate;
+use serde::Serialize;
+
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+
+/// A plan that is there, and its file in place.
+#[derive(Debug)]
+pub(super) struct Outcome<'a> {
+    pub(super) reply: &'a PlanReply,
+    pub(super) output: Option<&'a Path>,
+    /// From the request to the last byte written.
+    pub(super) elapsed: Duration,
+}
+
+/// JSON object of the command.
+#[derive(Debug, Serialize)]
+struct Planned {
+    canopy: u32,
+    command: &'static str,
+    plan: String,
+    cache: &'static str,
+    topology: TopologySummary,
+    collective: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    algorithm: String,
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+    bound: String,
+    optimality: String,
+    chunks: u64,
+    steps: u32,
+    trees: u64,
+    checked: Vec<String>,
+    timings_ms: TimingsSummary,
+    files: Vec<FileSummary>,
+}
+
+/// Wall times in milliseconds.
+#[derive(Debug, Serialize)]
+struct TimingsSummary {
+    queue: f64,
+    canonical: f64,
+    bound: f64,
+    synthesis: f64,
+    check: f64,
+    lower: f64,
+    total: f64,
+}
+
+/// Prints warnings and the summary or the JSON object.
+pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
+    for warning in &outcome.reply.warnings {
+        say(&format!("warning: {}: {}", warning.code, warning.text));
+    }
+    let planned = planned(outcome)?;
+    if json {
+        return print_json(&planned);
+    }
+    for line in readable(&planned, outcome) {
+        say(&line);
+    }
+    Ok(())
+}
+
+fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
+    let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
+    let plan = outcome.reply.plan.as_ref().ok_or_else(|| missing("the plan"))?;
+    let quality = plan.quality.as_ref().ok_or_else(|| missing("the plan's quality"))?;
+    let achieved: Rate = quality.achieved.parse().map_err(|_| missing("the plan's algbw"))?;
+    let collective = plan.collective.as_ref().ok_or_else(|| missing("the collective"))?;
+    Ok(Planned {
+        canopy: FORMAT_VERSION,
+        command: "plan",
+        plan: plan.id.clone(),
+        cache: match outcome.reply.cache() {
+            CacheOutcome::Hit => "hit",
+            CacheOutcome::Joined => "joined",
+            CacheOutcome::Miss => "miss",
+            CacheOutcome::Stale => "stale",
+            CacheOutcome::Unspecified => return Err(missing("what the cache had to do with it")),
+        },
+        topology: topology(plan).ok_or_else(|| missing("the topology"))?,
+        collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
+        root: collective.root,
+        algorithm: plan.algorithm.clone(),
+        algbw: achieved.to_string(),
+        algbw_gigabytes: gigabytes_per_sec(&achieved),
+        bound: quality.bound.clone(),
+        optimality: quality.optimality.clone(),
+        chunks: plan.chunks_per_rank,
+        steps: plan.steps,
+        trees: plan.trees,
+        checked: plan.checked.clone(),
+        timings_ms: timings(outcome.reply.timings.unwrap_or_default(), outcome.elapsed),
+        files: files(plan, outcome.output),
+    })
+}
+
+fn topology(plan: &Plan) -> Option<TopologySummary> {
+    let topology = plan.topology.as_ref()?;
+    let hash_kind = match topology.hash_kind() {
+        HashKind::Canonical => "canonical",
+        HashKind::Content => "content",
+        HashKind::Unspecified => return None,
+    };
+    Some(TopologySummary {
+        hash: topology.hash.clone(),
+        hash_kind,
+        ranks: topology.ranks,
+        nodes: topology.nodes,
+        links: topology.links,
+    })
+}
+
+fn collective_name(kind: canopy_proto::v1::Collective) -> Option<&'static str> {
+    CollectiveKind::ALL.into_iter().find(|known| super::on_the_wire(*known) == kind).map(CollectiveKind::name)
+}
+
+fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {
+    TimingsSummary {
+        queue: to_micros(stages.queue),
+        canonical: to_micros(stages.canonical),
+        bound: to_micros(stages.bound),
+        synthesis: to_micros(stages.synthesis),
+        check: to_micros(stages.check),
+        lower: to_micros(stages.lower),
+        total: to_micros(elapsed.as_secs_f64() * 1e3),
+    }
+}
+
+/// Milliseconds to the nearest microsecond; more digits of a wall time are noise.
+fn to_micros(millis: f64) -> f64 {
+    (millis * 1e3).round() / 1e3
+}
+
+fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
+    let Some(path) = output else { return Vec::new() };
+    let describe = |artifact: &canopy_proto::v1::Artifact| FileSummary {
+        format: format_name(artifact.format()),
+        profile: (!artifact.profile.is_empty()).then(|| artifact.profile.clone()),
+        path: path.display().to_string(),
+        bytes: artifact.size_bytes,
+        sha256: artifact.sha256.clone(),
+    };
+    plan.artifacts.iter().map(describe).collect()
+}
+
+fn format_name(format: OutputFormat) -> &'static str {
+    let known = super::Format::ALL.into_iter().find(|known| known.on_the_wire() == format);
+    known.map_or("unknown", super::Format::name)
+}
+
+fn readable(planned: &Planned, outcome: &Outcome<'_>) -> [String; 2] {
+    let Planned { collective, topology, algorithm, algbw_gigabytes, optimality, plan, cache, .. } = planned;
+    let quality = match optimality.as_str() {
+        "1/1" => "proven optimal".to_owned(),
+        ratio => format!("{ratio} of the proven bound"),
+    };
+    let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
+    let checked = planned.checked.join(" ");
+    [
+        format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
+        format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),
+    ]
+}

@@ -1,0 +1,32 @@
+//! `canopy serve`: runs the server in the foreground.
+
+use canopy_client::ErrorClass;
+use canopy_server::{ServerFlags, StartError, run_server, start_logging};
+
+use crate::exit::Failure;
+
+/// Run a server in the foreground, as canopyd does
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy serve
+  canopy serve --listen 127.0.0.1:9000 --data-dir /var/lib/canopy
+
+It ends in order on SIGTERM or Ctrl-C, and at once on the second.")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+/// Serves until asked to stop.
+pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
+    start_logging();
+    run_server(args.server).map_err(|error| {
+        let class = match error.start_error() {
+            Some(StartError::Config(_)) => ErrorClass::Input,
+            Some(start) if start.is_in_use() => ErrorClass::Busy,
+            _ => ErrorClass::Fault,
+        };
+        Failure::new(class, error.to_string())
+    })
+}

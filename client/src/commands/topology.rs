@@ -1,0 +1,301 @@
+//! `canopy topology show | generate | convert`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use canopy_topology::{NodeKind, Topology, TopologyLimits, generate, to_json, to_yaml};
+use serde::Serialize;
+
+use crate::exit::{Failure, words};
+use crate::input;
+use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+
+/// Most rows of the capacity table in JSON.
+const CAPACITY_ROWS_JSON_MAX: usize = 1000;
+/// Most rows of the capacity table for people.
+const CAPACITY_ROWS_TEXT_MAX: usize = 16;
+
+/// Show, generate and convert topologies
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = "\
+Examples:
+  canopy topology show dgx-h100:boxes=2
+  canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
+  canopy topology convert topo.xml --to yaml -o topo.yaml")]
+pub(crate) enum TopologyCommand {
+    /// Hash, counts, balance and connectivity of a topology
+    Show {
+        /// Generator expression or file
+        #[arg(value_name = "T")]
+        topology: String,
+        /// Print one JSON object as the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the topology of a generator expression
+    Generate {
+        /// Generator expression, such as `ring:8`
+        #[arg(value_name = "EXPR")]
+        expression: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Read a topology file and write it in canopy's own format
+    Convert {
+        /// canopy YAML or JSON, or NCCL XML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// Where a topology is written, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// yaml or json; if not given, as the name of the output file says, else yaml
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    to: Option<Format>,
+    /// File to write; standard output if not given
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON object as the last line of standard output; needs --output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Yaml,
+    Json,
+}
+
+impl Format {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Yaml => "yaml",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Runs one of the topology commands.
+pub(crate) fn run(command: &TopologyCommand) -> Result<(), Failure> {
+    match command {
+        TopologyCommand::Show { topology, json } => show(topology, *json),
+        TopologyCommand::Generate { expression, target } => {
+            let topology = generate(expression, &TopologyLimits::STANDARD).map_err(|error| {
+                let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
+                if Path::new(expression).exists() {
+                    failure.help(format!("`{expression}` is a file; use `canopy topology convert {expression}`"))
+                } else {
+                    failure
+                }
+            })?;
+            write("topology generate", &topology, target)
+        }
+        TopologyCommand::Convert { file, target } => {
+            let topology =
+                input::document(&file.display().to_string(), &input::bytes(file, TopologyLimits::STANDARD.bytes_max)?)?;
+            write("topology convert", &topology, target)
+        }
+    }
+}
+
+/// JSON object of `generate` and `convert`.
+#[derive(Serialize)]
+struct Written {
+    canopy: u32,
+    command: &'static str,
+    topology: TopologySummary,
+    files: Vec<FileSummary>,
+}
+
+fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<(), Failure> {
+    let named_json = target.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
+    let format = target.to.unwrap_or(if named_json { Format::Json } else { Format::Yaml });
+    let text = match format {
+        Format::Yaml => to_yaml(topology),
+        Format::Json => to_json(topology),
+    };
+    let Some(path) = &target.output else {
+        if target.json {
+            return Err(Failure::input("--json needs a file for the topology").help("add `-o FILE`"));
+        }
+        return write_stdout(text.as_bytes());
+    };
+    write_file(path, text.as_bytes())?;
+    if target.json {
+        let file = FileSummary::of(format.name(), path, text.as_bytes());
+        let topology = TopologySummary::of(topology);
+        print_json(&Written { canopy: FORMAT_VERSION, command, topology, files: vec![file] })?;
+    }
+    Ok(())
+}
+
+/// JSON object of `show`.
+#[derive(Serialize)]
+struct Shown {
+    canopy: u32,
+    command: &'static str,
+    topology: TopologySummary,
+    name: Option<String>,
+    kinds: Kinds,
+    eulerian: bool,
+    unbalanced: Option<Unbalanced>,
+    connected: bool,
+    unreachable: Option<Unreachable>,
+    capacities: Vec<CapacityRow>,
+    capacities_omitted: usize,
+}
+
+/// Nodes of each kind; a switch with both capabilities counts in both.
+#[derive(Serialize)]
+struct Kinds {
+    compute: usize,
+    switch: usize,
+    multicast: usize,
+    aggregate: usize,
+}
+
+/// The first node whose links do not balance, with its sums in bytes/s.
+#[derive(Serialize)]
+struct Unbalanced {
+    node: String,
+    #[serde(rename = "in")]
+    entering: String,
+    #[serde(rename = "out")]
+    leaving: String,
+}
+
+/// Two ranks without a path from the first to the second.
+#[derive(Serialize)]
+struct Unreachable {
+    from: End,
+    to: End,
+}
+
+#[derive(Serialize)]
+struct End {
+    rank: u32,
+    node: String,
+}
+
+/// Links that agree in the kinds they join, in capacity and in latency.
+#[derive(Serialize)]
+struct CapacityRow {
+    from: &'static str,
+    to: &'static str,
+    capacity: String,
+    latency_ns: u64,
+    links: u64,
+}
+
+fn show(text: &str, json: bool) -> Result<(), Failure> {
+    let shown = describe(&input::topology(text)?);
+    if json { print_json(&shown) } else { print(&readable(&shown)) }
+}
+
+fn describe(topology: &Topology) -> Shown {
+    let node_id = |index: usize| topology.nodes()[index].id.clone();
+    let unbalanced = topology.first_unbalanced().map(|(node, entering, leaving)| Unbalanced {
+        node: node_id(node.index()),
+        entering: entering.to_string(),
+        leaving: leaving.to_string(),
+    });
+    let end = |rank: canopy_topology::Rank| End { rank: rank.number(), node: node_id(rank.index()) };
+    let unreachable = topology.first_unreachable().map(|(from, to)| Unreachable { from: end(from), to: end(to) });
+    let mut capacities = capacity_rows(topology);
+    let capacities_omitted = capacities.len().saturating_sub(CAPACITY_ROWS_JSON_MAX);
+    capacities.truncate(CAPACITY_ROWS_JSON_MAX);
+    Shown {
+        canopy: FORMAT_VERSION,
+        command: "topology show",
+        topology: TopologySummary::of(topology),
+        name: topology.name().map(str::to_owned),
+        kinds: kinds(topology),
+        eulerian: unbalanced.is_none(),
+        unbalanced,
+        connected: unreachable.is_none(),
+        unreachable,
+        capacities,
+        capacities_omitted,
+    }
+}
+
+fn kinds(topology: &Topology) -> Kinds {
+    let mut kinds = Kinds { compute: 0, switch: 0, multicast: 0, aggregate: 0 };
+    for node in topology.nodes() {
+        match node.kind {
+            NodeKind::Compute => kinds.compute += 1,
+            NodeKind::Switch { multicast, aggregate } => {
+                kinds.switch += 1;
+                kinds.multicast += usize::from(multicast);
+                kinds.aggregate += usize::from(aggregate);
+            }
+        }
+    }
+    kinds
+}
+
+/// Rows by number of links, most first.
+fn capacity_rows(topology: &Topology) -> Vec<CapacityRow> {
+    let kind_of = |node: canopy_topology::NodeIndex| match topology.node(node).kind {
+        NodeKind::Compute => "compute",
+        NodeKind::Switch { .. } => "switch",
+    };
+    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+    for link in topology.links() {
+        *counts.entry((kind_of(link.from), kind_of(link.to), link.capacity, link.latency)).or_default() += 1;
+    }
+    let mut rows: Vec<CapacityRow> = counts
+        .into_iter()
+        .map(|((from, to, capacity, latency), links)| CapacityRow {
+            from,
+            to,
+            capacity: capacity.bytes_per_sec().to_string(),
+            latency_ns: latency.nanos(),
+            links,
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.links));
+    rows
+}
+
+fn readable(shown: &Shown) -> String {
+    let mut lines = Vec::new();
+    if let Some(name) = &shown.name {
+        lines.push(format!("name       {name}"));
+    }
+    let TopologySummary { hash, hash_kind, ranks, nodes, links } = &shown.topology;
+    lines.push(format!("hash       {hash} ({hash_kind})"));
+    lines.push(format!("ranks      {ranks}"));
+    let Kinds { switch, multicast, aggregate, .. } = shown.kinds;
+    let mut switches = format!("{switch} of them switches");
+    if multicast + aggregate > 0 {
+        switches += &format!(", {multicast} with multicast, {aggregate} with aggregation");
+    }
+    lines.push(format!("nodes      {nodes}, {switches}"));
+    lines.push(format!("links      {links} directed"));
+    lines.push(match &shown.unbalanced {
+        None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
+        Some(Unbalanced { node, entering, leaving }) => {
+            format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
+        }
+    });
+    lines.push(match &shown.unreachable {
+        None => "connected  yes: every rank reaches every other".to_owned(),
+        Some(Unreachable { from, to }) => {
+            format!("connected  no: rank {} ({}) does not reach rank {} ({})", from.rank, from.node, to.rank, to.node)
+        }
+    });
+    for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {
+        let CapacityRow { from, to, capacity, latency_ns, links } = row;
+        lines.push(format!("           {links} links {from} -> {to} of {capacity} bytes/s, latency {latency_ns} ns"));
+    }
+    let more = (shown.capacities.len() + shown.capacities_omitted).saturating_sub(CAPACITY_ROWS_TEXT_MAX);
+    if more > 0 {
+        lines.push(format!("           and {more} more combinations"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,220 @@
+//! `canopy verify`: judges a plan file, whoever wrote it.
+//!
+//! Nothing a file says of itself is believed: what it does, how fast it is and what bounds it are derived again, and a
+//! statement that differs is a problem like any other damage.
+
+mod json_plan;
+mod msccl_file;
+
+use std::path::PathBuf;
+
+use canopy_plan::Profile;
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Topology;
+use serde::{Serialize, Serializer};
+
+use crate::args::CollectiveArgs;
+use crate::certificate::count;
+use crate::exit::Failure;
+use crate::input;
+use crate::output::{FORMAT_VERSION, print, print_json};
+
+/// Largest plan file that is read.
+const PLAN_BYTES_MAX: usize = 1 << 30;
+/// Most problems the text lists; JSON has all.
+const PROBLEMS_TEXT_MAX: usize = 20;
+
+/// Check a plan file: structure, meaning, load, certificate; MSCCL XML is also run on real bytes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy verify plan.json
+  canopy verify plan.xml --profile msccl --collective allgather --json
+  canopy verify plan.json --topology cluster.yaml
+
+Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
+pub(crate) struct VerifyArgs {
+    /// A plan in canopy's JSON, or MSCCL XML
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Generator expression or file: the network the plan must be for
+    #[arg(long, value_name = "T")]
+    topology: Option<String>,
+    /// Runtime an MSCCL XML file is for [default: msccl]
+    #[arg(long, value_name = "P")]
+    profile: Option<Profile>,
+    /// What the plan must do
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the plan is expected to be, where the user said so.
+#[derive(Debug)]
+struct Expected<'a> {
+    topology: Option<&'a Topology>,
+    kind: Option<CollectiveKind>,
+    root: Option<u32>,
+}
+
+/// JSON object of the command. What a damaged file does not tell is null.
+#[derive(Debug, Serialize)]
+struct Report {
+    canopy: u32,
+    command: &'static str,
+    ok: bool,
+    collective: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    format: Option<&'static str>,
+    profile: Option<&'static str>,
+    ranks: Option<u32>,
+    #[serde(serialize_with = "as_object")]
+    checks: Vec<(&'static str, bool)>,
+    algbw: Option<String>,
+    optimality: Option<String>,
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+/// Something that is wrong or unwise: which check says so, what, and where.
+#[derive(Debug, Serialize)]
+struct Problem {
+    check: &'static str,
+    message: String,
+    #[serde(rename = "where")]
+    place: String,
+}
+
+/// A list of pairs as an object, in the order in which the checks ran.
+fn as_object<S: Serializer>(checks: &[(&'static str, bool)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(checks.iter().copied())
+}
+
+impl Report {
+    fn new(format: Option<&'static str>) -> Self {
+        Self {
+            canopy: FORMAT_VERSION,
+            command: "verify",
+            ok: false,
+            collective: None,
+            root: None,
+            format,
+            profile: None,
+            ranks: None,
+            checks: Vec::new(),
+            algbw: None,
+            optimality: None,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Notes that a check ran, and what it objects to, if anything.
+    fn record(&mut self, check: &'static str, objection: Option<String>) {
+        self.record_at(check, objection.map(|message| (message, "file".to_owned())));
+    }
+
+    /// The same, for a check that knows where.
+    fn record_at(&mut self, check: &'static str, objection: Option<(String, String)>) {
+        let passed = objection.is_none();
+        match self.checks.iter_mut().find(|(known, _)| *known == check) {
+            Some((_, so_far)) => *so_far &= passed,
+            None => self.checks.push((check, passed)),
+        }
+        self.problems.extend(objection.map(|(message, place)| Problem { check, message, place }));
+    }
+
+    /// Compares the plan's collective with the expected one.
+    fn record_collective(&mut self, expected: &Expected<'_>, kind: CollectiveKind, root: Option<u32>) {
+        if expected.kind.is_none() && expected.root.is_none() {
+            return;
+        }
+        let wrong_kind = expected.kind.filter(|expected| *expected != kind);
+        // A rooted collective without a stated root has rank 0 as root.
+        let expected_root = match (expected.root, expected.kind) {
+            (None, Some(kind)) if kind.has_root() => Some(0),
+            (root, _) => root,
+        };
+        let objection = match (wrong_kind, expected_root) {
+            (Some(expected), _) => Some(format!("the plan does {kind}, not {expected}")),
+            (None, Some(expected)) if root != Some(expected) => Some(match root {
+                Some(root) => format!("the root of the plan is rank {root}, not rank {expected}"),
+                None => format!("the plan has no root, and so not rank {expected}"),
+            }),
+            _ => None,
+        };
+        self.record("collective", objection);
+    }
+}
+
+/// Judges the file and prints the verdict.
+pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    let topology = args.topology.as_deref().map(input::topology).transpose()?;
+    let expected =
+        Expected { topology: topology.as_ref(), kind: args.collective.collective, root: args.collective.root };
+    let bytes = input::bytes(&args.file, PLAN_BYTES_MAX)?;
+    let mut report = judge(&bytes, args.profile, &expected)?;
+    report.ok = report.problems.is_empty();
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&readable(&report))?;
+    }
+    if report.ok {
+        return Ok(());
+    }
+    let problems = count(report.problems.len(), "problem");
+    Err(Failure::input(format!("{} fails verification: {problems}", args.file.display())))
+}
+
+/// Tells the formats apart by their first character, as neither can start with the other's.
+fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Result<Report, Failure> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') if profile.is_some() => {
+            Err(Failure::input("--profile is for files of a runtime, not for canopy's JSON")
+                .help("leave --profile out, or give the XML file"))
+        }
+        Some(b'{') => Ok(json_plan::judge(bytes, expected)),
+        Some(b'<') => Ok(msccl_file::judge(bytes, profile.unwrap_or(Profile::Msccl), expected)),
+        _ => {
+            let mut report = Report::new(None);
+            let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
+            report.record("file", Some(format!("{found}; give a plan in canopy's JSON or MSCCL XML")));
+            Ok(report)
+        }
+    }
+}
+
+fn readable(report: &Report) -> String {
+    let mut lines = Vec::new();
+    let format = report.format.unwrap_or("unknown format");
+    let mut head = format.to_owned();
+    if let (Some(collective), Some(ranks)) = (report.collective, report.ranks) {
+        head += &format!(", {collective} on {}", count(ranks as usize, "rank"));
+    }
+    lines.push(head);
+    for (passed, word) in [(true, "passed"), (false, "failed")] {
+        let names: Vec<&str> = report.checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
+        if !names.is_empty() {
+            lines.push(format!("{word:<10} {}", names.join(" ")));
+        }
+    }
+    if let Some(algbw) = &report.algbw {
+        lines.push(format!("algbw      {algbw} bytes/s"));
+    }
+    if let Some(optimality) = &report.optimality {
+        lines.push(format!("optimality {optimality}"));
+    }
+    for (word, list) in [("problem", &report.problems), ("warning", &report.warnings)] {
+        for Problem { check, message, place } in list.iter().take(PROBLEMS_TEXT_MAX) {
+            lines.push(format!("{word}    {check}, {place}: {message}"));
+        }
+        if list.len() > PROBLEMS_TEXT_MAX {
+            lines.push(format!("           and {}", count(list.len() - PROBLEMS_TEXT_MAX, &format!("more {word}"))));
+        }
+    }
+    lines.join("\n")
+}

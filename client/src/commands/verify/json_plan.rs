@@ -1,0 +1,93 @@
+//! Judges canopy's own plan file.
+
+use canopy_plan::{PlanFile, read_plan};
+use canopy_schedule::{certified_bound, check, compile};
+use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
+
+use crate::exit::words;
+
+use super::{Expected, PLAN_BYTES_MAX, Report};
+
+/// Reads the plan and derives again everything it states.
+pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
+    let mut report = Report::new(Some("json"));
+    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..TopologyLimits::STANDARD };
+    let plan = match read_plan(bytes, &limits) {
+        Ok(plan) => plan,
+        Err(error) => {
+            let place = error.field().unwrap_or_else(|| "file".to_owned());
+            report.record_at("file", Some((words(&error), place)));
+            return report;
+        }
+    };
+    report.record("file", None);
+    let collective = plan.schedule.collective;
+    let root = collective.root().map(Rank::number);
+    report.collective = Some(collective.kind().name());
+    report.root = root;
+    report.ranks = Some(plan.topology.rank_count());
+    let achieved = achieved(&plan, &mut report);
+    let bound = bound(&plan, &mut report);
+    if let (Some(achieved), Some(bound)) = (&achieved, &bound) {
+        report.optimality = achieved.ratio_to(bound).map(|ratio| ratio.to_string());
+        let above = achieved > bound;
+        let words = || format!("the schedule's {achieved} bytes/s are above the proven bound of {bound}: one is wrong");
+        report.record("certificate", above.then(words));
+    }
+    report.algbw = achieved.map(|rate| rate.to_string());
+    if let Some(topology) = expected.topology {
+        let (wanted, found) = (content_hash(topology), content_hash(&plan.topology));
+        let words = || format!("the plan is for the topology with hash {found}, not for {wanted}");
+        report.record("topology", (wanted != found).then(words));
+    }
+    report.record_collective(expected, collective.kind(), root);
+    report
+}
+
+/// algbw of the schedule by its transfers; `None` if it is not a right schedule at all.
+fn achieved(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
+    let graph = match compile(&plan.topology, &plan.schedule) {
+        Ok(graph) => graph,
+        Err(error) => {
+            report.record("structure", Some(words(&error)));
+            return None;
+        }
+    };
+    match check(&plan.topology, &graph) {
+        Ok(verdict) => {
+            for check in verdict.checks {
+                report.record(check, None);
+            }
+            let (stated, found) = (&plan.achieved, verdict.algbw);
+            let words = || format!("the file states {stated} bytes/s, but the schedule reaches {found}");
+            report.record("load", (*stated != found).then(words));
+            Some(found)
+        }
+        Err(error) => {
+            report.record(error.check(), Some(words(&error)));
+            None
+        }
+    }
+}
+
+/// Bound by the certificate alone; `None` if it proves nothing.
+fn bound(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
+    match certified_bound(&plan.topology, plan.schedule.collective, &plan.bound.certificate) {
+        Ok(proven) => {
+            let (lower, upper) = (&plan.bound.lower, &plan.bound.upper);
+            let wrong = if *upper != proven {
+                Some(format!("the file states a bound of {upper} bytes/s, but its certificate proves {proven}"))
+            } else if lower > upper {
+                Some(format!("the file calls {lower} bytes/s reachable, above its own bound of {upper}"))
+            } else {
+                None
+            };
+            report.record("certificate", wrong);
+            Some(proven)
+        }
+        Err(error) => {
+            report.record("certificate", Some(words(&error)));
+            None
+        }
+    }
+}

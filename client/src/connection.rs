@@ -1,0 +1,123 @@
+//! Finds a server to ask: the one that is named, else one on the user's data folder.
+
+#[cfg(feature = "embedded")]
+mod folder;
+
+use std::path::PathBuf;
+
+use canopy_client::{Client, ClientError, ServerAddress};
+
+use crate::exit::Failure;
+
+#[cfg(feature = "embedded")]
+use folder::Folder;
+
+/// Most servers on the data folder that may end under a request before it gives up.
+const LOSSES_MAX: u32 = 8;
+
+/// Which server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// Server to ask: host:port, http://host:port or unix:/path; if not given, one on the data folder
+    #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
+    server: Option<String>,
+    /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
+    #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
+    data_dir: Option<PathBuf>,
+}
+
+/// Ways to a server, tried one after another.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    way: Way,
+    losses: u32,
+}
+
+#[derive(Debug)]
+enum Way {
+    Named(ServerAddress),
+    #[cfg(feature = "embedded")]
+    Folder(Folder),
+}
+
+/// A connection, and what must live as long as it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    #[cfg(feature = "embedded")]
+    host: folder::Host,
+}
+
+impl Connections {
+    /// Decides which server to ask, but asks none yet. An empty address names none.
+    pub(crate) fn new(args: &ServerArgs) -> Result<Self, Failure> {
+        let way = match args.server.as_deref().filter(|text| !text.is_empty()) {
+            Some(text) => {
+                let refuse = |error: canopy_client::AddressError| Failure::input(error.to_string());
+                Way::Named(text.parse().map_err(refuse)?)
+            }
+            #[cfg(feature = "embedded")]
+            None => Way::Folder(Folder::new(args.data_dir.clone())?),
+            #[cfg(not(feature = "embedded"))]
+            None => {
+                return Err(Failure::input("no server is named, and this build of canopy has none in it")
+                    .help("add `--server ADDR` or set CANOPY_SERVER"));
+            }
+        };
+        Ok(Self { way, losses: 0 })
+    }
+
+    /// Connects, starting a server in this process if need be.
+    pub(crate) async fn open(&self) -> Result<Connection, Failure> {
+        match &self.way {
+            Way::Named(address) => Ok(Connection {
+                client: Client::connect(address).await?,
+                #[cfg(feature = "embedded")]
+                host: folder::Host::Elsewhere,
+            }),
+            #[cfg(feature = "embedded")]
+            Way::Folder(folder) => {
+                let (client, host) = folder.open().await?;
+                Ok(Connection { client, host })
+            }
+        }
+    }
+
+    /// Whether the call failed only because another process on the data folder took its server with it as it ended.
+    pub(crate) fn may_try_another(&mut self, connection: &Connection, error: &ClientError) -> bool {
+        let server_ended = match error {
+            ClientError::Lost { .. } => true,
+            ClientError::Refused(refusal) => {
+                matches!(refusal.reason.as_deref(), Some("DRAINING" | "JOB_STOPPED"))
+            }
+            _ => false,
+        };
+        if !(server_ended && connection.is_joined()) {
+            return false;
+        }
+        self.losses += 1;
+        self.losses <= LOSSES_MAX
+    }
+}
+
+impl Connection {
+    /// The connection.
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Ends the server that this process runs, if it does.
+    pub(crate) async fn close(self) {
+        drop(self.client);
+        #[cfg(feature = "embedded")]
+        self.host.close().await;
+    }
+
+    /// Whether another process on the data folder runs the server.
+    fn is_joined(&self) -> bool {
+        #[cfg(feature = "embedded")]
+        return matches!(self.host, folder::Host::Joined { .. });
+        #[cfg(not(feature = "embedded"))]
+        false
+    }
+}

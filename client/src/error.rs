@@ -1,0 +1,197 @@
+//! Why a call did not bring a plan, in the server's words where it spoke.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::address::ServerAddress;
+use crate::assembly::ContentError;
+use crate::class::ErrorClass;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ClientError {
+    #[error("no server answers at {address}")]
+    Unreachable {
+        address: ServerAddress,
+        #[source]
+        source: tonic::transport::Error,
+    },
+    #[error("the path of the socket {address} is not UTF-8, which the transport needs")]
+    PathNotText { address: ServerAddress },
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    #[error("the connection to the server was lost: {message}")]
+    Lost { message: String },
+    #[error("no plan came within the deadline of {limit:?}")]
+    Deadline { limit: Duration },
+    #[error("the server sent a damaged file")]
+    Content(#[from] ContentError),
+    #[error("the server broke the protocol: {what}")]
+    Protocol { what: &'static str },
+    #[error("cannot write what the server sent")]
+    Write(#[source] std::io::Error),
+}
+
+impl ClientError {
+    /// Whose move it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => ErrorClass::Busy,
+            Self::Refused(refusal) => refusal.class,
+            Self::Deadline { .. } => ErrorClass::Deadline,
+            Self::PathNotText { .. } | Self::Write(_) => ErrorClass::Input,
+            Self::Content(_) | Self::Protocol { .. } => ErrorClass::Fault,
+        }
+    }
+}
+
+/// A server's answer that it will not make the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Whose move it is.
+    pub class: ErrorClass,
+    /// The server's words.
+    pub message: String,
+    /// Stable reason in capitals, such as `TOPOLOGY_DISCONNECTED`; none from servers that are not canopy.
+    pub reason: Option<String>,
+    /// Fields, preconditions or limits that were violated: where, and what is wrong.
+    pub violations: Vec<(String, String)>,
+    /// When to try again.
+    pub retry_after: Option<Duration>,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Reads a status: a refusal if the server sent it, else what became of the connection.
+///
+/// `limit` is the deadline that was sent with the call. The transport enforces it on both sides while the call opens,
+/// and then says "cancelled" where canopy's own server would say that the deadline passed.
+pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientError {
+    let causes: Vec<&dyn std::error::Error> = std::iter::successors(status.source(), |&cause| cause.source()).collect();
+    // Only a status made on this side of the connection has a cause.
+    if let Some(last) = causes.last() {
+        return match limit {
+            Some(limit) if causes.iter().any(|cause| cause.is::<tonic::TimeoutExpired>()) => {
+                ClientError::Deadline { limit }
+            }
+            _ => ClientError::Lost { message: last.to_string() },
+        };
+    }
+    let details = status.get_error_details();
+    if let (Some(limit), Code::Cancelled, None) = (limit, status.code(), details.error_info()) {
+        return ClientError::Deadline { limit };
+    }
+    let mut violations = Vec::new();
+    if let Some(request) = details.bad_request() {
+        violations
+            .extend(request.field_violations.iter().map(|found| (found.field.clone(), found.description.clone())));
+    }
+    if let Some(precondition) = details.precondition_failure() {
+        violations
+            .extend(precondition.violations.iter().map(|found| (found.subject.clone(), found.description.clone())));
+    }
+    if let Some(quota) = details.quota_failure() {
+        violations.extend(quota.violations.iter().map(|found| (found.subject.clone(), found.description.clone())));
+    }
+    let retry_after = details.retry_info().and_then(|retry| retry.retry_delay);
+    ClientError::Refused(Box::new(Refusal {
+        class: class_of(status.code(), retry_after.is_some()),
+        message: if status.message().is_empty() { status.code().description() } else { status.message() }.to_owned(),
+        reason: details.error_info().map(|info| info.reason.clone()),
+        violations,
+        retry_after,
+    }))
+}
+
+/// The class of a status. An exhausted resource that comes back is worth another try; a limit is not.
+fn class_of(code: Code, comes_back: bool) -> ErrorClass {
+    match code {
+        Code::InvalidArgument
+        | Code::OutOfRange
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::Unimplemented => ErrorClass::Input,
+        Code::FailedPrecondition => ErrorClass::Infeasible,
+        Code::ResourceExhausted if !comes_back => ErrorClass::Input,
+        Code::ResourceExhausted | Code::Unavailable | Code::Aborted | Code::Cancelled => ErrorClass::Busy,
+        Code::DeadlineExceeded => ErrorClass::Deadline,
+        Code::Ok | Code::Unknown | Code::Internal | Code::DataLoss => ErrorClass::Fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_class() {
+        for (code, class) in [
+            (Code::InvalidArgument, ErrorClass::Input),
+            (Code::FailedPrecondition, ErrorClass::Infeasible),
+            (Code::Unavailable, ErrorClass::Busy),
+            (Code::DeadlineExceeded, ErrorClass::Deadline),
+            (Code::Internal, ErrorClass::Fault),
+            (Code::Unknown, ErrorClass::Fault),
+            (Code::ResourceExhausted, ErrorClass::Input),
+        ] {
+            assert_eq!(from_status(&Status::new(code, "words"), None).class(), class, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn the_servers_words_and_details_survive() {
+        let mut details = ErrorDetails::new();
+        details.set_error_info("QUEUE_FULL", "canopy", std::collections::HashMap::new());
+        details.add_quota_failure_violation("queue", "64 jobs wait");
+        details.set_retry_info(Some(Duration::from_secs(2)));
+        let status = Status::with_error_details(Code::ResourceExhausted, "the queue is full", details);
+        let ClientError::Refused(refusal) = from_status(&status, None) else { panic!("a refusal") };
+        assert_eq!(
+            *refusal,
+            Refusal {
+                class: ErrorClass::Busy,
+                message: "the queue is full".to_owned(),
+                reason: Some("QUEUE_FULL".to_owned()),
+                violations: vec![("queue".to_owned(), "64 jobs wait".to_owned())],
+                retry_after: Some(Duration::from_secs(2)),
+            }
+        );
+    }
+
+    /// The transport's words for it, from this side (wrapped as the channel wraps them) and from the other.
+    #[test]
+    fn the_transports_own_timeout_is_the_deadline() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("transport error")]
+        struct Wrapped(#[source] tonic::TimeoutExpired);
+
+        let limit = Duration::from_secs(1);
+        for status in
+            [Status::from_error(Box::new(Wrapped(tonic::TimeoutExpired(())))), Status::cancelled("Timeout expired")]
+        {
+            assert!(matches!(from_status(&status, Some(limit)), ClientError::Deadline { .. }), "{status:?}");
+            assert_eq!(from_status(&status, None).class(), ErrorClass::Busy, "no deadline was sent");
+        }
+    }
+
+    #[test]
+    fn a_broken_connection_is_no_refusal() {
+        let broken = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "reset by peer");
+        let status = Status::from_error(Box::new(broken));
+        let error = from_status(&status, None);
+        assert!(matches!(&error, ClientError::Lost { message } if message == "reset by peer"), "{error:?}");
+        assert_eq!(error.class(), ErrorClass::Busy);
+    }
+}

@@ -1,0 +1,133 @@
+//! How a command ends: its words on standard error and its exit status.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use canopy_client::{ClientError, ErrorClass};
+
+/// Exit status of an interrupted process, as shells report SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell the user.
+    Told(Box<Told>),
+    /// The user stopped it, and knows.
+    Interrupted,
+    /// Whoever read standard output has had enough: nothing failed, nothing more is to be said.
+    OutputClosed,
+}
+
+/// A failure and what to print about it.
+#[derive(Debug)]
+pub(crate) struct Told {
+    class: ErrorClass,
+    message: String,
+    notes: Vec<String>,
+    help: Option<String>,
+}
+
+impl Failure {
+    /// A failure of this class, in one sentence.
+    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self::Told(Box::new(Told { class, message: message.into(), notes: Vec::new(), help: None }))
+    }
+
+    /// The request is wrong.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::Input, message)
+    }
+
+    /// canopy or the machine is at fault.
+    pub(crate) fn fault(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::Fault, message)
+    }
+
+    /// Adds a line below the message, such as a field and what is wrong with it.
+    #[must_use]
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.notes.push(note.into());
+        }
+        self
+    }
+
+    /// Adds what the user can do about it.
+    #[must_use]
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.help = Some(help.into());
+        }
+        self
+    }
+
+    /// Prints the failure on standard error and gives the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Told(told) => {
+                told.print();
+                ExitCode::from(told.class.exit_status())
+            }
+            Self::Interrupted => {
+                say("interrupted");
+                ExitCode::from(INTERRUPTED)
+            }
+            Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl Told {
+    fn print(&self) {
+        say(&format!("error: {}", self.message));
+        for note in &self.notes {
+            say(&format!("  {note}"));
+        }
+        if let Some(help) = &self.help {
+            say(&format!("help: {help}"));
+        }
+    }
+}
+
+/// An error and all it was caused by, on one line.
+pub(crate) fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// A call that brought no plan: the server's words, then what it objects to.
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let failure = Self::new(error.class(), words(&error));
+        let ClientError::Refused(refusal) = error else { return failure };
+        let note = |failure: Self, (place, what): &(String, String)| {
+            // What the message says already is not repeated. Where it is, is: but for a request without an answer, the
+            // message itself names nodes and ranks.
+            let is_said = refusal.message.contains(what.as_str());
+            let is_placed = place.is_empty() || refusal.message.contains(place.as_str());
+            match (is_said, is_placed) {
+                (true, true) => failure,
+                (true, false) if refusal.class == ErrorClass::Infeasible => failure,
+                (true, false) => failure.note(format!("at {place}")),
+                (false, true) => failure.note(what),
+                (false, false) => failure.note(format!("at {place}: {what}")),
+            }
+        };
+        let failure = refusal.violations.iter().fold(failure, note);
+        match refusal.retry_after {
+            Some(delay) => failure.help(format!("try again in {delay:?}")),
+            None => failure,
+        }
+    }
+}
+
+/// One line on standard error. A closed standard error is no reason to fail.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

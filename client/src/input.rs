@@ -1,0 +1,106 @@
+//! The topology argument of every command, T: a file or a generator expression.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use canopy_topology::{Topology, TopologyLimits, generate, read_document};
+
+use crate::exit::{Failure, say, words};
+
+/// What T turned out to be.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// The bytes of an existing file.
+    Document(Vec<u8>),
+    /// No such file exists: an expression, not looked at yet.
+    Expression,
+}
+
+/// Reads T if it is a file. An existing file wins over an expression of the same spelling.
+///
+/// # Errors
+/// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
+pub(crate) fn source(text: &str) -> Result<Source, Failure> {
+    match read_file(Path::new(text), TopologyLimits::STANDARD.bytes_max) {
+        Ok(bytes) => Ok(Source::Document(bytes)),
+        Err(ReadFailure::Missing) if looks_like_path(text) => {
+            Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
+                .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
+        }
+        Err(ReadFailure::Missing) => Ok(Source::Expression),
+        Err(ReadFailure::Other(failure)) => Err(failure),
+    }
+}
+
+/// Builds the topology T stands for, with warnings of its importer on standard error.
+pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
+    match source(text)? {
+        Source::Document(bytes) => document(text, &bytes),
+        Source::Expression => generate(text, &TopologyLimits::STANDARD).map_err(|error| {
+            let failure = located(format!("`{text}`: {}", words(&error)), error.field());
+            if text.contains([':', '(']) {
+                failure
+            } else {
+                failure.help(format!("no file `{text}` exists, so it was read as a generator expression"))
+            }
+        }),
+    }
+}
+
+/// Reads a topology document; `name` is where it came from.
+pub(crate) fn document(name: &str, bytes: &[u8]) -> Result<Topology, Failure> {
+    let imported = read_document(bytes, None, &TopologyLimits::STANDARD)
+        .map_err(|error| located(format!("{name}: {}", words(&error)), error.field()))?;
+    for warning in &imported.warnings {
+        say(&format!("warning: {name}: {warning}"));
+    }
+    Ok(imported.topology)
+}
+
+/// The bytes of a file that must exist and have at most `limit` bytes.
+pub(crate) fn bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
+    read_file(path, limit).map_err(|failure| match failure {
+        ReadFailure::Missing => Failure::input(format!("{}: no such file", path.display())),
+        ReadFailure::Other(failure) => failure,
+    })
+}
+
+enum ReadFailure {
+    Missing,
+    Other(Failure),
+}
+
+/// Reads at most the limit and one byte, so that a pipe or a growing file cannot fill the memory.
+fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
+    let refuse = |error: std::io::Error| match error.kind() {
+        // A name too long for the file system, or with a zero byte, is no file either.
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename | ErrorKind::InvalidInput => {
+            ReadFailure::Missing
+        }
+        _ => ReadFailure::Other(Failure::input(format!("cannot read {}: {error}", path.display()))),
+    };
+    let file = File::open(path).map_err(refuse)?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(refuse)?;
+    if bytes.len() > limit {
+        let message = format!("{} is larger than the limit of {} MiB", path.display(), limit >> 20);
+        return Err(ReadFailure::Other(Failure::input(message)));
+    }
+    Ok(bytes)
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let extensions = [".yaml", ".yml", ".json", ".xml"];
+    text.contains(['/', '\\']) && !text.contains(['=', '('])
+        || text.starts_with('.')
+        || extensions.iter().any(|extension| text.to_ascii_lowercase().ends_with(extension))
+}
+
+/// A failure that names the field, unless its words already do.
+fn located(message: String, field: Option<String>) -> Failure {
+    match field {
+        Some(field) if !message.contains(&field) => Failure::input(message).note(format!("at {field}")),
+        _ => Failure::input(message),
+    }
+}

@@ -1,0 +1,53 @@
+//! `canopy`: the command line.
+//!
+//! Parses arguments, runs one command and turns its outcome into words on standard error and an exit status. What a
+//! command prints for machines stands in `output`, what it does in `commands`.
+
+mod args;
+mod certificate;
+mod clock;
+mod commands;
+mod connection;
+mod exit;
+mod input;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::commands::Cli;
+use crate::exit::{Failure, say};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    // A panic has printed its message; what is missing is the exit status of a fault.
+    let outcome = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
+        Err(Failure::fault("canopy failed unexpectedly").help("this is a bug in canopy; please report it"))
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Prints what the parser has to say: help on standard output, errors on standard error with status 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A closed pipe is the reader's choice.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let _ = error.print();
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(hint) = commands::not_yet(word)
+    {
+        say(&hint);
+    }
+    ExitCode::from(canopy_client::ErrorClass::Input.exit_status())
+}

@@ -1,0 +1,226 @@
+//! Standard output, files, and the parts that several commands' JSON objects share.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use canopy_topology::{Rate, Topology, content_hash};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::exit::Failure;
+
+/// Version of canopy's text formats.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// Writes bytes to standard output and flushes.
+///
+/// # Errors
+/// [`Failure::OutputClosed`] when the reader has gone.
+pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::fault(format!("cannot write to standard output: {error}")),
+    })
+}
+
+/// Writes text and a line end to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    write_stdout(format!("{text}\n").as_bytes())
+}
+
+/// Writes one object on one line: the last line of a command's output under `--json`.
+pub(crate) fn print_json<T: Serialize>(object: &T) -> Result<(), Failure> {
+    let text = serde_json::to_string(object).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
+    print(&text)
+}
+
+/// Writes a file so that a reader sees all of it or nothing: under a temporary name beside it, then renamed.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = AtomicFile::create(path)?;
+    file.as_write().write_all(bytes).map_err(|error| cannot_write(path, &error))?;
+    file.commit()
+}
+
+/// A file on its way to its name. Dropped before [`commit`](Self::commit), it leaves nothing behind.
+///
+/// A name that belongs to a device or a pipe keeps it: there the bytes go straight through.
+#[derive(Debug)]
+pub(crate) struct AtomicFile {
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Temporary(tempfile::NamedTempFile),
+    Special(File),
+}
+
+impl AtomicFile {
+    /// Opens a temporary file beside `path`, with the rights a plain new file would have.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let refuse = |error: std::io::Error| cannot_write(path, &error);
+        // The end of a chain of symbolic links is what gets replaced, not the link.
+        let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match std::fs::metadata(&resolved) {
+            Ok(found) if found.is_dir() => {
+                return Err(Failure::input(format!("cannot write {}: it is a folder", path.display())));
+            }
+            Ok(found) if !found.is_file() => {
+                let special = File::options().write(true).open(&resolved).map_err(refuse)?;
+                return Ok(Self { path: resolved, target: Target::Special(special) });
+            }
+            _ => {}
+        }
+        let folder = match resolved.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".canopy-").suffix(".tmp");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // The process's umask takes away what the user does not want to give.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let temporary = builder.tempfile_in(folder).map_err(refuse)?;
+        Ok(Self { path: resolved, target: Target::Temporary(temporary) })
+    }
+
+    /// Where the bytes go.
+    pub(crate) fn as_write(&mut self) -> &mut File {
+        match &mut self.target {
+            Target::Temporary(temporary) => temporary.as_file_mut(),
+            Target::Special(special) => special,
+        }
+    }
+
+    /// Gives the file its name, replacing what stood there.
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        let Self { path, target } = self;
+        if let Target::Temporary(temporary) = target {
+            temporary.persist(&path).map_err(|error| cannot_write(&path, &error.error))?;
+        }
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(format!("cannot write {}: {error}", path.display()))
+}
+
+/// The `topology` member of every JSON object.
+#[derive(Debug, Serialize)]
+pub(crate) struct TopologySummary {
+    pub(crate) hash: String,
+    pub(crate) hash_kind: &'static str,
+    pub(crate) ranks: u32,
+    pub(crate) nodes: u32,
+    pub(crate) links: u32,
+}
+
+impl TopologySummary {
+    /// Counts and content hash.
+    pub(crate) fn of(topology: &Topology) -> Self {
+        let count = |length: usize| u32::try_from(length).expect("topology limits keep counts within u32");
+        Self {
+            hash: content_hash(topology).to_string(),
+            hash_kind: "content",
+            ranks: topology.rank_count(),
+            nodes: count(topology.nodes().len()),
+            links: count(topology.links().len()),
+        }
+    }
+}
+
+/// One entry of the `files` member of JSON objects.
+#[derive(Debug, Serialize)]
+pub(crate) struct FileSummary {
+    pub(crate) format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<String>,
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+impl FileSummary {
+    /// Describes a file of this content.
+    pub(crate) fn of(format: &'static str, path: &Path, content: &[u8]) -> Self {
+        let digest = Sha256::digest(content);
+        Self {
+            format,
+            profile: None,
+            path: path.display().to_string(),
+            bytes: content.len() as u64,
+            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+}
+
+/// GB/s for display: six significant digits, or three decimals where those say more.
+pub(crate) fn gigabytes_per_sec(rate: &Rate) -> f64 {
+    rounded(rate.gigabytes_per_sec())
+}
+
+/// Six significant digits, or three decimals where those say more.
+fn rounded(value: f64) -> f64 {
+    let decimals = if value > 0.0 && value.is_finite() { (5.0 - value.log10().floor()).max(3.0) } else { 3.0 };
+    // Through text, because a decimal fraction times a power of ten and back may gain a digit.
+    format!("{value:.0$}", {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "3 to 330 by construction")]
+        let decimals = decimals as usize;
+        decimals
+    })
+    .parse()
+    .unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_rates_keep_what_matters() {
+        for (value, text) in [
+            (354.133_333_333, "354.133"),
+            (50.0, "50.0"),
+            (0.000_000_123_456_789, "1.23457e-7"),
+            (1_843_201.0, "1843201.0"),
+            (0.0, "0.0"),
+            (1.0 / 3.0, "0.333333"),
+        ] {
+            assert_eq!(serde_json::to_string(&rounded(value)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        write_file(&path, b"first").unwrap();
+        let mut abandoned = AtomicFile::create(&path).unwrap();
+        abandoned.as_write().write_all(b"half").unwrap();
+        drop(abandoned);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_and_links_keep_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_file(&link, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        write_file(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        assert!(write_file(folder.path(), b"no").is_err());
+    }
+}

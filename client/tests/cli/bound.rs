@@ -1,0 +1,97 @@
+//! `canopy bound`.
+
+use crate::support::{DISCONNECTED, Desk, UNBALANCED, check_members};
+
+/// Values by hand: a link carries 25 GB/s unless the family says otherwise.
+#[test]
+fn bounds_of_small_networks() {
+    let desk = Desk::new();
+    for (topology, collective, algbw) in [
+        // Seven of eight ranks send their shares through two links: 8 · 50 / 7.
+        ("ring:8", "allgather", "400000000000/7"),
+        ("ring:8", "reduce-scatter", "400000000000/7"),
+        ("ring:8", "broadcast --root 3", "50000000000"),
+        ("ring:8", "reduce", "50000000000"),
+        ("ring:8", "scatter", "400000000000/7"),
+        ("ring:8", "gather --root 7", "400000000000/7"),
+        // All eight singletons: 8 · 50 / (2 · 7).
+        ("ring:8", "allreduce", "200000000000/7"),
+        // A GPU takes in 300 + 25 GB/s what fifteen others send: 16 · 325 / 15.
+        ("dgx-a100:boxes=2", "allgather", "1040000000000/3"),
+    ] {
+        let object = desk.json(&format!("bound {topology} --collective {collective} --json"));
+        assert_eq!(object["bound"]["algbw"], algbw, "{collective} on {topology}");
+        assert_eq!(object["bound"]["tight"], true, "{collective} on {topology}");
+        assert_eq!(object["certificate"]["checked"], true);
+    }
+}
+
+#[test]
+fn the_object_has_the_shape_of_the_contract() {
+    let desk = Desk::new();
+    let members = ["canopy", "command", "topology", "collective", "bound", "certificate"];
+    let object = desk.json("bound dgx-a100:boxes=2 --collective allgather --json");
+    check_members(&object, &members);
+    check_members(&object["topology"], &["hash", "hash_kind", "ranks", "nodes", "links"]);
+    check_members(&object["bound"], &["algbw", "algbw_GBps", "tight"]);
+    check_members(
+        &object["certificate"],
+        &["kind", "direction", "nodes_in_cut", "ranks_in_cut", "capacity", "checked"],
+    );
+    assert_eq!(object["command"], "bound");
+    assert_eq!(object["bound"]["algbw_GBps"], 346.667);
+    assert_eq!(object["certificate"]["kind"], "cut");
+    assert_eq!(object["certificate"]["direction"], "out");
+    assert!(object["certificate"]["capacity"].is_string());
+    let reduce = desk.json("bound dgx-a100:boxes=2 --collective reduce-scatter --json");
+    assert_eq!(reduce["certificate"]["direction"], "in");
+
+    let object = desk.json("bound ring:4 --collective allreduce --json");
+    check_members(&object["certificate"], &["kind", "sets", "ranks", "capacity", "checked"]);
+    assert_eq!(object["certificate"]["kind"], "partition");
+    assert_eq!(object["certificate"]["sets"].as_array().unwrap().len(), 4);
+    assert_eq!(object["certificate"]["capacity"], "200000000000");
+
+    let object = desk.json("bound ring:4 --collective broadcast --json");
+    assert_eq!(object["root"], 0, "a missing root is rank 0");
+}
+
+/// The funnel's switch is not balanced: trees at the rate of the cut are not promised.
+#[test]
+fn a_bound_that_is_not_known_to_be_reachable_says_so() {
+    let desk = Desk::new();
+    desk.write("funnel.yaml", UNBALANCED);
+    let object = desk.json("bound funnel.yaml --collective reduce-scatter --json");
+    assert_eq!(object["bound"]["tight"], false);
+    check_members(&object["bound"], &["algbw", "algbw_GBps", "tight", "lower", "upper"]);
+    assert_eq!(object["bound"]["upper"], object["bound"]["algbw"]);
+    let text = desk.run("bound funnel.yaml --collective reduce-scatter").stdout;
+    assert!(text.contains("tight      not known"), "{text}");
+}
+
+#[test]
+fn people_get_the_same_in_words() {
+    let desk = Desk::new();
+    let run = desk.run("bound ring:4 --collective allgather");
+    assert_eq!(run.stderr, "");
+    for words in
+        ["allgather on ring:4: 4 ranks", "66.6667 GB/s (200000000000/3 bytes/s)", "tight      yes", "50000000000"]
+    {
+        assert!(run.stdout.contains(words), "`{words}` is missing from\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn refusals_have_their_status() {
+    let desk = Desk::new();
+    desk.refused("bound ring:4", 2, &["no collective is given", "allgather, reduce-scatter"]);
+    desk.refused("bound ring:4 --collective gossip", 2, &["gossip"]);
+    desk.refused("bound ring:4 --collective all-to-all", 2, &["not available yet"]);
+    desk.refused("bound ring:4 --collective all-to-all-v", 2, &["not available yet"]);
+    desk.refused("bound ring:4 --collective allgather --root 1", 2, &["has no root"]);
+    desk.refused("bound ring:4 --collective broadcast --root 4", 2, &["0 to 3"]);
+    desk.refused("bound ring:4 --collective allgather --deadline 5", 2, &["30s"]);
+    desk.write("split.yaml", DISCONNECTED);
+    desk.refused("bound split.yaml --collective allgather", 3, &["cannot be reached", "rank 2 (c)"]);
+    desk.refused("bound complete:200 --collective allgather --deadline 1ns", 5, &["deadline"]);
+}

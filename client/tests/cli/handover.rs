@@ -1,0 +1,63 @@
+//! What happens to a command when the process whose server it joined ends.
+
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use canopy_proto::v1::planner_server::{Planner, PlannerServer};
+use canopy_proto::v1::{PlanEvent, PlanReply, PlanRequest};
+use canopy_server::SledStore;
+use tokio::net::UnixListener;
+use tokio::sync::Notify;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::{Request, Response, Status};
+
+use crate::support::{Desk, Run};
+
+/// Takes every call and never answers it.
+struct Silent {
+    called: Arc<Notify>,
+}
+
+#[tonic::async_trait]
+impl Planner for Silent {
+    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    type PlanStreamStream = Pin<Box<dyn Stream<Item = Result<PlanEvent, Status>> + Send>>;
+
+    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+        self.called.notify_one();
+        Ok(Response::new(Box::pin(tokio_stream::pending())))
+    }
+}
+
+#[test]
+fn a_command_survives_the_end_of_the_server_it_joined() {
+    let desk = Desk::new();
+    let data = desk.path("data");
+    let store = SledStore::open(&data).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let called = Arc::new(Notify::new());
+    let child = runtime.block_on(async {
+        let listener = UnixListenerStream::new(UnixListener::bind(data.join("canopy.sock")).unwrap());
+        let service = PlannerServer::new(Silent { called: Arc::clone(&called) });
+        let server = tonic::transport::Server::builder().add_service(service).serve_with_incoming(listener);
+        let mut command = desk.command("plan ring:4 --collective allgather -o plan.json --json");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        tokio::select! {
+            _ = server => panic!("the server ended"),
+            () = called.notified() => {}
+        }
+        child
+    });
+    // As when a process ends: its connections close, its lock is free, and its socket stays behind.
+    drop(runtime);
+    drop(store);
+    let run = Run::of(child.wait_with_output().unwrap());
+    assert_eq!(run.status, Some(0), "{run:?}");
+    assert_eq!(run.object()["cache"], "miss", "the command made the plan itself");
+    assert_eq!(desk.names(), ["plan.json"]);
+}

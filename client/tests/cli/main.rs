@@ -1,0 +1,13 @@
+//! The command line as its users meet it: the real program, real files, real exit status.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
+
+mod bound;
+#[cfg(feature = "embedded")]
+mod handover;
+#[cfg(feature = "embedded")]
+mod plan;
+mod refusals;
+mod support;
+mod topology;
+mod verify;

@@ -1,0 +1,172 @@
+//! `canopy plan` from end to end, on a server of its own.
+
+use std::process::Stdio;
+
+use crate::support::{DISCONNECTED, Desk, Run, check_members, sha256};
+
+#[test]
+fn a_plan_is_made_once_and_then_remembered() {
+    let desk = Desk::new();
+    let first = desk.json("plan ring:4 --collective allgather -o first.json --json");
+    check_members(
+        &first,
+        &[
+            "canopy",
+            "command",
+            "plan",
+            "cache",
+            "topology",
+            "collective",
+            "algorithm",
+            "algbw",
+            "algbw_GBps",
+            "bound",
+            "optimality",
+            "chunks",
+            "steps",
+            "trees",
+            "checked",
+            "timings_ms",
+            "files",
+        ],
+    );
+    check_members(&first["topology"], &["hash", "hash_kind", "ranks", "nodes", "links"]);
+    check_members(&first["timings_ms"], &["queue", "canonical", "bound", "synthesis", "check", "lower", "total"]);
+    check_members(&first["files"][0], &["format", "path", "bytes", "sha256"]);
+    assert_eq!(first["command"], "plan");
+    assert!(first["plan"].as_str().unwrap().starts_with("plans/"));
+    assert_eq!(first["cache"], "miss");
+    assert_eq!(first["collective"], "allgather");
+    assert_eq!(first["algorithm"], "forest");
+    assert_eq!(first["algbw"], "200000000000/3");
+    assert_eq!(first["algbw_GBps"], 66.6667);
+    assert_eq!(first["bound"], first["algbw"]);
+    assert_eq!(first["optimality"], "1/1");
+    assert_eq!(first["checked"], serde_json::json!(["structure", "meaning", "load", "certificate", "file"]));
+    assert_eq!(first["files"][0]["bytes"], desk.read("first.json").len());
+    assert_eq!(first["files"][0]["sha256"], sha256(&desk.path("first.json")));
+    assert_eq!(first["topology"], desk.json("topology show ring:4 --json")["topology"]);
+
+    let second = desk.json("plan ring:4 --collective allgather -o second.json --json");
+    assert_eq!(second["cache"], "hit");
+    assert_eq!(second["plan"], first["plan"]);
+    assert!(desk.read("first.json") == desk.read("second.json"), "same request, same bytes");
+    assert_eq!(desk.names(), ["first.json", "second.json"], "no temporary files stay");
+
+    let printed = desk.run("plan ring:4 --collective allgather");
+    assert_eq!(printed.stdout.as_bytes(), desk.read("first.json"));
+    assert!(printed.stderr.contains("proven optimal"), "{}", printed.stderr);
+
+    let verdict = desk.json("verify first.json --topology ring:4 --collective allgather --json");
+    assert_eq!(verdict["ok"], true, "{verdict}");
+    assert_eq!(verdict["algbw"], first["algbw"]);
+    assert_eq!(verdict["optimality"], "1/1");
+}
+
+#[test]
+fn msccl_files_are_written_for_their_profile_and_hold() {
+    let desk = Desk::new();
+    for collective in ["allgather", "reduce-scatter", "allreduce"] {
+        let planned = desk.json(&format!(
+            "plan dgx-a100:boxes=1,gpus=4 --collective {collective} --format msccl-xml --size 16MiB -o plan.xml --json"
+        ));
+        check_members(&planned["files"][0], &["format", "profile", "path", "bytes", "sha256"]);
+        assert_eq!(planned["files"][0]["profile"], "msccl");
+        assert!(desk.read("plan.xml").starts_with(b"<"));
+        let verdict = desk.json(&format!("verify plan.xml --collective {collective} --json"));
+        assert_eq!((&verdict["ok"], &verdict["ranks"]), (&true.into(), &4.into()), "{verdict}");
+        let in_place = if collective == "allreduce" { "inplace=\"1\"" } else { "inplace=\"0\"" };
+        assert!(String::from_utf8(desk.read("plan.xml")).unwrap().contains(in_place));
+    }
+}
+
+#[test]
+fn a_file_and_its_expression_are_the_same_network() {
+    let desk = Desk::new();
+    desk.run("topology generate ring:6 -o ring.yaml");
+    desk.run("topology generate ring:6 -o ring.json");
+    let plans: Vec<_> = ["ring:6", "ring.yaml", "ring.json"]
+        .map(|topology| desk.json(&format!("plan {topology} --collective allgather -o plan.json --json")))
+        .into();
+    assert_eq!(plans[0]["topology"], plans[1]["topology"]);
+    assert_eq!(plans[1]["topology"], plans[2]["topology"]);
+    assert_eq!((&plans[1]["algbw"], &plans[2]["algbw"]), (&plans[0]["algbw"], &plans[0]["algbw"]));
+}
+
+#[test]
+fn the_servers_refusals_keep_their_status_and_leave_no_file() {
+    let desk = Desk::new();
+    desk.write("split.yaml", DISCONNECTED);
+    desk.refused("plan split.yaml --collective allgather -o plan.json", 3, &["cannot be reached"]);
+    desk.refused("plan ring:1 --collective allgather -o plan.json", 2, &["two"]);
+    desk.refused("plan nonsense --collective allgather -o plan.json", 2, &["nonsense"]);
+    desk.refused("plan ring:4 --collective broadcast --root 9 -o plan.json", 2, &["0 to 3", "at --root"]);
+    desk.write("typo.yaml", DISCONNECTED.replacen("1GB/s", "1GB", 1));
+    desk.refused("plan typo.yaml --collective allgather -o plan.json", 2, &["links[0].bandwidth", "typo.yaml"]);
+    desk.refused("plan ring:4 --collective allgather --root 1 -o plan.json", 2, &["has no root"]);
+    desk.refused("plan complete:256 --collective allgather --deadline 1ms -o plan.json", 5, &["deadline"]);
+    desk.write("plan.json", "kept");
+    desk.refused("plan ring:1 --collective allgather -o plan.json", 2, &[]);
+    assert_eq!(desk.read("plan.json"), b"kept");
+    assert_eq!(desk.names(), ["plan.json", "split.yaml", "typo.yaml"]);
+}
+
+#[test]
+fn several_processes_share_one_data_folder() {
+    let desk = Desk::new();
+    let spawn = |name: usize| {
+        let mut command = desk.command(&format!("plan torus:3x3 --collective allgather -o plan{}.json --json", name));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..4).map(spawn).collect();
+    let runs: Vec<Run> = children.into_iter().map(|child| Run::of(child.wait_with_output().unwrap())).collect();
+    for run in &runs {
+        assert_eq!(run.status, Some(0), "{run:?}");
+        assert_eq!(run.object()["plan"], runs[0].object()["plan"]);
+    }
+    let misses = runs.iter().filter(|run| run.object()["cache"] == "miss").count();
+    // None where a server ended between storing a plan and sending it: asked again, the next one has it.
+    assert!(misses <= 1, "one plan is made, the others share it");
+    for name in 1..4 {
+        assert!(desk.read("plan0.json") == desk.read(&format!("plan{name}.json")));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_command_and_leaves_no_file() {
+    for signal in ["-INT", "-TERM"] {
+        let desk = Desk::new();
+        let mut command = desk.command("plan complete:400 --collective allgather -o plan.json");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Once its server listens, the command waits for the plan, which takes much longer than sending a signal.
+        while !desk.path("data/canopy.sock").exists() {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it was interrupted");
+            std::thread::yield_now();
+        }
+        let killed = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let run = Run::of(child.wait_with_output().unwrap());
+        assert_eq!((run.status, run.stdout.as_str(), run.stderr.as_str()), (Some(130), "", "interrupted\n"));
+        assert_eq!(desk.names(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
+    let desk = Desk::new();
+    let mut command = desk.command("serve --listen 127.0.0.1:0");
+    let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !desk.path("data/canopy.sock").exists() {
+        assert_eq!(server.try_wait().unwrap(), None, "the server ended");
+        std::thread::yield_now();
+    }
+    let joined = desk.json("plan ring:5 --collective allreduce -o joined.json --json");
+    let named = desk.json("plan ring:5 --collective allreduce -o named.json --json --server unix:data/canopy.sock");
+    assert_eq!((&joined["cache"], &named["cache"]), (&"miss".into(), &"hit".into()));
+    assert_eq!(joined["plan"], named["plan"]);
+    let refused = desk.refused("serve --listen 127.0.0.1:0", 6, &["in use by another process"]);
+    assert_eq!(refused.status, Some(6));
+    let killed = std::process::Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0), "SIGTERM ends it in order");
+}

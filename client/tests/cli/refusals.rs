@@ -1,0 +1,66 @@
+//! What the program does not do, and how it says so.
+
+use crate::support::Desk;
+
+#[test]
+fn options_of_later_versions_are_refused_by_name() {
+    let desk = Desk::new();
+    for option in
+        ["--tolerance 1%", "--seed 1", "--max-chunks 4", "--trees 2", "--max-depth 3", "--chunks 1", "--sizes 1,2"]
+    {
+        let name = option.split_whitespace().next().unwrap();
+        desk.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &[name, "not available yet"]);
+    }
+    for option in ["--link-down 0:1", "--node-down 2", "--degrade 0:1=1/2"] {
+        desk.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &["not available yet"]);
+    }
+    assert!(!desk.path("data").exists(), "refused before a server was started");
+}
+
+#[test]
+fn names_of_later_versions_are_told_from_nonsense() {
+    let desk = Desk::new();
+    for (arguments, words) in [
+        ("plan ring:4 --collective allgather --format oneccl-xml", "not available yet"),
+        ("plan ring:4 --collective allgather --format pdf", "`pdf` is not a format"),
+        ("plan ring:4 --collective allgather --format msccl-xml --profile oneccl", "not available yet"),
+        ("plan ring:4 --collective allgather --format msccl-xml --profile nccl", "is not a profile"),
+        ("plan ring:4 --collective allgather --algorithm magic", "is not an algorithm"),
+        ("plan ring:4 --collective allgather --profile msccl", "json is canopy's own"),
+        ("plan ring:4 --collective allgather --json", "-o FILE"),
+        ("plan ring:4", "no collective is given"),
+        ("plan ring:4 --collective allgather -f json -f msccl-xml", "cannot be used multiple times"),
+        ("plan ring:4 --collective allgather --in-place --out-of-place", "cannot be used with"),
+        ("plan ring:4 --collective allgather --size 0", "size of zero"),
+        ("plan ring:4 --collective allgather --size big", "is not a size"),
+        ("plan missing.yaml --collective allgather", "neither an existing file nor"),
+        ("plan ring:4 --collective allgather -o no/such/folder/plan.json", "cannot write no/such/folder/plan.json"),
+        ("plan ring:4 --collective allgather --server nowhere", "is not a server address"),
+        ("plan ring:4 --collective allgather --server https://host:1", "TLS"),
+        ("simulate plan.json", "`canopy simulate` is not available yet"),
+        ("plam ring:4", "similar subcommand"),
+    ] {
+        desk.refused(arguments, 2, &[words]);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_worth_another_try() {
+    let desk = Desk::new();
+    desk.refused("plan ring:4 --collective allgather --server unix:nothing.sock", 6, &["no server answers"]);
+    assert!(!desk.path("data").exists(), "a named server is the only one asked");
+}
+
+#[test]
+fn help_and_version_succeed() {
+    let desk = Desk::new();
+    let version = desk.run("--version");
+    assert_eq!((version.status, version.stdout), (Some(0), format!("canopy {}\n", env!("CARGO_PKG_VERSION"))));
+    for arguments in ["--help", "plan --help", "bound --help", "verify --help", "topology --help"] {
+        let run = desk.run(arguments);
+        assert_eq!(run.status, Some(0), "{arguments}");
+        assert!(run.stdout.contains("canopy"), "{arguments}\n{}", run.stdout);
+        assert!(!run.stdout.contains("--tolerance"), "{arguments} offers what there is not");
+    }
+    assert_eq!(desk.run("").status, Some(2), "no command is no success");
+}

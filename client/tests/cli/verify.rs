@@ -1,0 +1,126 @@
+//! `canopy verify`: what is right passes, and every kind of damage has status 2.
+
+use crate::support::{Desk, check_members};
+
+const MEMBERS: [&str; 12] = [
+    "canopy",
+    "command",
+    "ok",
+    "collective",
+    "format",
+    "profile",
+    "ranks",
+    "checks",
+    "algbw",
+    "optimality",
+    "problems",
+    "warnings",
+];
+
+/// Verifies a file that must not pass, and gives the names of the checks that object.
+#[track_caller]
+fn objections(desk: &Desk, arguments: &str) -> Vec<String> {
+    let run = desk.run(&format!("verify {arguments} --json"));
+    assert_eq!(run.status, Some(2), "{arguments}\n{run:?}");
+    assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    let verdict = run.object();
+    check_members(&verdict, &MEMBERS);
+    assert_eq!(verdict["ok"], false);
+    let problems = verdict["problems"].as_array().unwrap();
+    assert!(!problems.is_empty());
+    for problem in problems {
+        check_members(problem, &["check", "message", "where"]);
+        let check = problem["check"].as_str().unwrap();
+        assert_eq!(verdict["checks"][check], false, "the check that objects is reported as failed: {verdict}");
+    }
+    problems.iter().map(|problem| problem["check"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn garbage_is_reported_not_crashed_on() {
+    let desk = Desk::new();
+    for (name, content) in [
+        ("empty", &b""[..]),
+        ("spaces", b"  \n "),
+        ("text", b"hello"),
+        ("binary", &[0xff, 0xfe, 0, 1]),
+        ("half.json", br#"{"canopy":1,"#),
+        ("other.json", br#"{"canopy":1,"nodes":[]}"#),
+        ("deep.json", &[b'{'; 4096]),
+        ("half.xml", b"<algo name="),
+        ("other.xml", b"<system><cpu/></system>"),
+        ("bytes.xml", b"<algo \xff\xff>"),
+    ] {
+        desk.write(name, content);
+        assert_eq!(objections(&desk, name), ["file"], "{name}");
+    }
+    desk.refused("verify missing.json --json", 2, &["missing.json: no such file"]);
+    desk.refused("verify . --json", 2, &[]);
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn expectations_that_are_not_met_are_problems() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    let verdict = desk.json("verify plan.json --json");
+    check_members(&verdict, &MEMBERS);
+    assert_eq!((&verdict["format"], &verdict["profile"]), (&"json".into(), &serde_json::Value::Null));
+    assert_eq!(objections(&desk, "plan.json --collective allreduce"), ["collective"]);
+    assert_eq!(objections(&desk, "plan.json --root 0"), ["collective"]);
+    assert_eq!(objections(&desk, "plan.json --topology ring:4,bw=1GB/s"), ["topology"]);
+    assert_eq!(desk.run("verify plan.json --topology ring:4").status, Some(0));
+    desk.refused("verify plan.json --profile msccl", 2, &["--profile"]);
+    desk.refused("verify plan.json --topology missing.yaml", 2, &["missing.yaml"]);
+}
+
+/// Nothing a file says of itself is believed: a better rate in any place is noticed.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_plan_that_states_more_than_it_does_is_found_out() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    let rate = "200000000000/3";
+    assert!(text.contains(rate), "{text}");
+    for (nth, _) in text.match_indices(rate).enumerate() {
+        let (before, after) = split_at_match(&text, rate, nth);
+        desk.write("boast.json", format!("{before}200000000001/3{after}"));
+        objections(&desk, "boast.json");
+    }
+    desk.write("cut.json", &text[..text.len() / 2]);
+    assert_eq!(objections(&desk, "cut.json"), ["file"]);
+}
+
+#[cfg(feature = "embedded")]
+fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a str) {
+    let (start, _) = text.match_indices(pattern).nth(nth).unwrap();
+    (&text[..start], &text[start + pattern.len()..])
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn a_damaged_msccl_file_is_found_out() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    let text = String::from_utf8(desk.read("plan.xml")).unwrap();
+    let verdict = desk.json("verify plan.xml --json");
+    check_members(&verdict, &MEMBERS);
+    assert_eq!((&verdict["format"], &verdict["profile"]), (&"msccl-xml".into(), &"msccl".into()));
+    assert_eq!(verdict["checks"]["emulation"], true);
+
+    assert_eq!(objections(&desk, "plan.xml --collective allreduce"), ["collective"]);
+    assert_eq!(objections(&desk, "plan.xml --topology ring:5"), ["ranks"]);
+    let step = text.lines().find(|line| line.contains("<step ")).unwrap();
+    for (what, damaged) in [
+        ("a step is missing", text.replacen(step, "", 1)),
+        ("a step is there twice", text.replacen(step, &format!("{step}\n{step}"), 1)),
+        ("a rank too many", text.replacen("ngpus=\"4\"", "ngpus=\"5\"", 1)),
+        ("it claims another collective", text.replacen("coll=\"allgather\"", "coll=\"allreduce\"", 1)),
+        ("the end is missing", text[..text.len() - 10].to_owned()),
+    ] {
+        assert!(damaged != text, "{what}");
+        desk.write("damaged.xml", damaged);
+        assert!(!objections(&desk, "damaged.xml").is_empty(), "{what}");
+    }
+}
