@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Exact optima of flow problems on directed graphs: how fast data can be spread, collected or delivered at best.
+//!
+//! Graphs and integers in, integers and fractions out. It knows nothing of topologies, collectives or schedules: a
+//! node is a number, a demand is a weight. Nothing here reads a clock; long computations ask [`Stop`].
+
+mod digraph;
+mod flow;
+mod fraction;
+mod isolate;
+mod optimum;
+mod rooted;
+mod stop;
+mod strength;
+mod sweep;
+
+pub use digraph::{Arc, Digraph, DigraphError};
+pub use flow::{ArcId, FlowNetwork, FlowUnit};
+pub use fraction::Fraction;
+pub use isolate::isolating_cuts;
+pub use optimum::{ForestOptimum, OptimumError, forest_optimum, forest_optimum_for};
+pub use rooted::{broadcast_optimum, gather_optimum, scatter_optimum};
+pub use stop::{Never, Stop, Stopped};
+pub use strength::{Strength, strength};
+pub use sweep::sweep;

@@ -1,0 +1,108 @@
+//! Exact fractions of 128-bit integers, for ratios of weights to capacities.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use num_integer::Integer;
+
+/// A non-negative fraction in lowest terms; its denominator is never zero.
+///
+/// Compared exactly and without overflow, whatever the parts: by continued fractions instead of cross products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fraction {
+    /// Top of the reduced fraction.
+    pub numerator: u128,
+    /// Bottom of the reduced fraction, at least 1.
+    pub denominator: u128,
+}
+
+impl Fraction {
+    /// `numerator / denominator` in lowest terms; `None` when the denominator is zero.
+    pub fn new(numerator: u128, denominator: u128) -> Option<Self> {
+        let divisor = numerator.gcd(&denominator);
+        (denominator != 0).then(|| Self { numerator: numerator / divisor, denominator: denominator / divisor })
+    }
+
+    /// `0/1`.
+    pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
+
+    /// The reciprocal; `None` for zero.
+    #[must_use]
+    pub fn inverse(self) -> Option<Self> {
+        (self.numerator != 0).then_some(Self { numerator: self.denominator, denominator: self.numerator })
+    }
+}
+
+impl Ord for Fraction {
+    /// Compares whole parts; where they agree, the fraction with the larger remainder part is the larger one, that is
+    /// the one whose reciprocal is smaller. O(log) steps, as Euclid's algorithm.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mut a, mut b, mut c, mut d) = (self.numerator, self.denominator, other.numerator, other.denominator);
+        let mut flipped = false;
+        loop {
+            let (whole_left, rest_left) = a.div_rem(&b);
+            let (whole_right, rest_right) = c.div_rem(&d);
+            let order = match whole_left.cmp(&whole_right) {
+                Ordering::Equal if rest_left == 0 || rest_right == 0 => (rest_left != 0).cmp(&(rest_right != 0)),
+                Ordering::Equal => {
+                    (a, b, c, d) = (b, rest_left, d, rest_right);
+                    flipped = !flipped;
+                    continue;
+                }
+                unequal => unequal,
+            };
+            return if flipped { order.reverse() } else { order };
+        }
+    }
+}
+
+impl PartialOrd for Fraction {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Prints `num/den`.
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fraction(numerator: u128, denominator: u128) -> Fraction {
+        Fraction::new(numerator, denominator).expect("denominator is not zero")
+    }
+
+    #[test]
+    fn reduces_and_refuses_a_zero_denominator() {
+        assert_eq!(fraction(6, 4), Fraction { numerator: 3, denominator: 2 });
+        assert_eq!(fraction(0, 7), Fraction::ZERO);
+        assert_eq!(Fraction::new(1, 0), None);
+        assert_eq!(Fraction::new(0, 0), None);
+        assert_eq!(fraction(2, 3).inverse(), Some(fraction(3, 2)));
+        assert_eq!(Fraction::ZERO.inverse(), None);
+    }
+
+    #[test]
+    fn order_agrees_with_cross_products() {
+        let all: Vec<Fraction> = (0..12).flat_map(|a| (1..12).map(move |b| fraction(a, b))).collect();
+        for left in &all {
+            for right in &all {
+                let cross = (left.numerator * right.denominator).cmp(&(right.numerator * left.denominator));
+                assert_eq!(left.cmp(right), cross, "{left} against {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn order_survives_parts_whose_products_overflow() {
+        let smaller = Fraction { numerator: u128::MAX - 2, denominator: u128::MAX - 1 };
+        let larger = Fraction { numerator: u128::MAX - 1, denominator: u128::MAX };
+        assert!(smaller < larger);
+        assert!(fraction(u128::MAX, 1) > fraction(u128::MAX, 2));
+    }
+}
