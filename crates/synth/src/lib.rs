@@ -1,1 +1,18 @@
-//! Placeholder.
+//! Finds schedules: collective and topology in, a [`Schedule`](canopy_schedule::Schedule) of greatest rate out.
+//!
+//! Pure: no clock, no files, no threads of its own. Callers pass a [`Stop`] that is asked regularly and a [`Progress`]
+//! that is told about every stage. Nothing here judges a schedule: `canopy_schedule::check` does, and shares no code.
+
+mod algorithm;
+mod bound;
+mod error;
+mod forest;
+mod progress;
+mod synthesize;
+
+pub use algorithm::{Algorithm, SynthesisRequest, UnknownAlgorithm};
+pub use bound::{BoundError, bound};
+pub use canopy_optimize::{Never, Stop, Stopped};
+pub use error::SynthesisError;
+pub use progress::{Progress, Silent, Stage};
+pub use synthesize::synthesize;

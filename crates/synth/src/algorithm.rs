@@ -1,0 +1,78 @@
+//! The names under which users choose a synthesizer.
+
+use std::fmt;
+use std::str::FromStr;
+
+use canopy_schedule::Collective;
+
+/// A way to find a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// The best that is known for the collective and the topology.
+    Auto,
+    /// ForestColl: optimal spanning-tree packing (Zhao 2026, chapter 4).
+    Forest,
+}
+
+impl Algorithm {
+    /// All algorithms, in the order messages list them.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::Forest];
+
+    /// The name used everywhere in canopy's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Forest => "forest",
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not an algorithm; use {}", Algorithm::ALL.map(Algorithm::name).join(" or "))]
+pub struct UnknownAlgorithm {
+    /// What was found, cut to 80 characters.
+    pub name: String,
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+        let error = || UnknownAlgorithm { name: name.chars().take(80).collect() };
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(error)
+    }
+}
+
+/// What is asked of [`synthesize`](crate::synthesize()), besides the topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SynthesisRequest {
+    /// What the schedule is to do.
+    pub collective: Collective,
+    /// How to find it.
+    pub algorithm: Algorithm,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.name().parse(), Ok(algorithm));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let error = "rings".parse::<Algorithm>().unwrap_err();
+        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto or forest");
+    }
+}

@@ -1,0 +1,163 @@
+//! What no schedule can beat, with a proof that anyone can re-check by adding up capacities.
+//!
+//! It knows nothing of how schedules are made; whether a rate is reachable is argued from theorems alone.
+
+mod allreduce;
+mod network;
+
+use canopy_optimize::{
+    Fraction, OptimumError, Stop, Stopped, broadcast_optimum, forest_optimum, gather_optimum, scatter_optimum,
+};
+use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, CutDirection};
+use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+
+use network::Network;
+
+/// Why there is no bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum BoundError {
+    #[error(
+        "rank {to_rank} ({to}) cannot be reached from rank {from_rank} ({from}); no schedule exists, add links that \
+         connect them"
+    )]
+    Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error(
+        "bounds for {collective} are not available yet; there are some for allgather, reduce-scatter, allreduce, \
+         broadcast, reduce, gather and scatter"
+    )]
+    Unsupported { collective: CollectiveKind },
+    #[error("the capacities exceed what 128 bits can add up; round them to a common unit, such as 1GB/s")]
+    TooLarge,
+    #[error("stopped before a bound was found")]
+    Stopped,
+    #[error("this is a bug in canopy, please report it with the topology: {what}")]
+    Broken { what: String },
+}
+
+impl From<Stopped> for BoundError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Best algbw any schedule can have, as exact bounds from above and below with a certificate.
+///
+/// | collective | upper bound: the least of | reached from below |
+/// |---|---|---|
+/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts | if every switch is balanced |
+/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if every switch is balanced |
+/// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
+/// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
+///
+/// *Balanced* means that as much capacity enters as leaves. Trees that reach all ranks can then be packed at the rate
+/// of the cut (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes
+/// that are no terminals). Elsewhere the lower bound is the optimum of the sub-network in which each link keeps what
+/// its reverse has as well; zero if that one falls apart.
+///
+/// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
+/// * **In.** Any directed capacities, Eulerian or not. Every rank has an equal share. Multicasting and aggregating
+///   switches change no bound but that of allreduce, which then is a cut's.
+/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; all-to-all; stopped.
+/// * **Cost.** About one local max-flow per rank: milliseconds for 1,000 ranks.
+pub fn bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    let network = Network::of(topology);
+    let root = || {
+        let missing = || BoundError::Broken { what: format!("{} without a root", collective.kind()) };
+        collective.root().ok_or_else(missing)
+    };
+    match collective.kind() {
+        CollectiveKind::Allgather => spread(&network, CutDirection::Out, stop),
+        CollectiveKind::ReduceScatter => spread(&network, CutDirection::In, stop),
+        CollectiveKind::Broadcast => rooted(&network, root()?, CutDirection::Out, stop),
+        CollectiveKind::Reduce => rooted(&network, root()?, CutDirection::In, stop),
+        CollectiveKind::Scatter => personal(&network, root()?, CutDirection::Out, stop),
+        CollectiveKind::Gather => personal(&network, root()?, CutDirection::In, stop),
+        CollectiveKind::Allreduce => allreduce::bound(&network, stop),
+        kind @ CollectiveKind::AllToAll => Err(BoundError::Unsupported { collective: kind }),
+    }
+}
+
+/// Allgather, and reduce-scatter as allgather on the transposed network with the same cut entered.
+fn spread(network: &Network<'_>, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    by_trees(network, direction, |network| {
+        let optimum = forest_optimum(&network.graph(direction), &network.equal_weights(), stop)?;
+        Ok((network.rate_of_shares(optimum.inverse_rate), optimum.cut))
+    })
+}
+
+/// Broadcast, and reduce as broadcast on the transposed network.
+fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    by_trees(network, direction, |network| {
+        let optimum = broadcast_optimum(&network.graph(direction), &network.terminals(), root.number(), stop);
+        optimum.map(|(rate, cut)| (rate_of(rate, 1), cut))
+    })
+}
+
+/// The bound of a cut that trees reach if every switch is balanced; see [`bound`] for the lower one if not.
+fn by_trees(
+    network: &Network<'_>,
+    direction: CutDirection,
+    optimum: impl Fn(&Network<'_>) -> Result<(Rate, Vec<bool>), OptimumError>,
+) -> Result<Bound, BoundError> {
+    let (upper, cut) = optimum(network).map_err(|error| refusal(network.topology, direction, error))?;
+    let lower = if network.switches_are_balanced() {
+        upper.clone()
+    } else {
+        match optimum(&network.two_way()) {
+            Ok((rate, _)) => rate,
+            Err(OptimumError::Disconnected { .. }) => Rate::zero(),
+            Err(error) => return Err(refusal(network.topology, direction, error)),
+        }
+    };
+    Ok(Bound { upper, lower, certificate: certificate(direction, &cut) })
+}
+
+/// Scatter and gather: flows, so the bound is always reached.
+fn personal(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    let (graph, weights) = (network.graph(CutDirection::Out), network.equal_weights());
+    let optimum = match direction {
+        CutDirection::Out => scatter_optimum(&graph, &weights, root.number(), stop),
+        CutDirection::In => gather_optimum(&graph, &weights, root.number(), stop),
+    };
+    let (inverse_rate, cut) = optimum.map_err(|error| refusal(network.topology, direction, error))?;
+    let upper = network.rate_of_shares(inverse_rate);
+    Ok(Bound { lower: upper.clone(), upper, certificate: certificate(direction, &cut) })
+}
+
+/// The set of a cut in the shape of a certificate.
+fn certificate(direction: CutDirection, cut: &[bool]) -> Certificate {
+    let nodes = (0_u32..).zip(cut).filter(|&(_, &inside)| inside).map(|(node, _)| NodeIndex::new(node)).collect();
+    Certificate::Cut { direction, nodes }
+}
+
+/// `capacity / divisor` bytes per second, for a divisor that is a positive count.
+fn rate_of(capacity: u128, divisor: u128) -> Rate {
+    Rate::new(capacity, divisor).expect("divisors are positive counts")
+}
+
+/// `1 / time`, times `factor`.
+fn rate_of_time(factor: u128, time: Fraction) -> Rate {
+    Rate::new(factor * time.denominator, time.numerator).expect("data that has to move takes time")
+}
+
+/// Says in terms of ranks why a kernel found no optimum. A cut that nothing leaves separates the ranks inside from
+/// those outside; for `In` the kernel saw the transposed network, so the roles change.
+fn refusal(topology: &Topology, direction: CutDirection, error: OptimumError) -> BoundError {
+    let cut = match error {
+        OptimumError::Disconnected { cut } => cut,
+        OptimumError::Stopped(stopped) => return stopped.into(),
+        OptimumError::TooLarge { .. } => return BoundError::TooLarge,
+        other => return BoundError::Broken { what: other.to_string() },
+    };
+    let first = |inside: bool| topology.ranks().find(|rank| cut.get(rank.index()) == Some(&inside));
+    let (Some(inside), Some(outside)) = (first(true), first(false)) else {
+        return BoundError::Broken { what: "a cut of capacity zero separates no ranks".to_owned() };
+    };
+    let (from, to) = match direction {
+        CutDirection::Out => (inside, outside),
+        CutDirection::In => (outside, inside),
+    };
+    let id = |rank: Rank| topology.node(rank.node()).id.clone();
+    BoundError::Disconnected { from: id(from), from_rank: from.number(), to: id(to), to_rank: to.number() }
+}

@@ -1,0 +1,114 @@
+//! Bounds for allreduce, which is more than reduce-scatter followed by allgather.
+//!
+//! Take one element of the vector and a partition of the ranks into p parts, each seen as one unit. Until some unit
+//! knows the sum, p − 1 of them must have sent what they know; then the p − 1 others must be told. What plain
+//! switches carry from unit to unit leaves one node set and arrives at one other, so `2(p−1)·algbw ≤ Σ B⁺(S_i)`.
+//!
+//! * **Upper bound.** The least such value over all partitions is the *strength* of the network if every switch is
+//!   balanced: then `Σ B⁺(S_i) = Σ B⁻(S_i)`, so a link counts like half of it in either direction. Where a switch is
+//!   not balanced, the partition of the strength, all singletons and all boxes are tried. A single cut also binds:
+//!   what one side adds to the other's result must cross it, in both directions. The thinner one counts, which
+//!   matters where a rank is not balanced. It is the only bound where switches multicast or aggregate, since those
+//!   save messages that the partition counts.
+//! * **Lower bound.** Reduce-scatter then allgather, `1/(1/rs + 1/ag)`, so `N·x*/2` in an Eulerian network; and the
+//!   strength of the sub-network with links alike in both directions. The latter is reached, because that network
+//!   packs trees of this weight without switches (Tutte, Nash-Williams: reduce up a tree and broadcast down the
+//!   same links), and with them (some orientation has `in(S) + roots(S) ≥ L` for every set with a rank, by Gale and
+//!   the truncation theorem, and out-trees pack into that by Bang-Jensen, Frank and Jackson). A path of three ranks
+//!   shows the difference: 1 against 3/4.
+
+use std::collections::BTreeMap;
+
+use canopy_optimize::{OptimumError, Stop, Strength, isolating_cuts, strength};
+use canopy_schedule::{Bound, Certificate, CutDirection};
+use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+
+use super::network::Network;
+use super::{BoundError, rate_of, refusal, rooted, spread};
+
+/// Upper and lower bound with the certificate of the upper one.
+pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    let reduce_scatter = spread(network, CutDirection::In, stop)?;
+    let allgather = spread(network, CutDirection::Out, stop)?;
+    let two_way = network.two_way();
+    let reduce_and_broadcast = strength_of(&two_way, stop)?;
+    let lower = in_sequence(&reduce_scatter.lower, &allgather.lower).max(rate(&reduce_and_broadcast));
+    let (upper, certificate) = if network.topology.has_capable_switch() {
+        least_cut(network, stop)?
+    } else {
+        let weakest = if two_way.is_same_as(network) { reduce_and_broadcast } else { strength_of(network, stop)? };
+        let mut best = partition(network, &weakest.parts, stop)?;
+        if !network.switches_are_balanced() {
+            for parts in [singletons(network.topology), boxes(network.topology)] {
+                if parts.len() > 1 {
+                    best = smaller(best, partition(network, &parts, stop)?);
+                }
+            }
+        }
+        // Where as much enters as leaves, a cut is a partition into two.
+        if network.topology.first_unbalanced().is_none() { best } else { smaller(best, least_cut(network, stop)?) }
+    };
+    Ok(Bound { upper, lower, certificate })
+}
+
+/// The smaller of two upper bounds, the first one if they are equal.
+fn smaller(first: (Rate, Certificate), second: (Rate, Certificate)) -> (Rate, Certificate) {
+    if second.0 < first.0 { second } else { first }
+}
+
+/// Rate of a reduce-scatter followed by an allgather, the times of which add up.
+fn in_sequence(reduce_scatter: &Rate, allgather: &Rate) -> Rate {
+    let ((a, b), (c, d)) = (reduce_scatter.parts(), allgather.parts());
+    // 1/(b/a + d/c) = ac/(bc + ad); zero where either is.
+    Rate::new(&a * &c, b * c + a * d).unwrap_or_else(Rate::zero)
+}
+
+fn strength_of(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, BoundError> {
+    let answer = strength(&network.graph(CutDirection::Out), &network.terminals(), stop);
+    answer.map_err(|error| refusal(network.topology, CutDirection::Out, error))
+}
+
+fn rate(strength: &Strength) -> Rate {
+    rate_of(strength.rate.numerator, strength.rate.denominator)
+}
+
+/// The bound that a partition of the ranks implies, each part together with the switches that are best on its side.
+fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
+    let cuts = isolating_cuts(&network.graph(CutDirection::Out), parts, stop);
+    let cuts = cuts.map_err(|error: OptimumError| refusal(network.topology, CutDirection::Out, error))?;
+    // Disjoint already if switches are balanced; else the first set keeps a node that several want.
+    let mut set_of = vec![None; network.topology.nodes().len()];
+    let mut sets: Vec<Vec<NodeIndex>> = Vec::with_capacity(cuts.len());
+    for (set, mut cut) in cuts.into_iter().enumerate() {
+        cut.retain(|&node| *set_of[node as usize].get_or_insert(set) == set);
+        sets.push(cut.into_iter().map(NodeIndex::new).collect());
+    }
+    let upper = rate_of(network.leaving(&set_of), 2 * (sets.len() as u128 - 1));
+    Ok((upper, Certificate::Partition { sets }))
+}
+
+/// The least capacity that leaves a set with a rank inside and one outside. Such a set, or its complement, holds rank
+/// 0; so the bounds of broadcast from there and of reduce to there cover all.
+fn least_cut(network: &Network<'_>, stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
+    let broadcast = rooted(network, Rank::new(0), CutDirection::Out, stop)?;
+    let reduce = rooted(network, Rank::new(0), CutDirection::In, stop)?;
+    Ok(smaller((broadcast.upper, broadcast.certificate), (reduce.upper, reduce.certificate)))
+}
+
+/// Each rank alone.
+fn singletons(topology: &Topology) -> Vec<Vec<u32>> {
+    topology.ranks().map(|rank| vec![rank.number()]).collect()
+}
+
+/// Ranks by box, in the order of box names; a rank without box alone.
+fn boxes(topology: &Topology) -> Vec<Vec<u32>> {
+    let mut alone = Vec::new();
+    let mut boxes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for rank in topology.ranks() {
+        match &topology.node(rank.node()).attributes.box_name {
+            Some(name) => boxes.entry(name).or_default().push(rank.number()),
+            None => alone.push(vec![rank.number()]),
+        }
+    }
+    boxes.into_values().chain(alone).collect()
+}

@@ -1,0 +1,46 @@
+//! Why there is no schedule.
+
+use canopy_schedule::CollectiveKind;
+
+use crate::algorithm::Algorithm;
+
+/// Each variant says what was found and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum SynthesisError {
+    #[error(
+        "rank {to_rank} ({to}) cannot be reached from rank {from_rank} ({from}); no schedule exists, add links that \
+         connect them"
+    )]
+    Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error(
+        "switch {node}: {entering} bytes/s enter and {leaving} bytes/s leave; forest schedules need equal sums at every \
+         switch, so state its links in both directions or balance them"
+    )]
+    NotEulerian { node: String, entering: u128, leaving: u128 },
+    #[error(
+        "{algorithm} does not plan {collective} yet; it plans allgather, reduce-scatter, allreduce, broadcast and reduce \
+         (`canopy bound` says what is reachable)"
+    )]
+    Unsupported { algorithm: Algorithm, collective: CollectiveKind },
+    #[error(
+        "an optimal schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round \
+         the bandwidths to multiples of a common unit, such as 1GB/s"
+    )]
+    TooManyTrees { trees_per_rank: u128, rank_count: u32 },
+    #[error(
+        "the trees have more than 4294967295 hops in all; round the bandwidths to multiples of a common unit, such as \
+         1GB/s, so that fewer different trees are needed"
+    )]
+    TooManyHops,
+    #[error("stopped before a schedule was found")]
+    Stopped,
+    #[error("this is a bug in canopy, please report it with the topology: {what}")]
+    Broken { what: String },
+}
+
+impl From<canopy_optimize::Stopped> for SynthesisError {
+    fn from(_: canopy_optimize::Stopped) -> Self {
+        Self::Stopped
+    }
+}

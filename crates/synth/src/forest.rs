@@ -1,0 +1,146 @@
+//! ForestColl: schedules made of spanning trees that together reach the optimum of the network.
+//!
+//! Four stages, each in a file of its own: the optimum fixes how many trees there are and how many each link carries
+//! (`instance`); switches are replaced by edges between ranks (`switches`, `pattern`, on the routes kept in `logical`);
+//! trees are packed (`packing`, `trees`, `exact`, `rehang`); trees are laid on routes (`assembly`). What holds them together is one
+//! invariant (`condition`).
+//!
+//! Switches that could replicate or reduce are used as if they could not: that costs no throughput for the collectives
+//! planned here, only traffic.
+//!
+//! Source: L. Zhao, dissertation 2026, chapter 4 and appendix B (ForestColl).
+
+mod assembly;
+mod condition;
+mod exact;
+mod instance;
+mod logical;
+mod packing;
+mod pattern;
+mod rehang;
+mod switches;
+mod trees;
+
+#[cfg(test)]
+mod tests;
+
+use canopy_optimize::{FlowUnit, Stop};
+use canopy_schedule::{Action, Collective, CollectiveKind, Forest};
+use canopy_topology::{LinkIndex, Topology};
+
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::progress::{Progress, Stage};
+use assembly::Assembly;
+use condition::Condition;
+use instance::{Instance, Roots};
+use logical::LogicalGraph;
+
+/// Plans a collective as weighted trees.
+///
+/// Reduce trees are broadcast trees of the network with all links turned around, turned around themselves.
+pub(crate) fn plan(
+    topology: &Topology,
+    collective: Collective,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Forest, SynthesisError> {
+    let roots = match (collective.kind(), collective.root()) {
+        (CollectiveKind::Broadcast | CollectiveKind::Reduce, Some(root)) => Roots::One(root),
+        (CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Allreduce, _) => Roots::All,
+        (kind, _) => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: kind }),
+    };
+    let actions: &[Action] = match collective.kind() {
+        CollectiveKind::Reduce | CollectiveKind::ReduceScatter => &[Action::Reduce],
+        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
+        _ => &[Action::Copy],
+    };
+    instance::require_plannable(topology)?;
+    let transposed = topology.transposed();
+    // Where the network is its own mirror image, one solution serves both directions.
+    let is_mirror = transposed == *topology;
+    let behind = instance::links_behind_transposed(topology);
+    let mut phases: Vec<(Action, RoutedTrees)> = Vec::new();
+    for &action in actions {
+        let routed = match phases.last() {
+            Some((_, mirrored)) if is_mirror => mirrored.clone(),
+            _ if action == Action::Reduce => solve(&transposed, roots, stop, progress)?,
+            _ => solve(topology, roots, stop, progress)?,
+        };
+        phases.push((action, routed));
+    }
+    let mut assembly = Assembly::new(phases.iter().map(|(_, routed)| routed.trees_per_root), topology.rank_count())?;
+    for (action, routed) in &phases {
+        assembly.add_phase(*action, routed, &behind)?;
+    }
+    Ok(assembly.finish())
+}
+
+/// Broadcast trees on physical routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RoutedTrees {
+    /// k.
+    trees_per_root: u64,
+    /// By root.
+    trees: Vec<RoutedTree>,
+}
+
+/// Equal broadcast trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RoutedTree {
+    root: u32,
+    multiplicity: u64,
+    /// In an order in which data can flow down.
+    hops: Vec<RoutedHop>,
+}
+
+/// One hop of a broadcast tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RoutedHop {
+    from: u32,
+    to: u32,
+    /// Routes with the number of trees on each.
+    carriers: Vec<(Vec<LinkIndex>, u64)>,
+}
+
+/// Trees that spread the data of `roots` to all ranks at the optimal rate.
+fn solve(
+    topology: &Topology,
+    roots: Roots,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<RoutedTrees, SynthesisError> {
+    progress.report(Stage::Optimum, 0, 1);
+    let instance = Instance::new(topology, roots, stop)?;
+    progress.report(Stage::Optimum, 1, 1);
+    // A flow is less than twice the sum of all numbers, an unlimited supply more.
+    let fits = |most: u128| instance.magnitude().is_some_and(|sum| sum < most / 4);
+    if fits(i64::MAX.unsigned_abs().into()) {
+        solve_in::<i64>(topology, &instance, stop, progress)
+    } else if fits(i128::MAX.unsigned_abs()) {
+        solve_in::<i128>(topology, &instance, stop, progress)
+    } else {
+        let trees_per_rank = instance.trees_per_root.into();
+        Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
+    }
+}
+
+fn solve_in<C: FlowUnit>(
+    topology: &Topology,
+    instance: &Instance,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<RoutedTrees, SynthesisError> {
+    let convert = |value: u128| C::try_from_u128(value).expect("the sum of all numbers was found to fit");
+    let capacities: Vec<C> = instance.capacities.iter().map(|&capacity| convert(capacity)).collect();
+    let mut demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
+    let rank_count = topology.rank_count();
+
+    let mut graph = LogicalGraph::new(topology, &capacities);
+    switches::remove_switches(topology, &mut graph, &demands, stop, progress)?;
+
+    demands.truncate(rank_count as usize);
+    let condition = Condition::new(graph.edges(), demands, rank_count, stop);
+    let (grower, trees) = packing::pack(&condition, rank_count, stop, progress)?;
+    assembly::lay(&grower, graph.into_strands(), trees, instance.trees_per_root, progress)
+}

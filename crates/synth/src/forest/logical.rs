@@ -1,0 +1,142 @@
+//! The network while switches disappear from it: edges between the nodes left, each with the physical routes behind it.
+
+use std::collections::BTreeMap;
+
+use canopy_optimize::FlowUnit;
+use canopy_topology::{Link, LinkIndex, Topology};
+
+/// A part of an edge's capacity and the route it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Strand<C> {
+    /// Trees that can take this route.
+    pub(super) amount: C,
+    /// Links from the edge's tail to its head; the nodes between are switches, each visited once.
+    pub(super) links: Vec<LinkIndex>,
+}
+
+/// Edges between nodes, made of strands. Strands of one edge have different routes and positive amounts.
+///
+/// The digest of routes that the article keeps per removed switch is replaced by the routes themselves: a split cuts
+/// and joins strands, so that nothing has to be expanded afterwards and latencies are known at any time.
+#[derive(Clone, Debug)]
+pub(super) struct LogicalGraph<'a, C> {
+    links: &'a [Link],
+    edges: BTreeMap<(u32, u32), Vec<Strand<C>>>,
+}
+
+/// What enters and leaves a node: `(neighbour, capacity)`, by neighbour.
+pub(super) type Sides<C> = (Vec<(u32, C)>, Vec<(u32, C)>);
+
+impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
+    /// The physical network: one strand per link that can carry a tree.
+    pub(super) fn new(topology: &'a Topology, capacities: &[C]) -> Self {
+        let mut graph = Self { links: topology.links(), edges: BTreeMap::new() };
+        for ((link, &amount), index) in topology.links().iter().zip(capacities).zip(0_u32..) {
+            if amount > C::ZERO {
+                let strands = graph.edges.entry((link.from.number(), link.to.number())).or_default();
+                strands.push(Strand { amount, links: vec![LinkIndex::new(index)] });
+            }
+        }
+        graph
+    }
+
+    /// All edges with their capacities, by (tail, head).
+    pub(super) fn edges(&self) -> impl Iterator<Item = (u32, u32, C)> {
+        self.edges.iter().map(|(&(from, to), strands)| (from, to, sum(strands)))
+    }
+
+    /// Neighbours of a node with the capacities from and to them. O(edges).
+    pub(super) fn sides(&self, node: u32) -> Sides<C> {
+        let (mut entering, mut leaving) = (Vec::new(), Vec::new());
+        for (from, to, capacity) in self.edges() {
+            if to == node {
+                entering.push((from, capacity));
+            } else if from == node {
+                leaving.push((to, capacity));
+            }
+        }
+        (entering, leaving)
+    }
+
+    /// Replaces `amount` of `from → via → to` by as much of an edge `from → to`; drops it where `from` is `to`.
+    ///
+    /// # Panics
+    /// One of the two edges has less than `amount`.
+    pub(super) fn split(&mut self, from: u32, via: u32, to: u32, amount: C) {
+        let mut heads = self.take(from, via, amount);
+        let mut tails = self.take(via, to, amount);
+        if from == to {
+            return;
+        }
+        while let (Some(mut head), Some(mut tail)) = (heads.pop(), tails.pop()) {
+            let joint = head.amount.min(tail.amount);
+            self.add(from, to, Strand { amount: joint, links: self.join(&head.links, &tail.links) });
+            head.amount -= joint;
+            tail.amount -= joint;
+            heads.extend(Some(head).filter(|strand| strand.amount > C::ZERO));
+            tails.extend(Some(tail).filter(|strand| strand.amount > C::ZERO));
+        }
+    }
+
+    /// Strands of all edges, shortest routes first, then least latency.
+    pub(super) fn into_strands(self) -> BTreeMap<(u32, u32), Vec<Strand<C>>> {
+        let Self { links, mut edges } = self;
+        let latency = |route: &[LinkIndex]| -> u128 {
+            route.iter().map(|link| u128::from(links[link.index()].latency.nanos())).sum()
+        };
+        for strands in edges.values_mut() {
+            strands.sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.clone()));
+        }
+        edges
+    }
+
+    /// Removes strands of this total from an edge: a strand of just this amount if there is one, else the last ones.
+    fn take(&mut self, from: u32, to: u32, amount: C) -> Vec<Strand<C>> {
+        let strands = self.edges.get_mut(&(from, to)).expect("only existing edges are split");
+        let mut taken = Vec::new();
+        let mut missing = amount;
+        if let Some(position) = strands.iter().position(|strand| strand.amount == amount) {
+            taken.push(strands.remove(position));
+            missing = C::ZERO;
+        }
+        while missing > C::ZERO {
+            let last = strands.last_mut().expect("no more is split than an edge has");
+            let part = last.amount.min(missing);
+            taken.push(Strand { amount: part, links: last.links.clone() });
+            last.amount -= part;
+            missing -= part;
+            if last.amount == C::ZERO {
+                strands.pop();
+            }
+        }
+        if strands.is_empty() {
+            self.edges.remove(&(from, to));
+        }
+        taken
+    }
+
+    fn add(&mut self, from: u32, to: u32, strand: Strand<C>) {
+        let strands = self.edges.entry((from, to)).or_default();
+        match strands.iter_mut().find(|known| known.links == strand.links) {
+            Some(known) => known.amount += strand.amount,
+            None => strands.push(strand),
+        }
+    }
+
+    /// One route after the other, without the loops this may make: links left out carry less, which harms nobody.
+    fn join(&self, head: &[LinkIndex], tail: &[LinkIndex]) -> Vec<LinkIndex> {
+        let mut joined: Vec<LinkIndex> = head.to_vec();
+        for &link in tail {
+            let reached = self.links[link.index()].to;
+            match joined.iter().position(|earlier| self.links[earlier.index()].from == reached) {
+                Some(position) => joined.truncate(position),
+                None => joined.push(link),
+            }
+        }
+        joined
+    }
+}
+
+fn sum<C: FlowUnit>(strands: &[Strand<C>]) -> C {
+    strands.iter().fold(C::ZERO, |total, strand| total + strand.amount)
+}

@@ -1,0 +1,212 @@
+//! Packing of all trees into a network of ranks.
+//!
+//! Cheap attempts first: a greedy packing that serves every demand needs no proof, it fits or it does not. Where none
+//! does, greedy trees are tested in bulk against the condition, and where none of those may be taken, a tree is grown
+//! with one exact test per edge, which always succeeds.
+
+use canopy_optimize::{FlowUnit, Stop};
+
+use crate::error::SynthesisError;
+use crate::forest::condition::{Condition, Step};
+use crate::forest::exact::exact_tree;
+use crate::forest::rehang::rehang;
+use crate::forest::trees::{Grower, PackedTree, Remainder, Taste};
+use crate::progress::{Progress, Silent, Stage};
+
+/// Tastes tried for a complete greedy packing, flat trees first. Trees that are tested are grown with the first.
+const TASTES: [Taste; 5] = [
+    Taste { fullness: 1, flatness: 1000 },
+    Taste { fullness: 1, flatness: 1 },
+    Taste { fullness: 8, flatness: 1 },
+    Taste { fullness: 64, flatness: 1 },
+    Taste { fullness: 1000, flatness: 1 },
+];
+
+/// Into how many parts a root's demand is divided, at least: fewer make fewer different trees, more make flatter ones.
+const PARTS: [u64; 3] = [1, 2, 4];
+
+/// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
+const WORK_MAX: u64 = 1_000_000;
+
+/// Packs trees for all demands: the best of some packings of different grain where they are cheap, else the first.
+///
+/// Three levels of depth count as much as four more trees per root (a level costs a latency on every message, a tree only
+/// a few more steps of a file), and a packing of finer grain must be better by a tenth.
+///
+/// * **In.** A network without switches that meets the condition. **Out.** Trees by the order found, within its
+///   capacities, as many for each root as its demand.
+/// * **Errors.** Stopped, or broken if the input does not meet the condition.
+pub(super) fn pack<C: FlowUnit>(
+    condition: &Condition<'_, C>,
+    rank_count: u32,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
+    let grower = Grower::new(condition, rank_count);
+    let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
+    let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
+    for parts in PARTS.into_iter().filter(|&parts| parts == 1 || u128::from(parts) < 2 * demand_max) {
+        let weight_max = C::try_from_u128(demand_max.div_ceil(parts.into())).expect("a part is no more than the whole");
+        // Only the first packing is reported: what is done never shrinks.
+        let progress = if best.is_none() { progress } else { &Silent };
+        let mut packing = Packing::new(condition.clone(), &grower, weight_max, stop, progress);
+        packing.run()?;
+        let Packing { condition: after, mut trees, .. } = packing;
+        let mut left = Remainder::of(&after, rank_count);
+        rehang(&grower, &mut left, &mut trees, stop)?;
+        let score = 4 * u64::from(depth_max(&grower, &trees)) * u64::from(rank_count) + 3 * trees.len() as u64;
+        if best.as_ref().is_none_or(|&(known, _)| score.saturating_mul(10) <= known.saturating_mul(9)) {
+            best = Some((score, trees));
+        }
+        if (after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64) > WORK_MAX {
+            break;
+        }
+    }
+    let (_, trees) = best.expect("the first division is always tried");
+    Ok((grower, trees))
+}
+
+fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>]) -> u32 {
+    trees.iter().map(|tree| grower.depths(tree).into_iter().max().unwrap_or_default()).max().unwrap_or_default()
+}
+
+/// One packing on its way.
+///
+/// Each tree takes the greatest weight its shape and `weight_max` allow: with it ends a demand, fills an edge, or makes a
+/// set tight, so that the number of different trees does not grow with the demands.
+///
+/// Source: Zhao 2026, algorithm 4 and theorem 32 for the exact trees; the invariant is that of [`Condition`]. Departure:
+/// one tree grows at a time, and when its weight must fall, the copies cut off go back to their root with their
+/// capacity. That keeps every other tree a bare root, and its flow network small.
+struct Packing<'a, 'c, C> {
+    condition: Condition<'c, C>,
+    grower: &'a Grower<C>,
+    weight_max: C,
+    stop: &'a dyn Stop,
+    progress: &'a dyn Progress,
+    trees: Vec<PackedTree<C>>,
+    total: u64,
+    done: u64,
+}
+
+impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
+    fn new(
+        condition: Condition<'c, C>,
+        grower: &'a Grower<C>,
+        weight_max: C,
+        stop: &'a dyn Stop,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        let mut packing = Self { condition, grower, weight_max, stop, progress, trees: Vec::new(), total: 0, done: 0 };
+        packing.total = packing.demand_left();
+        packing
+    }
+
+    fn run(&mut self) -> Result<(), SynthesisError> {
+        for taste in TASTES {
+            if self.finish_greedily(taste)? {
+                return Ok(());
+            }
+        }
+        self.pack_tested()
+    }
+
+    fn rank_count(&self) -> u32 {
+        u32::try_from(self.grower.rank_count()).expect("ranks are counted in u32")
+    }
+
+    fn demand_left(&self) -> u64 {
+        let left = (0..self.rank_count()).map(|rank| self.condition.demand(rank).to_u128()).sum::<u128>();
+        u64::try_from(left).expect("the number of all trees was checked")
+    }
+
+    fn grow(&self, left: &Remainder<C>, root: u32, taste: Taste) -> Result<Option<PackedTree<C>>, SynthesisError> {
+        if self.stop.is_requested() {
+            return Err(SynthesisError::Stopped);
+        }
+        Ok(self.grower.grow(left, root, self.weight_max, taste))
+    }
+
+    /// Takes trees as they come, round by round over the roots; keeps them only if they serve all demands.
+    fn finish_greedily(&mut self, taste: Taste) -> Result<bool, SynthesisError> {
+        let mut left = Remainder::of(&self.condition, self.rank_count());
+        let mut trees = Vec::new();
+        while left.demands.iter().any(|&demand| demand > C::ZERO) {
+            for root in 0..self.rank_count() {
+                if left.demands[root as usize] == C::ZERO {
+                    continue;
+                }
+                let Some(tree) = self.grow(&left, root, taste)? else {
+                    return Ok(false);
+                };
+                left.take(&tree);
+                trees.push(tree);
+            }
+        }
+        for tree in trees {
+            tree.apply(&mut self.condition, tree.weight);
+            self.keep(tree);
+        }
+        Ok(true)
+    }
+
+    /// Greedy trees, tested in bulks that double while they pass and restart small when one fails.
+    fn pack_tested(&mut self) -> Result<(), SynthesisError> {
+        let mut next_root = 0;
+        let mut size = self.grower.rank_count();
+        while self.demand_left() > 0 {
+            let first_root = self.next_with_demand(next_root);
+            let mut proposals = self.propose(first_root, size)?;
+            let (whole, part) = self.condition.apply_longest_prefix(&proposals)?;
+            let all_passed = whole == proposals.len();
+            proposals.truncate(whole + 1);
+            if !all_passed {
+                proposals[whole].weight = part;
+            }
+            proposals.retain(|tree| tree.weight > C::ZERO);
+            if proposals.is_empty() {
+                proposals.push(exact_tree(&mut self.condition, self.grower, first_root, self.weight_max)?);
+            }
+            for tree in proposals {
+                next_root = (tree.root + 1) % self.rank_count();
+                self.keep(tree);
+            }
+            size = if all_passed { size * 2 } else { (whole * 2).max(1) };
+        }
+        Ok(())
+    }
+
+    fn next_with_demand(&self, from: u32) -> u32 {
+        let all = (0..self.rank_count()).map(|step| (from + step) % self.rank_count());
+        let mut wanting = all.filter(|&rank| self.condition.demand(rank) > C::ZERO);
+        wanting.next().expect("asked only while a demand is left")
+    }
+
+    /// Up to `size` trees that fit the capacities together, for the roots in turn.
+    fn propose(&self, first_root: u32, size: usize) -> Result<Vec<PackedTree<C>>, SynthesisError> {
+        let mut left = Remainder::of(&self.condition, self.rank_count());
+        let mut proposals = Vec::new();
+        let mut root = first_root;
+        let mut idle = 0;
+        while proposals.len() < size && idle < self.rank_count() {
+            idle += 1;
+            if left.demands[root as usize] > C::ZERO {
+                let Some(tree) = self.grow(&left, root, TASTES[0])? else {
+                    break;
+                };
+                left.take(&tree);
+                proposals.push(tree);
+                idle = 0;
+            }
+            root = (root + 1) % self.rank_count();
+        }
+        Ok(proposals)
+    }
+
+    /// Records a tree that the condition knows of.
+    fn keep(&mut self, tree: PackedTree<C>) {
+        self.done += u64::try_from(tree.weight.to_u128()).expect("no tree outweighs the demands");
+        self.progress.report(Stage::Trees, self.done, self.total);
+        self.trees.push(tree);
+    }
+}

@@ -1,0 +1,249 @@
+//! Removal of switches: each is replaced by edges between its neighbours, without loss of a single tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use canopy_optimize::{FlowUnit, Stop};
+use canopy_topology::Topology;
+
+use crate::error::SynthesisError;
+use crate::forest::condition::{Condition, EdgeIndex, Step};
+use crate::forest::logical::LogicalGraph;
+use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
+use crate::progress::{Progress, Stage};
+
+/// Splits off every switch that carries anything.
+///
+/// A split of γ replaces γ of `u → w` and of `w → t` by γ of `u → t`. Splits are proposed in bulk by
+/// [`grouped_shares`] and tested together; of a split that is too large exactly γ is done, and that pair is never
+/// proposed again, since γ can only shrink. As long as capacity is left at w, some pair has γ > 0 (theorem 27), and
+/// each round either uses everything up or rules out a pair.
+///
+/// * **Source.** Zhao 2026, algorithm 3 and theorems 27 and 28. Departures: order of splits; γ found by testing
+///   (see [`Condition`]); `u = t` allowed, where the article is silent, since surplus must go somewhere (digest example
+///   of three unequal links at one switch).
+/// * **In.** A network with balanced switches that meets the condition for these demands. **Out.** Edges between ranks
+///   only, that meet it as well.
+/// * **Errors.** Stopped, or broken if the input does not meet the condition.
+/// * **Cost.** One test per switch where the first proposal holds; O(log) tests per split that does not.
+pub(super) fn remove_switches<C: FlowUnit>(
+    topology: &Topology,
+    graph: &mut LogicalGraph<'_, C>,
+    demands: &[C],
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<(), SynthesisError> {
+    let rank_count = topology.rank_count();
+    let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
+    let mut groups = Groups::new(topology);
+    // Fewest neighbours first: switches inside boxes before those between them.
+    let mut order: Vec<(usize, u32)> =
+        (rank_count..node_count).map(|node| (neighbour_count(graph, node), node)).collect();
+    order.sort_unstable();
+    let total = u64::from(node_count - rank_count);
+    for (done, &(_, switch)) in (0..).zip(&order) {
+        progress.report(Stage::Switches, done, total);
+        let (entering, leaving) = graph.sides(switch);
+        if entering.is_empty() && leaving.is_empty() {
+            continue;
+        }
+        let condition = Condition::new(graph.edges(), demands.to_vec(), rank_count, stop);
+        let ports = groups.ports(&entering, &leaving, rank_count);
+        Removal { switch, ports, condition, graph, spent: BTreeSet::new(), stop }.run()?;
+    }
+    progress.report(Stage::Switches, total, total);
+    Ok(())
+}
+
+fn neighbour_count<C: FlowUnit>(graph: &LogicalGraph<'_, C>, node: u32) -> usize {
+    let (entering, leaving) = graph.sides(node);
+    entering.len().max(leaving.len())
+}
+
+/// One switch being removed.
+struct Removal<'a, 'g, 'topology, C> {
+    switch: u32,
+    ports: Vec<Port<C>>,
+    condition: Condition<'a, C>,
+    graph: &'g mut LogicalGraph<'topology, C>,
+    /// Pairs of which no more can be split off.
+    spent: BTreeSet<(usize, usize)>,
+    stop: &'a dyn Stop,
+}
+
+impl<C: FlowUnit> Removal<'_, '_, '_, C> {
+    fn run(mut self) -> Result<(), SynthesisError> {
+        loop {
+            let shares = self.propose()?;
+            if shares.is_empty() {
+                break;
+            }
+            self.split_off(&shares)?;
+        }
+        if self.ports.iter().any(|port| port.entering > C::ZERO || port.leaving > C::ZERO) {
+            let what = format!("switch {} keeps capacity that no split can use", self.switch);
+            return Err(SynthesisError::Broken { what });
+        }
+        Ok(())
+    }
+
+    /// All of what is left, over pairs not yet spent: other groups first, then the own group, then back to the sender.
+    fn propose(&self) -> Result<Vec<Share<C>>, SynthesisError> {
+        if self.spent.is_empty() {
+            return grouped_shares(&self.ports, self.stop);
+        }
+        let sides: Vec<(C, C)> = self.ports.iter().map(|port| (port.entering, port.leaving)).collect();
+        let class = |from: usize, to: usize| {
+            let class = if from == to { 2 } else { u8::from(self.ports[from].group == self.ports[to].group) };
+            (!self.spent.contains(&(from, to))).then_some(class)
+        };
+        even_shares(&sides, class, self.stop)
+    }
+
+    /// Does each split as far as the condition allows.
+    fn split_off(&mut self, shares: &[Share<C>]) -> Result<(), SynthesisError> {
+        let splits: Vec<Split<C>> = shares.iter().map(|share| self.split_of(share)).collect();
+        let mut done = 0;
+        while done < splits.len() {
+            let (whole, part) = self.condition.apply_longest_prefix(&splits[done..])?;
+            for share in &shares[done..done + whole] {
+                self.record(share, share.amount);
+            }
+            done += whole;
+            if let Some(share) = shares.get(done) {
+                self.record(share, part);
+                self.spent.insert((share.from, share.to));
+                done += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn split_of(&mut self, share: &Share<C>) -> Split<C> {
+        let (from, to) = (self.ports[share.from].node, self.ports[share.to].node);
+        Split {
+            inward: self.condition.edge_or_new(from, self.switch),
+            outward: self.condition.edge_or_new(self.switch, to),
+            across: (from != to).then(|| self.condition.edge_or_new(from, to)),
+            amount: share.amount,
+        }
+    }
+
+    fn record(&mut self, share: &Share<C>, amount: C) {
+        if amount > C::ZERO {
+            self.ports[share.from].entering -= amount;
+            self.ports[share.to].leaving -= amount;
+            self.graph.split(self.ports[share.from].node, self.switch, self.ports[share.to].node, amount);
+        }
+    }
+}
+
+/// `u → w → t` replaced by `u → t`.
+struct Split<C> {
+    inward: EdgeIndex,
+    outward: EdgeIndex,
+    /// `None` where t is u: the capacity is given up.
+    across: Option<EdgeIndex>,
+    amount: C,
+}
+
+impl<C: FlowUnit> Step<C> for Split<C> {
+    fn amount(&self) -> C {
+        self.amount
+    }
+
+    fn apply(&self, condition: &mut Condition<'_, C>, amount: C) {
+        condition.lower(self.inward, amount);
+        condition.lower(self.outward, amount);
+        if let Some(across) = self.across {
+            condition.raise(across, amount);
+        }
+    }
+
+    fn undo(&self, condition: &mut Condition<'_, C>, amount: C) {
+        condition.raise(self.inward, amount);
+        condition.raise(self.outward, amount);
+        if let Some(across) = self.across {
+            condition.lower(across, amount);
+        }
+    }
+
+    /// A set loses one unit when both of the old edges or one of them enter it and the new one does not make up for it:
+    /// that is, when it holds the switch and neither end, or both ends and not the switch.
+    fn cost(&self, condition: &Condition<'_, C>, set: &[bool]) -> u64 {
+        let enters = |edge: EdgeIndex| {
+            let (from, to) = condition.ends(edge);
+            !set[from as usize] && set[to as usize]
+        };
+        let lost = u64::from(enters(self.inward)) + u64::from(enters(self.outward));
+        lost - u64::from(self.across.is_some_and(enters))
+    }
+}
+
+/// Which nodes have something better than the switch at hand to talk to each other.
+struct Groups {
+    /// By rank: its box, as the topology states it.
+    of_rank: Vec<Option<u32>>,
+    node_count: u32,
+    /// For ranks without a box: those that shared an earlier switch, as a forest of parents.
+    parents: Vec<u32>,
+}
+
+impl Groups {
+    fn new(topology: &Topology) -> Self {
+        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut of_rank = Vec::new();
+        for rank in topology.ranks() {
+            let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
+            let name = topology.node(rank.node()).attributes.box_name.as_deref();
+            of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
+        }
+        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
+        Self { of_rank, node_count, parents: (0..node_count).collect() }
+    }
+
+    /// Ports of a switch, sorted by group. Where the hints put all into one group, each is a group of its own.
+    fn ports<C: FlowUnit>(&mut self, entering: &[(u32, C)], leaving: &[(u32, C)], rank_count: u32) -> Vec<Port<C>> {
+        let mut sides: BTreeMap<u32, (C, C)> = BTreeMap::new();
+        for &(node, capacity) in entering {
+            sides.entry(node).or_insert((C::ZERO, C::ZERO)).0 += capacity;
+        }
+        for &(node, capacity) in leaving {
+            sides.entry(node).or_insert((C::ZERO, C::ZERO)).1 += capacity;
+        }
+        let nodes: Vec<u32> = sides.keys().copied().collect();
+        let mut groups: Vec<u32> = nodes.iter().map(|&node| self.group(node, rank_count)).collect();
+        if groups.iter().all(|&group| group == groups[0]) {
+            groups.clone_from(&nodes);
+        }
+        self.unite(nodes.iter().copied().filter(|&node| node < rank_count));
+        let port = |((node, (entering, leaving)), group)| Port { node, group, entering, leaving };
+        let mut ports: Vec<Port<C>> = sides.into_iter().zip(groups).map(port).collect();
+        ports.sort_by_key(|port| port.group);
+        ports
+    }
+
+    /// Numbers below the node count for ranks by what they shared, one number for all switches, the rest for boxes.
+    fn group(&self, node: u32, rank_count: u32) -> u32 {
+        if node >= rank_count {
+            return self.node_count;
+        }
+        self.of_rank[node as usize].map_or_else(|| self.oldest(node), |number| self.node_count + 1 + number)
+    }
+
+    fn oldest(&self, mut node: u32) -> u32 {
+        while self.parents[node as usize] != node {
+            node = self.parents[node as usize];
+        }
+        node
+    }
+
+    fn unite(&mut self, ranks: impl Iterator<Item = u32>) {
+        let mut first = None;
+        for rank in ranks {
+            let oldest = self.oldest(rank);
+            let first = *first.get_or_insert(oldest);
+            let first = self.oldest(first);
+            self.parents[oldest.max(first) as usize] = oldest.min(first);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Trees on a network of ranks, and how the greedy method grows one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use canopy_optimize::FlowUnit;
+
+use crate::forest::condition::{Condition, EdgeIndex, Step};
+
+/// Equal trees from one root to all ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PackedTree<C> {
+    pub(super) root: u32,
+    /// How many of them there are.
+    pub(super) weight: C,
+    /// N−1 edges, each after the one that enters its tail.
+    pub(super) edges: Vec<EdgeIndex>,
+}
+
+impl<C: FlowUnit> Step<C> for PackedTree<C> {
+    fn amount(&self) -> C {
+        self.weight
+    }
+
+    fn apply(&self, condition: &mut Condition<'_, C>, amount: C) {
+        condition.lower_demand(self.root, amount);
+        for &edge in &self.edges {
+            condition.lower(edge, amount);
+        }
+    }
+
+    fn undo(&self, condition: &mut Condition<'_, C>, amount: C) {
+        condition.raise_demand(self.root, amount);
+        for &edge in &self.edges {
+            condition.raise(edge, amount);
+        }
+    }
+
+    /// A tree has to enter once a set without its root; every further entry is a loss.
+    fn cost(&self, condition: &Condition<'_, C>, set: &[bool]) -> u64 {
+        let enters = |&&edge: &&EdgeIndex| {
+            let (from, to) = condition.ends(edge);
+            !set[from as usize] && set[to as usize]
+        };
+        let entries = self.edges.iter().filter(enters).count() as u64;
+        entries - u64::from(!set[self.root as usize])
+    }
+}
+
+/// What counts when a tree picks its next edge: `fullness·residual/initial − flatness·depth`, greatest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taste {
+    pub(super) fullness: i64,
+    pub(super) flatness: i64,
+}
+
+/// The edges by tail, and their initial capacities.
+pub(super) struct Grower<C> {
+    ends: Vec<(u32, u32)>,
+    leaving: Vec<Vec<EdgeIndex>>,
+    initial: Vec<C>,
+    rank_count: usize,
+}
+
+/// What is left while trees are grown without any test.
+#[derive(Clone, Debug)]
+pub(super) struct Remainder<C> {
+    pub(super) capacities: Vec<C>,
+    pub(super) demands: Vec<C>,
+}
+
+impl<C: FlowUnit> Remainder<C> {
+    pub(super) fn of(condition: &Condition<'_, C>, rank_count: u32) -> Self {
+        Self {
+            capacities: (0..condition.edge_count()).map(|edge| condition.capacity(edge)).collect(),
+            demands: (0..rank_count).map(|rank| condition.demand(rank)).collect(),
+        }
+    }
+
+    pub(super) fn take(&mut self, tree: &PackedTree<C>) {
+        self.demands[tree.root as usize] -= tree.weight;
+        for &edge in &tree.edges {
+            self.capacities[edge] -= tree.weight;
+        }
+    }
+}
+
+impl<C: FlowUnit> Grower<C> {
+    pub(super) fn new(condition: &Condition<'_, C>, rank_count: u32) -> Self {
+        let ends: Vec<(u32, u32)> = (0..condition.edge_count()).map(|edge| condition.ends(edge)).collect();
+        let mut leaving = vec![Vec::new(); rank_count as usize];
+        for (edge, &(from, _)) in ends.iter().enumerate() {
+            leaving[from as usize].push(edge);
+        }
+        let initial = (0..ends.len()).map(|edge| condition.capacity(edge)).collect();
+        Self { ends, leaving, initial, rank_count: rank_count as usize }
+    }
+
+    pub(super) fn ends(&self, edge: EdgeIndex) -> (u32, u32) {
+        self.ends[edge]
+    }
+
+    /// Edges that leave a rank.
+    pub(super) fn leaving(&self, rank: u32) -> &[EdgeIndex] {
+        &self.leaving[rank as usize]
+    }
+
+    pub(super) fn rank_count(&self) -> usize {
+        self.rank_count
+    }
+
+    /// Hops between the root of a tree and each rank.
+    pub(super) fn depths(&self, tree: &PackedTree<C>) -> Vec<u32> {
+        let mut depths = vec![0; self.rank_count];
+        for &edge in &tree.edges {
+            let (from, to) = self.ends[edge];
+            depths[to as usize] = depths[from as usize] + 1;
+        }
+        depths
+    }
+
+    /// Grows one spanning tree within the capacities left, edge by edge as Prim's algorithm, for the root's demand or
+    /// `weight_max`; where only thinner edges lead on, for as much as the thickest of them carries. `None` where none
+    /// does.
+    ///
+    /// O(edges log edges).
+    pub(super) fn grow(&self, left: &Remainder<C>, root: u32, weight_max: C, taste: Taste) -> Option<PackedTree<C>> {
+        let mut growth = Growth {
+            weight: left.demands[root as usize].min(weight_max),
+            depths: vec![None; self.rank_count],
+            ready: BinaryHeap::new(),
+            thin: BinaryHeap::new(),
+        };
+        let mut edges = Vec::with_capacity(self.rank_count - 1);
+        self.join(&mut growth, left, root, 0, taste);
+        while edges.len() + 1 < self.rank_count {
+            let edge = growth.next_edge(&self.ends)?;
+            edges.push(edge);
+            let (from, to) = self.ends[edge];
+            let depth = growth.depths[from as usize].expect("the tail of an edge offered has joined");
+            self.join(&mut growth, left, to, depth + 1, taste);
+        }
+        Some(PackedTree { root, weight: growth.weight, edges })
+    }
+
+    /// Adds a rank to a growing tree and offers the edges that leave it.
+    fn join(&self, growth: &mut Growth<C>, left: &Remainder<C>, rank: u32, depth: i64, taste: Taste) {
+        growth.depths[rank as usize] = Some(depth);
+        for &edge in &self.leaving[rank as usize] {
+            let capacity = left.capacities[edge];
+            if capacity > C::ZERO && growth.depths[self.ends[edge].1 as usize].is_none() {
+                growth.thin.push((capacity, self.score(edge, capacity, depth, taste), Reverse(edge)));
+            }
+        }
+    }
+
+    fn score(&self, edge: EdgeIndex, capacity: C, depth: i64, taste: Taste) -> i64 {
+        let initial = self.initial[edge].to_u128().max(1);
+        // In 1024ths, of numbers cut to 100 bits.
+        let shift = (u128::BITS - initial.leading_zeros()).saturating_sub(100);
+        let fullness = ((capacity.to_u128() >> shift) << 10) / (initial >> shift);
+        let fullness = i64::try_from(fullness).expect("what is left of an edge is no more than it had");
+        taste.fullness * fullness - taste.flatness * (depth << 10)
+    }
+}
+
+/// A tree on its way.
+struct Growth<C> {
+    /// How many equal trees it stands for, as far as is known.
+    weight: C,
+    depths: Vec<Option<i64>>,
+    /// Edges that carry the weight, best score first.
+    ready: BinaryHeap<(i64, Reverse<EdgeIndex>)>,
+    /// Edges not yet seen to carry the weight, thickest first.
+    thin: BinaryHeap<(C, i64, Reverse<EdgeIndex>)>,
+}
+
+impl<C: FlowUnit> Growth<C> {
+    /// The best edge that leads out of the tree and carries its weight, else the thickest one, lowering the weight.
+    fn next_edge(&mut self, ends: &[(u32, u32)]) -> Option<EdgeIndex> {
+        loop {
+            while let Some(&(_, score, edge)) = self.thin.peek().filter(|&&(capacity, ..)| capacity >= self.weight) {
+                self.ready.push((score, edge));
+                self.thin.pop();
+            }
+            let (edge, capacity) = match self.ready.pop() {
+                Some((_, Reverse(edge))) => (edge, self.weight),
+                None => self.thin.pop().map(|(capacity, _, Reverse(edge))| (edge, capacity))?,
+            };
+            if self.depths[ends[edge].1 as usize].is_none() {
+                self.weight = capacity;
+                return Some(edge);
+            }
+        }
+    }
+}

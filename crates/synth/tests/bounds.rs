@@ -1,0 +1,326 @@
+//! Bounds against enumeration on small random networks, what they do not depend on, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, CutDirection, certified_bound};
+use canopy_synth::{BoundError, Never, Stopped, bound};
+use canopy_topology::{
+    Attributes, Capacity, Latency, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits,
+};
+use proptest::prelude::*;
+
+/// Directed links between nodes of a network: the first `rank_count` are ranks, the rest switches.
+#[derive(Clone, Debug)]
+struct Plan {
+    rank_count: u32,
+    node_count: u32,
+    links: Vec<(u32, u32, u64)>,
+}
+
+impl Plan {
+    fn topology(&self, switch: NodeKind) -> Topology {
+        let mut draft = TopologyDraft::default();
+        for node in 0..self.node_count {
+            let kind = if node < self.rank_count { NodeKind::Compute } else { switch };
+            draft.add_node(format!("n{node:02}"), kind, Attributes::default());
+        }
+        for (position, &(from, to, capacity)) in (0..).zip(&self.links) {
+            let capacity = Capacity::from_bytes_per_sec(capacity).expect("positive");
+            // Different latencies keep parallel links apart.
+            draft.add_link(format!("n{from:02}"), format!("n{to:02}"), capacity, Latency::from_nanos(position % 5));
+        }
+        draft.build(&TopologyLimits::STANDARD).expect("a valid draft")
+    }
+
+    /// Capacity that leaves a set of nodes.
+    fn leaving(&self, set: u32) -> u128 {
+        let crosses = |&&(from, to, _): &&(u32, u32, u64)| set >> from & 1 == 1 && set >> to & 1 == 0;
+        self.links.iter().filter(crosses).map(|&(_, _, capacity)| u128::from(capacity)).sum()
+    }
+
+    fn all(&self) -> u32 {
+        (1 << self.node_count) - 1
+    }
+
+    fn ranks_in(&self, set: u32) -> u128 {
+        u128::from((set & ((1 << self.rank_count) - 1)).count_ones())
+    }
+
+    /// The least rate that any cut implies, by the definitions.
+    fn least_cut(&self, kind: CollectiveKind, root: u32) -> Rate {
+        let total = u128::from(self.rank_count);
+        let rate = |set: u32| {
+            let (out, into) = (self.leaving(set), self.leaving(self.all() & !set));
+            let (inside, outside) = (self.ranks_in(set), total - self.ranks_in(set));
+            let open = inside > 0 && outside > 0 && (!kind.has_root() || set >> root & 1 == 1);
+            let (numerator, denominator) = match kind {
+                CollectiveKind::Allgather => (total * out, inside),
+                CollectiveKind::ReduceScatter => (total * into, inside),
+                CollectiveKind::Broadcast => (out, 1),
+                CollectiveKind::Reduce => (into, 1),
+                CollectiveKind::Scatter => (total * out, outside),
+                CollectiveKind::Gather => (total * into, outside),
+                CollectiveKind::Allreduce | CollectiveKind::AllToAll => (out.min(into), 1),
+            };
+            open.then(|| Rate::new(numerator, denominator)).flatten()
+        };
+        (0..=self.all()).filter_map(rate).min().expect("some cut separates two ranks")
+    }
+
+    /// The least `Σ B⁺(S_i)/(2(p−1))` over all families of disjoint sets with a rank each that hold all ranks.
+    fn least_partition(&self) -> Rate {
+        let mut best = None;
+        self.place(0, &mut Vec::new(), &mut best);
+        best.expect("there are two ranks")
+    }
+
+    /// Puts node after node into one of the sets, a new one (ranks only), or none (switches only).
+    fn place(&self, node: u32, sets: &mut Vec<u32>, best: &mut Option<Rate>) {
+        if node == self.node_count {
+            let leaving: u128 = sets.iter().map(|&set| self.leaving(set)).sum();
+            if let Some(rate) = (sets.len() > 1).then(|| Rate::new(leaving, 2 * (sets.len() as u128 - 1))).flatten() {
+                *best = Some(best.take().map_or(rate.clone(), |least| least.min(rate)));
+            }
+            return;
+        }
+        for position in 0..sets.len() {
+            sets[position] |= 1 << node;
+            self.place(node + 1, sets, best);
+            sets[position] &= !(1 << node);
+        }
+        if node < self.rank_count {
+            sets.push(1 << node);
+            self.place(node + 1, sets, best);
+            sets.pop();
+        } else {
+            self.place(node + 1, sets, best);
+        }
+    }
+}
+
+/// Unions of random directed cycles: as much enters as leaves, at every node.
+fn eulerian(ranks_max: u32, switches_max: u32) -> impl Strategy<Value = Plan> {
+    (2..=ranks_max, 0..=switches_max).prop_flat_map(|(rank_count, switch_count)| {
+        let node_count = rank_count + switch_count;
+        let cycle = (prop::collection::vec(any::<u32>(), node_count as usize), 2..=node_count as usize, 1..9_u64);
+        prop::collection::vec(cycle, 1..6).prop_map(move |cycles| {
+            let mut links = Vec::new();
+            for (position, (keys, length, capacity)) in cycles.into_iter().enumerate() {
+                let mut nodes: Vec<u32> = (0..node_count).collect();
+                nodes.sort_by_key(|&node| keys[node as usize]);
+                // The first cycle connects everything.
+                nodes.truncate(if position == 0 { nodes.len() } else { length });
+                links.extend((0..nodes.len()).map(|at| (nodes[at], nodes[(at + 1) % nodes.len()], capacity)));
+            }
+            Plan { rank_count, node_count, links }
+        })
+    })
+}
+
+/// Any directed links on top of a cycle through all nodes.
+fn directed(ranks_max: u32, switches_max: u32) -> impl Strategy<Value = Plan> {
+    eulerian(ranks_max, switches_max).prop_flat_map(|plan| {
+        let node_count = plan.node_count;
+        let link = (0..node_count, 0..node_count, 1..9_u64);
+        prop::collection::vec(link, 0..12).prop_map(move |extra| {
+            let mut plan = plan.clone();
+            plan.links.extend(extra.into_iter().filter(|(from, to, _)| from != to));
+            plan
+        })
+    })
+}
+
+const CUT_KINDS: [CollectiveKind; 6] = [
+    CollectiveKind::Allgather,
+    CollectiveKind::ReduceScatter,
+    CollectiveKind::Broadcast,
+    CollectiveKind::Reduce,
+    CollectiveKind::Scatter,
+    CollectiveKind::Gather,
+];
+
+/// The bound, certified, with its lower value not above the upper one.
+fn certified(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<Bound, TestCaseError> {
+    let root = kind.has_root().then(|| Rank::new(root));
+    let collective = Collective::new(kind, root, topology.rank_count()).expect("a rank");
+    let bound = bound(topology, collective, &Never).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(certified_bound(topology, collective, &bound.certificate), Ok(bound.upper.clone()));
+    prop_assert!(bound.lower <= bound.upper);
+    Ok(bound)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Balanced networks: every cut is tried, and every bound of a cut is reachable.
+    #[test]
+    fn eulerian_bounds_are_least_cuts(plan in eulerian(6, 4), root in 0..6_u32) {
+        let root = root % plan.rank_count;
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        for kind in CUT_KINDS {
+            let bound = certified(&topology, kind, root)?;
+            prop_assert_eq!(&bound.upper, &plan.least_cut(kind, root), "{}", kind);
+            prop_assert!(bound.is_tight());
+        }
+    }
+
+    /// Unbalanced ones: the same cuts; without switches they are reachable.
+    #[test]
+    fn directed_bounds_are_least_cuts(plan in directed(5, 3), root in 0..5_u32) {
+        let root = root % plan.rank_count;
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        for kind in CUT_KINDS {
+            let bound = certified(&topology, kind, root)?;
+            prop_assert_eq!(&bound.upper, &plan.least_cut(kind, root), "{}", kind);
+            let always = matches!(kind, CollectiveKind::Scatter | CollectiveKind::Gather);
+            prop_assert!(bound.is_tight() || !always && plan.node_count > plan.rank_count);
+        }
+    }
+
+    /// No partition is below the allreduce bound of a balanced network; a network alike in both directions reaches it.
+    #[test]
+    fn allreduce_bounds_are_least_partitions(plan in eulerian(4, 3)) {
+        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        prop_assert_eq!(bound.upper, plan.least_partition());
+        let mut two_way = plan.clone();
+        two_way.links.extend(plan.links.iter().map(|&(from, to, capacity)| (to, from, capacity)));
+        let bound = certified(&two_way.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        prop_assert_eq!(&bound.upper, &two_way.least_partition());
+        prop_assert!(bound.is_tight());
+    }
+
+    /// Elsewhere it is no worse than any single cut, or than each rank by itself.
+    #[test]
+    fn directed_allreduce_bounds_are_sound(plan in directed(5, 3)) {
+        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        let singletons = (0..plan.rank_count).map(|rank| plan.leaving(1 << rank)).sum::<u128>();
+        let singletons = Rate::new(singletons, 2 * (u128::from(plan.rank_count) - 1)).unwrap();
+        prop_assert!(bound.upper <= plan.least_cut(CollectiveKind::Allreduce, 0).min(singletons));
+    }
+
+    /// Switches that multicast or aggregate invalidate partitions, and nothing else.
+    #[test]
+    fn capable_switches_leave_cuts(plan in eulerian(5, 3), multicast: bool) {
+        prop_assume!(plan.node_count > plan.rank_count);
+        let topology = plan.topology(NodeKind::Switch { multicast, aggregate: !multicast });
+        let bound = certified(&topology, CollectiveKind::Allreduce, 0)?;
+        let is_cut = matches!(bound.certificate, Certificate::Cut { .. });
+        prop_assert!(is_cut);
+        prop_assert_eq!(bound.upper, plan.least_cut(CollectiveKind::Allreduce, 0));
+        let (plain, capable) = (plan.topology(NodeKind::PLAIN_SWITCH), topology);
+        prop_assert_eq!(certified(&plain, CollectiveKind::Allgather, 0)?, certified(&capable, CollectiveKind::Allgather, 0)?);
+    }
+
+    /// Bounds see neither names nor the order of ranks and links, and grow with the capacities.
+    #[test]
+    fn bounds_ignore_labels_and_scale(plan in directed(5, 3), shift in 0..5_u32, factor in 1..1000_u64) {
+        let rename = |node: u32| if node < plan.rank_count { (node + shift) % plan.rank_count } else { node };
+        let link = |&(from, to, capacity): &(u32, u32, u64)| (rename(from), rename(to), capacity * factor);
+        let links = plan.links.iter().rev().map(link).collect();
+        let renamed = Plan { links, ..plan.clone() }.topology(NodeKind::PLAIN_SWITCH);
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        for kind in CUT_KINDS.into_iter().chain([CollectiveKind::Allreduce]) {
+            let (first, second) = (certified(&topology, kind, 0)?, certified(&renamed, kind, rename(0))?);
+            // The partition found may differ where a switch is not balanced.
+            if kind != CollectiveKind::Allreduce || topology.first_unbalanced().is_none() {
+                for (first, second) in [(first.upper, second.upper), (first.lower, second.lower)] {
+                    let (numerator, denominator) = first.parts();
+                    prop_assert_eq!(Rate::new(numerator * factor, denominator), Some(second), "{}", kind);
+                }
+            }
+        }
+    }
+
+    /// Reduce-scatter is allgather with every link turned around, with the same set as proof.
+    #[test]
+    fn transposing_exchanges_collectives(plan in directed(5, 3)) {
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        let turned = topology.transposed();
+        for (kind, opposite) in [
+            (CollectiveKind::Allgather, CollectiveKind::ReduceScatter),
+            (CollectiveKind::Broadcast, CollectiveKind::Reduce),
+            (CollectiveKind::Scatter, CollectiveKind::Gather),
+        ] {
+            let (first, second) = (certified(&topology, kind, 0)?, certified(&turned, opposite, 0)?);
+            prop_assert_eq!((&first.upper, &first.lower), (&second.upper, &second.lower));
+            let (Certificate::Cut { nodes, .. }, Certificate::Cut { nodes: other, .. }) = (first.certificate, second.certificate)
+            else {
+                return Err(TestCaseError::fail("cuts expected"));
+            };
+            prop_assert_eq!(nodes, other);
+        }
+    }
+}
+
+fn collective(kind: CollectiveKind) -> Collective {
+    Collective::new(kind, None, 2).unwrap()
+}
+
+/// Two ranks behind a switch that takes in more than it hands out: what is known to be reachable uses of each link
+/// only what its reverse has as well.
+#[test]
+fn unbalanced_switches_leave_a_gap() {
+    let links = vec![(0, 2, 5), (2, 0, 3), (1, 2, 4), (2, 1, 6)];
+    let topology = Plan { rank_count: 2, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
+    let bound = bound(&topology, collective(CollectiveKind::Allgather), &Never).unwrap();
+    assert_eq!((bound.upper.to_string(), bound.lower.to_string()), ("6".to_owned(), "6".to_owned()));
+    let links = vec![(0, 2, 5), (2, 0, 5), (1, 2, 2), (2, 1, 6)];
+    let topology = Plan { rank_count: 2, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
+    let broadcast = canopy_synth::bound(&topology, collective(CollectiveKind::Broadcast), &Never).unwrap();
+    assert_eq!((broadcast.upper.to_string(), broadcast.lower.to_string()), ("5".to_owned(), "2".to_owned()));
+}
+
+/// The path of three ranks, which reduces to the middle and broadcasts from there: 1, while its halves reach 3/4.
+#[test]
+fn allreduce_on_a_path_is_not_its_two_halves() {
+    let path = Plan { rank_count: 3, node_count: 3, links: vec![(0, 1, 4), (1, 0, 4), (1, 2, 4), (2, 1, 4)] };
+    let bound = bound(&path.topology(NodeKind::PLAIN_SWITCH), collective(CollectiveKind::Allreduce), &Never).unwrap();
+    assert_eq!((bound.upper.to_string(), bound.is_tight()), ("4".to_owned(), true));
+    assert!(matches!(bound.certificate, Certificate::Partition { .. }));
+}
+
+#[test]
+fn disconnected_ranks_are_named() {
+    let one_way = Plan { rank_count: 2, node_count: 2, links: vec![(0, 1, 4)] }.topology(NodeKind::PLAIN_SWITCH);
+    let lost = BoundError::Disconnected { from: "n01".to_owned(), from_rank: 1, to: "n00".to_owned(), to_rank: 0 };
+    for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+        assert_eq!(bound(&one_way, collective(kind), &Never), Err(lost.clone()), "{kind}");
+    }
+    // From rank 0 everything can be sent, but nothing collected there.
+    for (kind, direction) in
+        [(CollectiveKind::Broadcast, CutDirection::Out), (CollectiveKind::Scatter, CutDirection::Out)]
+    {
+        let found = bound(&one_way, collective(kind), &Never).unwrap().certificate;
+        assert_eq!(found, Certificate::Cut { direction, nodes: vec![NodeIndex::new(0)] });
+    }
+    for kind in [CollectiveKind::Reduce, CollectiveKind::Gather] {
+        assert_eq!(bound(&one_way, collective(kind), &Never), Err(lost.clone()), "{kind}");
+    }
+}
+
+#[test]
+fn other_refusals() {
+    let pair =
+        Plan { rank_count: 2, node_count: 2, links: vec![(0, 1, 4), (1, 0, 4)] }.topology(NodeKind::PLAIN_SWITCH);
+    let unsupported = BoundError::Unsupported { collective: CollectiveKind::AllToAll };
+    assert_eq!(bound(&pair, collective(CollectiveKind::AllToAll), &Never), Err(unsupported));
+    for kind in CollectiveKind::ALL.into_iter().filter(|&kind| kind != CollectiveKind::AllToAll) {
+        assert_eq!(bound(&pair, collective(kind), &|| true), Err(Stopped.into()), "{kind}");
+    }
+}
+
+/// Capacities of 2⁶⁴ − 1 everywhere, parallel links of different latency among them.
+#[test]
+fn largest_capacities() {
+    let most = u64::MAX;
+    let pairs = [(0, 1), (1, 2), (2, 0), (0, 1)];
+    let links = pairs.iter().flat_map(|&(a, b)| [(a, b, most), (b, a, most)]).collect();
+    let topology = Plan { rank_count: 3, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
+    let expected = Rate::new(3 * u128::from(most), 1_u128).unwrap();
+    for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter] {
+        assert_eq!(bound(&topology, collective(kind), &Never).unwrap().upper, expected, "{kind}");
+    }
+    let allreduce = bound(&topology, collective(CollectiveKind::Allreduce), &Never).unwrap();
+    assert_eq!(allreduce.upper, Rate::new(2 * u128::from(most), 1_u128).unwrap());
+    assert!(allreduce.is_tight());
+}

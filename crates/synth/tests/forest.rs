@@ -1,0 +1,14 @@
+//! Forest schedules from outside: published rates, the oracle's values, random networks, and refusals.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+#[path = "forest/oracle.rs"]
+mod oracle;
+#[path = "forest/published.rs"]
+mod published;
+#[path = "forest/random.rs"]
+mod random;
+#[path = "forest/refusals.rs"]
+mod refusals;
+#[path = "forest/validator.rs"]
+mod validator;

@@ -1,0 +1,181 @@
+//! Random networks: the rate of every forest equals the bound of the best of all cuts, found by trying each.
+
+use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits};
+use proptest::prelude::*;
+
+use crate::validator::plan;
+
+/// The least bound on algbw over all cuts.
+fn best_cut(topology: &Topology, kind: CollectiveKind) -> Rate {
+    let nodes = topology.nodes().len();
+    let ranks = topology.rank_count();
+    let rank_mask = (1_u32 << ranks) - 1;
+    let links: Vec<(u32, u32, u64)> = topology
+        .links()
+        .iter()
+        .map(|link| (link.from.number(), link.to.number(), link.capacity.bytes_per_sec()))
+        .collect();
+    let is_in = |set: u32, node: u32| set >> node & 1 == 1;
+    let mut best: Option<(u64, u64)> = None;
+    for set in 1..(1_u32 << nodes) - 1 {
+        let inside = u64::from((set & rank_mask).count_ones());
+        if inside == 0 || inside == u64::from(ranks) {
+            continue;
+        }
+        let crosses = |&&(from, to, _): &&(u32, u32, u64)| match kind {
+            Allgather | Broadcast => is_in(set, from) && !is_in(set, to),
+            _ => !is_in(set, from) && is_in(set, to),
+        };
+        let divisor = match kind {
+            Broadcast | Reduce if !is_in(set, 0) => continue,
+            Broadcast | Reduce => 1,
+            _ => inside,
+        };
+        let capacity: u64 = links.iter().filter(crosses).map(|link| link.2).sum();
+        let factor = if divisor == 1 && !matches!(kind, Allgather | ReduceScatter) { 1 } else { u64::from(ranks) };
+        let smaller = |(c, d): (u64, u64)| factor * capacity * d < c * divisor;
+        if best.is_none_or(smaller) {
+            best = Some((factor * capacity, divisor));
+        }
+    }
+    let (numerator, denominator) = best.expect("two ranks make a cut");
+    Rate::new(numerator, denominator).unwrap()
+}
+
+/// Links as (from, to, capacity, latency) between `ranks + switches` nodes, ranks first.
+fn build(ranks: usize, switches: usize, boxes: &[Option<u8>], links: &[(usize, usize, u64, u64)]) -> Topology {
+    let mut draft = TopologyDraft::default();
+    for node in 0..ranks + switches {
+        let kind = if node < ranks { NodeKind::Compute } else { NodeKind::PLAIN_SWITCH };
+        let box_name = boxes.get(node).copied().flatten().map(|name| format!("box{name}"));
+        draft.add_node(format!("n{node:02}"), kind, Attributes { box_name, ..Attributes::default() });
+    }
+    for &(from, to, capacity, latency) in links.iter().filter(|link| link.0 != link.1) {
+        let capacity = Capacity::from_bytes_per_sec(capacity).unwrap();
+        draft.add_link(format!("n{from:02}"), format!("n{to:02}"), capacity, Latency::from_nanos(latency));
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// Sums of weighted closed walks: as much enters each node as leaves it. One walk visits all ranks.
+fn eulerian() -> impl Strategy<Value = Topology> {
+    (2_usize..8, 0_usize..7).prop_flat_map(|(ranks, switches)| {
+        let nodes = ranks + switches;
+        let walk = (proptest::collection::vec(0..nodes, 2..=nodes), 1_u64..13, 0_u64..2);
+        let tour = (Just((0..ranks).collect::<Vec<_>>()).prop_shuffle(), 1_u64..5, Just(0));
+        let boxes = proptest::collection::vec(proptest::option::of(0_u8..3), nodes);
+        (tour, proptest::collection::vec(walk, 0..7), boxes).prop_map(move |(tour, mut walks, boxes)| {
+            walks.push(tour);
+            let closed = |(walk, capacity, latency): &(Vec<usize>, u64, u64)| {
+                let next = walk.iter().cycle().skip(1);
+                let step = |(&from, &to): (&usize, &usize)| (from, to, *capacity, *latency);
+                walk.iter().zip(next).map(step).collect::<Vec<_>>()
+            };
+            let links: Vec<_> = walks.iter().flat_map(closed).collect();
+            build(ranks, switches, &boxes, &links)
+        })
+    })
+}
+
+/// Boxes of ranks around switches, with links alike in both directions: the shape of real machines.
+fn boxes() -> impl Strategy<Value = Topology> {
+    (1_usize..4, 1_usize..5, 1_usize..3, any::<bool>()).prop_flat_map(|(boxes, per_box, spines, named)| {
+        let ranks = (boxes * per_box).max(2);
+        let links = proptest::collection::vec((1_u64..20, 0_u64..6), ranks * (1 + spines));
+        links.prop_map(move |capacities| {
+            let mut both = Vec::new();
+            for (position, &(inner, outer)) in capacities.iter().enumerate() {
+                let (rank, port) = (position / (1 + spines), position % (1 + spines));
+                // The first port of a rank goes to the switch of its box, the others to the spines.
+                let (to, capacity) = match port {
+                    0 => (ranks + rank / per_box, inner),
+                    _ => (ranks + ranks.div_ceil(per_box) + port - 1, outer + u64::from(port == 1)),
+                };
+                if capacity > 0 {
+                    both.extend([(rank, to, capacity, 0), (to, rank, capacity, 0)]);
+                }
+            }
+            let names: Vec<_> = (0..ranks).map(|rank| u8::try_from(rank / per_box).ok().filter(|_| named)).collect();
+            build(ranks, ranks.div_ceil(per_box) + spines, &names, &both)
+        })
+    })
+}
+
+/// Any capacities between ranks; a tour makes the network connected.
+fn without_switches() -> impl Strategy<Value = Topology> {
+    (2_usize..8).prop_flat_map(|ranks| {
+        let links = proptest::collection::vec((0..ranks, 0..ranks, 1_u64..10, 0_u64..2), 0..20);
+        links.prop_map(move |mut links| {
+            links.extend((0..ranks).map(|rank| (rank, (rank + 1) % ranks, 1, 0)));
+            build(ranks, 0, &[], &links)
+        })
+    })
+}
+
+/// Switches balanced, ranks not: an Eulerian network plus any links between ranks.
+fn balanced_switches() -> impl Strategy<Value = Topology> {
+    (eulerian(), proptest::collection::vec((0_usize..8, 0_usize..8, 1_u64..10), 1..8)).prop_map(|(topology, more)| {
+        let ranks = topology.rank_count() as usize;
+        let mut links: Vec<_> = topology
+            .links()
+            .iter()
+            .map(|link| (link.from.index(), link.to.index(), link.capacity.bytes_per_sec(), link.latency.nanos()))
+            .collect();
+        links.extend(more.iter().map(|&(from, to, capacity)| (from % ranks, to % ranks, capacity, 0)));
+        build(ranks, topology.nodes().len() - ranks, &[], &links)
+    })
+}
+
+/// Each collective with a bound of its own reaches it.
+fn check_optimal(topology: &Topology) -> Result<(), TestCaseError> {
+    for kind in [Allgather, ReduceScatter, Broadcast, Reduce] {
+        prop_assert_eq!(plan(topology, kind).algbw, best_cut(topology, kind), "{}", kind);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn eulerian_networks_are_planned_optimally(topology in eulerian()) {
+        check_optimal(&topology)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn boxes_are_planned_optimally(topology in boxes()) {
+        check_optimal(&topology)?;
+    }
+
+    #[test]
+    fn any_network_without_switches_is_planned_optimally(topology in without_switches()) {
+        check_optimal(&topology)?;
+    }
+
+    #[test]
+    fn balanced_switches_suffice(topology in balanced_switches()) {
+        check_optimal(&topology)?;
+    }
+
+    /// Both phases run at their own best rate, so together no slower than one after the other.
+    #[test]
+    fn allreduce_is_as_fast_as_its_phases(topology in balanced_switches()) {
+        let time = |kind| 1.0 / best_cut(&topology, kind).gigabytes_per_sec();
+        let together = 1.0 / plan(&topology, Allreduce).algbw.gigabytes_per_sec();
+        prop_assert!(together <= (time(Allgather) + time(ReduceScatter)) * (1.0 + 1e-12));
+    }
+
+    #[test]
+    fn equal_requests_give_equal_schedules(topology in eulerian()) {
+        let collective = canopy_schedule::Collective::new(Allgather, None, topology.rank_count()).unwrap();
+        let request = SynthesisRequest { collective, algorithm: Algorithm::Auto };
+        let once = synthesize(&topology, &request, &Never, &Silent);
+        prop_assert_eq!(once, synthesize(&topology, &request, &Never, &Silent));
+    }
+}
