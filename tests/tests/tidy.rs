@@ -22,7 +22,7 @@ const IMPURE: [&str; 8] = ["tokio", "tonic", "sled", "tracing", "tempfile", "ind
 
 /// Names of the packages in the `[dependencies]` section of a manifest.
 fn dependencies(manifest: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(manifest).unwrap();
+    let text = fs::read_to_string(manifest).expect("a readable manifest");
     text.lines()
         .skip_while(|line| line.trim() != "[dependencies]")
         .skip(1)
@@ -34,8 +34,8 @@ fn dependencies(manifest: &Path) -> BTreeSet<String> {
 }
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable entry").path();
         if path.is_dir() && !path.ends_with("target") {
             rust_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
