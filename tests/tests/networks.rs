@@ -6,14 +6,14 @@ use canopy_tests::{Bench, samples};
 #[track_caller]
 fn optimality(bench: &Bench, topology: &str, collective: &str) -> String {
     let reply = bench.plan(topology, collective, "msccl-xml", "plan.xml");
-    let checked = reply["checked"].as_array().unwrap();
+    let checked = reply["checked"].as_array().expect("checked is a list");
     for check in ["structure", "meaning", "load", "certificate", "file"] {
         assert!(checked.iter().any(|name| name == check), "{check} did not run: {reply}");
     }
     let verdict = bench.verify("plan.xml");
     assert_eq!(verdict["collective"], collective);
     assert_eq!(verdict["format"], "msccl-xml");
-    reply["optimality"].as_str().unwrap().to_owned()
+    reply["optimality"].as_str().expect("optimality is text").to_owned()
 }
 
 #[track_caller]

@@ -18,8 +18,8 @@ fn refused(bench: &Bench, arguments: &[&str], status: i32, words: &[&str]) {
 fn refused_file(text: &str, status: i32, words: &[&str]) {
     let bench = Bench::default();
     let path = bench.file("topology.yaml");
-    fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
+    fs::write(&path, text).expect("a writable folder");
+    let path = path.to_str().expect("temporary paths are text");
     refused(&bench, &["bound", path, "--collective", "allgather"], status, words);
     refused(&bench, &["plan", path, "--collective", "allgather", "-o", "plan.json"], status, words);
     assert!(!bench.file("plan.json").exists());
