@@ -33,13 +33,24 @@ use super::program::Program;
 
 /// Judges a program for a runtime.
 ///
-/// Later checks rely on earlier ones and are left out once they cannot mean anything: [`Proof::checks`] names those
+/// A program that states both `inplace` and `outofplace` is judged both ways: some runtimes use it for either kind of
+/// call. Later checks rely on earlier ones and are left out once they cannot mean anything: [`Proof::checks`] names those
 /// that ran. At most 64 problems are reported per check. Never panics.
 ///
 /// * **Cost.** O(steps · blocks of a rank) for races within ranks; where they are ordered through other ranks, that
 ///   times the number of ranks. The rest is linear in transfers. Memory is bounded: programs whose buffers, sums or
 ///   clocks are too large to follow are refused with that reason.
 pub fn prove(program: &Program, profile: Profile) -> Proof {
+    let mut proof = prove_one_way(program, profile);
+    if program.in_place && program.out_of_place == Some(true) && proof.is_ok() {
+        let apart = Program { in_place: false, ..program.clone() };
+        proof.join(prove_one_way(&apart, profile), "used out of place, as the file allows too: ");
+    }
+    proof
+}
+
+/// Judges it in place if the program allows that, else out of place.
+fn prove_one_way(program: &Program, profile: Profile) -> Proof {
     let mut report = Report::default();
     let is_sound = report.run("structure", |findings| structure::check(program, profile, findings));
     report.run("limits", |findings| limits::check(program, profile, findings));

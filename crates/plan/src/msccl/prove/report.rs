@@ -21,6 +21,18 @@ impl Proof {
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// Adds what another proof of the same program objects to, with these words before each message.
+    pub(super) fn join(&mut self, other: Self, words: &str) {
+        for (check, passed) in other.checks {
+            match self.checks.iter_mut().find(|(known, _)| *known == check) {
+                Some((_, so_far)) => *so_far &= passed,
+                None => self.checks.push((check, passed)),
+            }
+        }
+        let reword = |problem: Problem| Problem { message: format!("{words}{}", problem.message), ..problem };
+        self.problems.extend(other.problems.into_iter().map(reword));
+    }
 }
 
 /// One finding.

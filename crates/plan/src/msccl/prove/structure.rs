@@ -47,11 +47,14 @@ fn check_head(program: &Program, profile: Profile, findings: &mut Findings) {
         let chunks = program.chunk_count;
         findings.problem(Place::FILE, format!("nchunksperloop {chunks} cannot be shared equally by {ranks} ranks"));
     }
+    if !program.in_place && program.out_of_place == Some(false) {
+        findings.problem(Place::FILE, "inplace and outofplace are both 0: the file is for no call at all");
+    }
     let default = profile.limits().bytes_max_default;
     let (bytes_min, bytes_max) = (program.bytes_min.unwrap_or(0), program.bytes_max.unwrap_or(default));
     if bytes_max == 0 {
         findings.warning(Place::FILE, "maxBytes 0 admits no message on msccl and any message elsewhere; state a bound");
-    } else if bytes_min > bytes_max || profile.bytes_max_inclusive(bytes_max).is_some_and(|most| bytes_min > most) {
+    } else if profile.bytes_max_inclusive(bytes_max).is_none_or(|most| bytes_min.max(1) > most) {
         findings.problem(Place::FILE, format!("no message is from minBytes {bytes_min} up to maxBytes {bytes_max}"));
     }
 }

@@ -62,6 +62,8 @@ fn the_head_must_make_sense() {
     check(|program| program.chunk_count = 0, "at least 1");
     check(|program| program.chunk_count = 6, "cannot be shared equally");
     check(|program| program.bytes_min = Some(1 << 20), "no message is from minBytes 1048576 up to maxBytes 1048576");
+    check(|program| program.bytes_max = Some(1), "no message is from minBytes 0 up to maxBytes 1");
+    check(|program| program.out_of_place = Some(false), "inplace and outofplace are both 0");
     check(|program| program.ranks[1].rank = 0, "stands twice");
     check(|program| program.ranks[1].rank = 4, "is not one of the ranks 0 to 3");
     check(|program| program.ranks.clear(), "there are 0 <gpu>");
@@ -247,6 +249,25 @@ fn an_input_out_of_place_is_not_written() {
     };
     let program = program(CollectiveKind::Allreduce, false, 1, (0..2).map(of_rank).collect());
     refuse(&program, "meaning", "writes the input of an out-of-place collective");
+}
+
+#[test]
+fn a_file_for_both_kinds_of_call_is_judged_both_ways() {
+    let for_both = |program: &mut Program| program.out_of_place = Some(true);
+    refuse_changed(
+        ring_allreduce(),
+        for_both,
+        "meaning",
+        "used out of place, as the file allows too: writes the input",
+    );
+    // Two ranks exchange their input and add it into the output, wherever that is.
+    let of_rank = |own: u32| {
+        let exchange = vec![step("s", "i0", "i0", 1), step("rrc", "i0", "o0", 1)];
+        rank(own, [1, 1, 0], vec![block(Some(1 - own), Some(1 - own), exchange)])
+    };
+    let mut program = program(CollectiveKind::Allreduce, true, 1, (0..2).map(of_rank).collect());
+    for_both(&mut program);
+    accept(&program);
 }
 
 #[test]
