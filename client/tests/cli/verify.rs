@@ -92,6 +92,34 @@ fn a_plan_that_states_more_than_it_does_is_found_out() {
     assert_eq!(objections(&desk, "cut.json"), ["file"]);
 }
 
+/// The certificate proves the upper bound only; what is called reachable must be so too.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_plan_that_calls_too_much_reachable_is_found_out() {
+    let desk = Desk::new();
+    desk.json("plan random-euler:n=5,seed=1 --collective allreduce -o loose.json --json");
+    desk.json("verify loose.json --json");
+    let text = String::from_utf8(desk.read("loose.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let bound = &plan["bound"];
+    assert_eq!(bound["tight"], false, "the network is one where the bound is not known to be reachable: {bound}");
+    let (lower, upper) = (bound["lower"].as_str().unwrap(), bound["upper"].as_str().unwrap());
+    let (before, rest) = text.split_once("\"bound\":{").unwrap();
+    let (_, after) = rest.split_once('}').unwrap();
+    let state = |bound: &str| desk.write("boast.json", format!("{before}\"bound\":{{{bound}}}{after}"));
+    state(&format!("\"algbw\":\"{upper}\",\"tight\":true"));
+    assert_eq!(objections(&desk, "boast.json"), ["certificate"]);
+    let (whole, divisor) = upper.split_once('/').unwrap_or((upper, "1"));
+    let almost = whole.parse::<u128>().unwrap() - 1;
+    state(&format!("\"algbw\":\"{upper}\",\"tight\":false,\"lower\":\"{almost}/{divisor}\",\"upper\":\"{upper}\""));
+    assert_eq!(objections(&desk, "boast.json"), ["certificate"]);
+    state(&format!("\"algbw\":\"{upper}\",\"tight\":false,\"lower\":\"{lower}\",\"upper\":\"{upper}\""));
+    desk.json("verify boast.json --json");
+    // Reachable by theory, though the schedule does not get there.
+    desk.json("plan mesh:3x4 --collective allreduce -o tight.json --json");
+    assert_eq!(desk.json("verify tight.json --json")["ok"], true);
+}
+
 #[cfg(feature = "embedded")]
 fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a str) {
     let (start, _) = text.match_indices(pattern).nth(nth).unwrap();

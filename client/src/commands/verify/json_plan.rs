@@ -1,12 +1,19 @@
 //! Judges canopy's own plan file.
 
+use std::time::Duration;
+
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{certified_bound, check, compile};
+use canopy_synth::BoundError;
 use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 
+use crate::clock::Deadline;
 use crate::exit::words;
 
-use super::{Expected, PLAN_BYTES_MAX, Report};
+use super::{Expected, PLAN_BYTES_MAX, Problem, Report};
+
+/// Longest search for a proof that a rate is reachable which the schedule does not reach itself.
+const LOWER_SEARCH_MAX: Duration = Duration::from_secs(30);
 
 /// Reads the plan and derives again everything it states.
 pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
@@ -33,6 +40,7 @@ pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
         let above = achieved > bound;
         let words = || format!("the schedule's {achieved} bytes/s are above the proven bound of {bound}: one is wrong");
         report.record("certificate", above.then(words));
+        reachable(&plan, achieved, &mut report);
     }
     report.algbw = achieved.map(|rate| rate.to_string());
     if let Some(topology) = expected.topology {
@@ -68,6 +76,31 @@ fn achieved(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
             None
         }
     }
+}
+
+/// Checks that what the file calls reachable is: the schedule reaches it, or the search for bounds finds it again, as a
+/// certificate of the upper bound says nothing of it.
+fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Report) {
+    let stated = &plan.bound.lower;
+    if stated <= achieved {
+        return;
+    }
+    let deadline = Deadline::after(Some(LOWER_SEARCH_MAX));
+    let objection = match canopy_synth::bound(&plan.topology, plan.schedule.collective, &|| deadline.is_past()) {
+        Ok(found) if *stated <= found.lower => None,
+        Ok(found) => {
+            let known = if found.lower > *achieved { &found.lower } else { achieved };
+            Some(format!("the file calls {stated} bytes/s reachable, but only {known} are known to be"))
+        }
+        Err(BoundError::Stopped) => {
+            let message = format!("no time was left to see whether {stated} bytes/s are reachable, as the file says");
+            return report.warnings.push(Problem { check: "certificate", message, place: "file".to_owned() });
+        }
+        Err(error) => {
+            Some(format!("the file calls {stated} bytes/s reachable, which cannot be shown: {}", words(&error)))
+        }
+    };
+    report.record("certificate", objection);
 }
 
 /// Bound by the certificate alone; `None` if it proves nothing.
