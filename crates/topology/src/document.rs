@@ -68,19 +68,39 @@ pub fn read_document(
     format: Option<DocumentFormat>,
     limits: &TopologyLimits,
 ) -> Result<Imported, ReadError> {
+    read_document_until(bytes, format, limits, &|| false)
+}
+
+/// The same, until `stop` says that nobody wants the topology any more.
+///
+/// # Errors
+/// As [`read_document`]; [`ReadError::Stopped`] soon after `stop` returns true. It is asked for each node and link.
+pub fn read_document_until(
+    bytes: &[u8],
+    format: Option<DocumentFormat>,
+    limits: &TopologyLimits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Imported, ReadError> {
     if bytes.len() > limits.bytes_max {
         return Err(ReadError::TooManyBytes { found: bytes.len(), limit: limits.bytes_max });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { offset: error.valid_up_to() })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let document = match format.unwrap_or_else(|| DocumentFormat::sniff(text)) {
-        DocumentFormat::Yaml => text::parse_yaml(text, limits)?,
-        DocumentFormat::Json => text::parse_json(text, limits)?,
+        DocumentFormat::Yaml => text::parse_yaml(text, limits, stop)?,
+        DocumentFormat::Json => text::parse_json(text, limits, stop)?,
         DocumentFormat::NcclXml => return nccl::import(text, limits),
     };
-    let topology = document.into_draft()?.build(limits)?;
+    let draft = document.into_draft()?;
+    ask(stop)?;
+    let topology = draft.build(limits)?;
+    ask(stop)?;
     let warnings = observations(&topology);
     Ok(Imported { topology, warnings })
+}
+
+fn ask(stop: &dyn Fn() -> bool) -> Result<(), ReadError> {
+    if stop() { Err(ReadError::Stopped) } else { Ok(()) }
 }
 
 /// What is unusual about a topology, though legal. O(nodes + links).

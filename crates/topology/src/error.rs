@@ -8,7 +8,7 @@ pub enum TopologyError {
     TooLarge { what: &'static str, found: String, limit: usize },
     #[error("a topology needs at least two compute nodes, found {found}")]
     TooFewRanks { found: usize },
-    #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 characters without white space and `: > = ,`")]
+    #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 bytes of text without white space and `: > = ,`")]
     BadId { position: usize, id: String },
     #[error("node id `{id}` is given twice; ids must be distinct")]
     DuplicateId { id: String },

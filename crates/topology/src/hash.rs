@@ -60,20 +60,42 @@ pub fn identity_hash(topology: &Topology) -> TopologyHash {
     encoder.finish()
 }
 
-struct Encoder(blake3::Hasher);
+/// Bytes that are hashed at once: handing them over one number at a time costs many times as much.
+const BUFFER_BYTES: usize = 64 << 10;
+
+struct Encoder {
+    hasher: blake3::Hasher,
+    buffer: Vec<u8>,
+}
 
 impl Encoder {
     fn new(context: &str) -> Self {
-        Self(blake3::Hasher::new_derive_key(context))
+        Self { hasher: blake3::Hasher::new_derive_key(context), buffer: Vec::with_capacity(BUFFER_BYTES) }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush();
+        }
+        if bytes.len() > BUFFER_BYTES {
+            self.hasher.update(bytes);
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.hasher.update(&self.buffer);
+        self.buffer.clear();
     }
 
     fn number(&mut self, number: u64) {
-        self.0.update(&number.to_le_bytes());
+        self.bytes(&number.to_le_bytes());
     }
 
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
-        self.0.update(text.as_bytes());
+        self.bytes(text.as_bytes());
     }
 
     fn optional_text(&mut self, text: Option<&str>) {
@@ -98,7 +120,8 @@ impl Encoder {
         }
     }
 
-    fn finish(self) -> TopologyHash {
-        TopologyHash(*self.0.finalize().as_bytes())
+    fn finish(mut self) -> TopologyHash {
+        self.flush();
+        TopologyHash(*self.hasher.finalize().as_bytes())
     }
 }

@@ -17,7 +17,7 @@ mod units;
 
 pub use document::{
     Defaults, DocumentFormat, Imported, KindName, LinkDocument, NodeDocument, ReadError, TopologyDocument,
-    read_document, to_json, to_yaml,
+    read_document, read_document_until, to_json, to_yaml,
 };
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError};

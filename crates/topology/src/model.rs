@@ -302,10 +302,11 @@ impl TopologyDraft {
         }
         let index_of: HashMap<&str, u32> =
             (0_u32..).zip(&nodes).map(|(index, node)| (node.id.as_str(), index)).collect();
-        let mut merged: std::collections::BTreeMap<(u32, u32, u64), u64> = std::collections::BTreeMap::new();
+        let mut links: Vec<Link> = Vec::with_capacity(self.links.len());
         for (position, link) in self.links.iter().enumerate() {
             let find = |id: &str, end: &'static str| {
-                index_of.get(id).copied().ok_or_else(|| TopologyError::UnknownNode { position, end, id: shorten(id) })
+                let index = index_of.get(id).copied().map(NodeIndex::new);
+                index.ok_or_else(|| TopologyError::UnknownNode { position, end, id: shorten(id) })
             };
             let (from, to) = (find(&link.from, "from")?, find(&link.to, "to")?);
             if from == to {
@@ -314,23 +315,36 @@ impl TopologyDraft {
             if link.count == 0 {
                 return Err(TopologyError::ZeroCount { position });
             }
-            let overflow = || TopologyError::CapacityOverflow { from: link.from.clone(), to: link.to.clone() };
-            let capacity = link.capacity.bytes_per_sec().checked_mul(link.count).ok_or_else(overflow)?;
-            let sum = merged.entry((from, to, link.latency.nanos())).or_insert(0);
-            *sum = sum.checked_add(capacity).ok_or_else(overflow)?;
+            let capacity = link.capacity.bytes_per_sec().checked_mul(link.count).and_then(Capacity::from_bytes_per_sec);
+            let capacity = capacity.ok_or_else(|| overflow(&nodes, from, to))?;
+            links.push(Link { from, to, capacity, latency: link.latency });
         }
-        let links = merged
-            .into_iter()
-            .map(|((from, to, latency), capacity)| Link {
-                from: NodeIndex::new(from),
-                to: NodeIndex::new(to),
-                capacity: Capacity::from_bytes_per_sec(capacity).expect("a sum of positive capacities is positive"),
-                latency: Latency::from_nanos(latency),
-            })
-            .collect();
+        let links = merged(links).map_err(|(from, to)| overflow(&nodes, from, to))?;
         let rank_count = u32::try_from(rank_count).expect("limits keep node counts within u32");
         Ok(Topology::assemble(self.name, nodes, links, rank_count))
     }
+}
+
+/// Adds up links that agree in (from, to, latency), in that order; the ends of the first sum that is too large.
+fn merged(mut links: Vec<Link>) -> Result<Vec<Link>, (NodeIndex, NodeIndex)> {
+    let key = |link: &Link| (link.from, link.to, link.latency);
+    links.sort_unstable_by_key(key);
+    let mut merged: Vec<Link> = Vec::with_capacity(links.len());
+    for link in links {
+        match merged.last_mut().filter(|last| key(last) == key(&link)) {
+            None => merged.push(link),
+            Some(last) => {
+                let sum = last.capacity.bytes_per_sec().checked_add(link.capacity.bytes_per_sec());
+                last.capacity = sum.and_then(Capacity::from_bytes_per_sec).ok_or((link.from, link.to))?;
+            }
+        }
+    }
+    Ok(merged)
+}
+
+fn overflow(nodes: &[Node], from: NodeIndex, to: NodeIndex) -> TopologyError {
+    let id = |node: NodeIndex| nodes[node.index()].id.clone();
+    TopologyError::CapacityOverflow { from: id(from), to: id(to) }
 }
 
 /// Compute nodes by rank, then switches by id.

@@ -25,6 +25,8 @@ pub enum ReadError {
         "{path}: node `{id}` is a compute node, and only switches multicast or aggregate; give it `kind: switch` or leave this out"
     )]
     CapableCompute { path: String, id: String },
+    #[error("stopped before the document was read")]
+    Stopped,
     #[error(transparent)]
     Nccl(#[from] NcclError),
     #[error(transparent)]
@@ -35,7 +37,7 @@ impl ReadError {
     /// Path of the field at fault, such as `links[3].bandwidth`, where one field is.
     pub fn field(&self) -> Option<String> {
         match self {
-            Self::TooManyBytes { .. } | Self::NotUtf8 { .. } | Self::TooComplex { .. } => None,
+            Self::TooManyBytes { .. } | Self::NotUtf8 { .. } | Self::TooComplex { .. } | Self::Stopped => None,
             Self::Syntax { path, .. } => path.clone(),
             Self::Version { .. } => Some("canopy".to_owned()),
             Self::Quantity { path, .. } | Self::CapableCompute { path, .. } => Some(path.clone()),

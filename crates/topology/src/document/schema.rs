@@ -229,6 +229,8 @@ fn node_document(index: u32, node: &Node) -> NodeDocument {
 /// bound on memory.
 pub(super) struct DocumentSeed<'a> {
     pub(super) limits: &'a TopologyLimits,
+    /// Whether to give up; asked between entries.
+    pub(super) stop: &'a dyn Fn() -> bool,
     /// Why the document was refused as a whole, if it was: the error type of a format has no place for it.
     pub(super) refusal: &'a Cell<Option<Refusal>>,
 }
@@ -240,6 +242,8 @@ pub(super) enum Refusal {
     TooMany { what: &'static str, limit: usize },
     /// Another version of the schema.
     Version { found: u64 },
+    /// Nobody wants it any more.
+    Stopped,
 }
 
 impl fmt::Display for Refusal {
@@ -247,6 +251,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::TooMany { what, limit } => write!(f, "more than {limit} {what}"),
             Self::Version { found } => write!(f, "unknown format version {found}"),
+            Self::Stopped => f.write_str("stopped"),
         }
     }
 }
@@ -309,7 +314,7 @@ enum Field {
 
 impl<'a> DocumentSeed<'a> {
     fn list<T>(&self, what: &'static str, limit: usize) -> ListSeed<'a, T> {
-        ListSeed { what, limit, refusal: self.refusal, entries: Vec::new() }
+        ListSeed { what, limit, stop: self.stop, refusal: self.refusal, entries: Vec::new() }
     }
 
     /// Refuses another version at once: what follows may be anything.
@@ -327,6 +332,7 @@ fn refuse<E: serde::de::Error>(kept: &Cell<Option<Refusal>>, refusal: Refusal) -
 struct ListSeed<'a, T> {
     what: &'static str,
     limit: usize,
+    stop: &'a dyn Fn() -> bool,
     refusal: &'a Cell<Option<Refusal>>,
     entries: Vec<T>,
 }
@@ -351,6 +357,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<'_, T> {
             if self.entries.len() == self.limit {
                 return Err(refuse(self.refusal, Refusal::TooMany { what: self.what, limit: self.limit }));
             }
+            if (self.stop)() {
+                return Err(refuse(self.refusal, Refusal::Stopped));
+            }
             self.entries.push(entry);
         }
         Ok(self.entries)
@@ -361,6 +370,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<'_, T> {
 impl<'de> Deserialize<'de> for TopologyDocument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        DocumentSeed { limits: &limits, refusal: &Cell::new(None) }.deserialize(deserializer)
+        DocumentSeed { limits: &limits, stop: &|| false, refusal: &Cell::new(None) }.deserialize(deserializer)
     }
 }

@@ -197,7 +197,7 @@ fn refusals_name_the_field_and_the_remedy() {
         ("{id: a}, {id: b, aggregate: true}", Some("nodes[1].aggregate"), "`kind: switch`"),
         ("{id: a}, {id: 'b c'}", Some("nodes[1].id"), "without white space"),
         ("{id: a}, {id: 'b:c'}", Some("nodes[1].id"), "without white space"),
-        ("{id: a}, {id: ''}", Some("nodes[1].id"), "1 to 255 characters"),
+        ("{id: a}, {id: ''}", Some("nodes[1].id"), "1 to 255 bytes of text"),
         ("{id: a}, {id: a}", Some("nodes.id"), "distinct"),
         ("{id: a}, {rank: 1}", Some("nodes[1]"), "missing field `id`"),
         ("{id: a}, {id: b, rank: 1}", Some("nodes.rank"), "every compute node a rank, or none"),
@@ -224,6 +224,7 @@ fn refusals_name_the_field_and_the_remedy() {
             "expected one of latency",
         ),
         ("canopy: 1\nname: a\nname: b", None, "given twice"),
+        ("---\ncanopy: 1\nnodes: []\nlinks: []\n---\ncanopy: 1\n", None, "put one topology in one file"),
         ("{\"canopy\": 1, \"canopy\": 1}", None, "duplicate field"),
         ("{\"canopy\": 1, \"nodes\": [{\"id\": 5}]}", Some("nodes[0].id"), "expected a string"),
         ("{\"canopy\": 1, \"nodes\": [], \"links\": []} x", None, "trailing characters"),
@@ -353,6 +354,43 @@ fn hostile_documents_are_refused_at_once() {
         assert!(error.to_string().len() < 1_000, "{error}");
         assert!(error.field().is_none_or(|field| field.len() < 300), "{error}");
     }
+}
+
+/// What is too much is told in words, wherever it comes from.
+#[test]
+fn a_document_that_holds_too_much_is_over_a_limit() {
+    let limits = TopologyLimits { nodes_max: 40, links_max: 40, bytes_max: 40_000, ..LIMITS };
+    let label = "x".repeat(5_000);
+    let labels = "- {id: b, label: *l}\n".repeat(10);
+    for (text, words) in [
+        (
+            format!("canopy: 1\nlinks: []\nnodes:\n- {{id: a, label: &l {label}}}\n{labels}"),
+            "aliases repeat too much text",
+        ),
+        (format!("canopy: 1\nname: &n x\nlinks: []\nnodes:\n{}", "- {id: *n}\n".repeat(81)), "more than 40 nodes"),
+        ("? ".repeat(20), "nested too deeply"),
+    ] {
+        let error = read_document(text.as_bytes(), None, &limits).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains(words) && !message.contains('{'), "{message}");
+        assert!(error.is_over_limit(), "{message}");
+    }
+}
+
+/// Reading is given up at the next entry, whatever the format.
+#[test]
+fn a_stop_ends_the_reading() {
+    let text = to_json(&topology(EXAMPLE));
+    for (format, patience) in [(DocumentFormat::Json, 0), (DocumentFormat::Yaml, 3), (DocumentFormat::Json, 9)] {
+        let asked = std::cell::Cell::new(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() > patience
+        };
+        let error = read_document_until(text.as_bytes(), Some(format), &LIMITS, &stop).unwrap_err();
+        assert_eq!((error, asked.get()), (ReadError::Stopped, patience + 1));
+    }
+    assert!(read_document_until(text.as_bytes(), None, &LIMITS, &|| false).is_ok());
 }
 
 /// Anchors and merge keys are YAML too.

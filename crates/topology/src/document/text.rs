@@ -24,23 +24,21 @@ const YAML_NODES_PER_NODE: usize = 19;
 /// YAML nodes of one entry of `links`: a mapping of six fields.
 const YAML_NODES_PER_LINK: usize = 13;
 
-/// Where reading failed, and whether the document as a whole was the reason.
-struct Trace {
+/// How far a document may go, where reading it failed, and whether the document as a whole was the reason.
+struct Trace<'a> {
+    limits: &'a TopologyLimits,
+    stop: &'a dyn Fn() -> bool,
     track: Track,
     refusal: Cell<Option<Refusal>>,
 }
 
-impl Trace {
-    fn new() -> Self {
-        Self { track: Track::new(), refusal: Cell::new(None) }
+impl<'a> Trace<'a> {
+    fn new(limits: &'a TopologyLimits, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { limits, stop, track: Track::new(), refusal: Cell::new(None) }
     }
 
-    fn read<'de, D: Deserializer<'de>>(
-        &mut self,
-        deserializer: D,
-        limits: &TopologyLimits,
-    ) -> Result<TopologyDocument, D::Error> {
-        let seed = DocumentSeed { limits, refusal: &self.refusal };
+    fn read<'de, D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<TopologyDocument, D::Error> {
+        let seed = DocumentSeed { limits: self.limits, stop: self.stop, refusal: &self.refusal };
         seed.deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut self.track))
     }
 
@@ -51,6 +49,7 @@ impl Trace {
                 TopologyError::TooLarge { what, found: format!("more than {limit}"), limit }.into()
             }
             Some(Refusal::Version { found }) => ReadError::Version { found },
+            Some(Refusal::Stopped) => ReadError::Stopped,
             None => {
                 let (path, problem) = (shown(&self.track.path()), shorten_to(&problem, PROBLEM_MAX));
                 ReadError::Syntax { format, path, line, column, problem }
@@ -72,10 +71,14 @@ fn shown(path: &Path) -> Option<String> {
 }
 
 /// Reads JSON; its parser bounds depth itself.
-pub(super) fn parse_json(text: &str, limits: &TopologyLimits) -> Result<TopologyDocument, ReadError> {
-    let mut trace = Trace::new();
+pub(super) fn parse_json(
+    text: &str,
+    limits: &TopologyLimits,
+    stop: &dyn Fn() -> bool,
+) -> Result<TopologyDocument, ReadError> {
+    let mut trace = Trace::new(limits, stop);
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let document = trace.read(&mut deserializer, limits);
+    let document = trace.read(&mut deserializer);
     document.and_then(|document| deserializer.end().map(|()| document)).map_err(|error| {
         let (line, column) = (error.line() as u64, error.column() as u64);
         let message = error.to_string();
@@ -86,9 +89,13 @@ pub(super) fn parse_json(text: &str, limits: &TopologyLimits) -> Result<Topology
 }
 
 /// Reads YAML under a budget derived from the limits: whatever fits them is admitted.
-pub(super) fn parse_yaml(text: &str, limits: &TopologyLimits) -> Result<TopologyDocument, ReadError> {
-    let mut trace = Trace::new();
-    let read = |deserializer: serde_saphyr::Deserializer<'_, '_>| trace.read(deserializer, limits);
+pub(super) fn parse_yaml(
+    text: &str,
+    limits: &TopologyLimits,
+    stop: &dyn Fn() -> bool,
+) -> Result<TopologyDocument, ReadError> {
+    let mut trace = Trace::new(limits, stop);
+    let read = |deserializer: serde_saphyr::Deserializer<'_, '_>| trace.read(deserializer);
     let document = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(limits), read);
     document.map_err(|error| {
         let error = error.without_snippet();
@@ -96,7 +103,7 @@ pub(super) fn parse_yaml(text: &str, limits: &TopologyLimits) -> Result<Topology
         let (line, column) = location.map_or((1, 1), |location| (location.line(), location.column()));
         let format = DocumentFormat::Yaml;
         match yaml_excess(error) {
-            Some(problem) => ReadError::TooComplex { format, line, column, problem },
+            Some(problem) => ReadError::TooComplex { format, line, column, problem: problem.to_owned() },
             None => trace.error(format, line, column, yaml_problem(error)),
         }
     })
@@ -116,7 +123,8 @@ fn yaml_options(limits: &TopologyLimits) -> serde_saphyr::Options {
             flow_nesting_limit: DEPTH_MAX,
             max_documents: 1,
             max_total_scalar_bytes: limits.bytes_max,
-            // One anchor used by every link is fine; what aliases repeat is bounded by itself.
+            // One anchor used by every node and link is fine; what aliases repeat is bounded by itself.
+            max_aliases: limits.nodes_max.saturating_add(limits.links_max),
             enforce_alias_anchor_ratio: false,
         },
         with_snippet: false,
@@ -124,18 +132,36 @@ fn yaml_options(limits: &TopologyLimits) -> serde_saphyr::Options {
 }
 
 /// What a YAML document has too much of, if that is why it was refused.
-fn yaml_excess(error: &serde_saphyr::Error) -> Option<String> {
+fn yaml_excess(error: &serde_saphyr::Error) -> Option<&'static str> {
     use serde_saphyr::Error;
+    use serde_saphyr::budget::BudgetBreach;
     match error {
-        Error::Budget { breach, .. } => Some(format!("the document holds too much ({breach:?})")),
+        // One document too many is no matter of size.
+        Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => None,
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => Some("nested too deeply"),
+        Error::Budget { breach: BudgetBreach::ScalarBytes { .. }, .. } => Some("aliases repeat too much text"),
+        Error::Budget { breach: BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. }, .. } => {
+            Some("too many aliases")
+        }
+        Error::Budget { breach: BudgetBreach::MergeKeys { .. }, .. } => Some("too many merge keys"),
+        Error::Budget {
+            breach:
+                BudgetBreach::Anchors { .. }
+                | BudgetBreach::RecordedAnchorEvents { .. }
+                | BudgetBreach::RecordedAnchorBytes { .. },
+            ..
+        } => Some("anchors hold too much"),
+        Error::Budget { .. } => Some("too many fields and entries"),
         // The scanner bounds flow collections itself and tells so by text alone.
         Error::ExternalMessage { msg, .. } | Error::Message { msg, .. } if msg.contains("recursion limit") => {
-            Some("nested too deeply".to_owned())
+            Some("nested too deeply")
         }
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
-        | Error::AliasReplayCounterOverflow { .. } => Some("aliases repeat too much".to_owned()),
+        | Error::AliasReplayCounterOverflow { .. } => Some("aliases repeat too much"),
+        // Where an alias leads to the place of the error.
+        Error::AliasError { error, .. } => yaml_excess(error),
         _ => None,
     }
 }
@@ -145,6 +171,7 @@ fn yaml_problem(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     match error {
         Error::AliasError { error, .. } => yaml_problem(error),
+        Error::Budget { .. } => "a second document starts; put one topology in one file".to_owned(),
         Error::Eof { .. } => "the document ends early; a topology has `canopy: 1`, `nodes` and `links`".to_owned(),
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is given twice; give it once"),
         Error::NullIntoString { .. } => "nothing is given; expected text".to_owned(),
