@@ -5,7 +5,14 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 3] = ["canopy/v1/planner.proto", "canopy/v1/plan.proto", "canopy/v1/topology.proto"];
+const SOURCES: [&str; 6] = [
+    "canopy/v1/admin.proto",
+    "canopy/v1/operation.proto",
+    "canopy/v1/plan.proto",
+    "canopy/v1/planner.proto",
+    "canopy/v1/reply.proto",
+    "canopy/v1/topology.proto",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for source in SOURCES {

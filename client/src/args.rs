@@ -35,7 +35,8 @@ impl CollectiveArgs {
     }
 }
 
-fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
+/// Reads the name of a collective.
+pub(crate) fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
     if name == "all-to-all-v" {
         return Err("all-to-all-v is not available yet".to_owned());
     }

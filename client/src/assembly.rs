@@ -63,6 +63,11 @@ impl Assembly {
         if end == size_bytes { self.complete_file() } else { Ok(()) }
     }
 
+    /// Where the next missing byte is in the file that is being received; `None` when all files are complete.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        (self.file < self.announced.len()).then_some(self.offset)
+    }
+
     /// Confirms that every file came to its end.
     pub(crate) fn finish(mut self) -> Result<(), ContentError> {
         self.complete_empty_files()?;

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use canopy_proto::v1::operations_client::OperationsClient;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Progress};
+use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Streaming};
 
 use crate::address::ServerAddress;
 use crate::assembly::Assembly;
+use crate::calls::limited;
 use crate::error::{ClientError, from_status};
 
 /// Longest wait for a connection.
@@ -17,7 +21,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Silence after which the server is asked whether it is still there, and how long it may take to say so.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// What a server gets on top of the deadline to say in its own words that it passed.
-const DEADLINE_GRACE: Duration = Duration::from_millis(100);
+pub(crate) const DEADLINE_GRACE: Duration = Duration::from_millis(100);
 
 /// Follows a [`Client::plan`] call. Content is checked before it arrives here.
 pub trait PlanReceiver: Send {
@@ -46,7 +50,10 @@ pub trait PlanReceiver: Send {
 /// A connection to a server. Cheap to clone; clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Client {
-    planner: PlannerClient<Channel>,
+    pub(crate) planner: PlannerClient<Channel>,
+    pub(crate) operations: OperationsClient<Channel>,
+    pub(crate) plan_admin: PlanAdminClient<Channel>,
+    pub(crate) server_admin: ServerAdminClient<Channel>,
 }
 
 impl Client {
@@ -65,7 +72,12 @@ impl Client {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE);
         let channel = endpoint.connect().await.map_err(unreachable)?;
-        Ok(Self { planner: PlannerClient::new(channel) })
+        Ok(Self {
+            planner: PlannerClient::new(channel.clone()),
+            operations: OperationsClient::new(channel.clone()),
+            plan_admin: PlanAdminClient::new(channel.clone()),
+            server_admin: ServerAdminClient::new(channel),
+        })
     }
 
     /// Asks for a plan and follows it to the last byte of its files. Dropping the future cancels the call.
@@ -81,10 +93,7 @@ impl Client {
         deadline: Option<Duration>,
         receiver: &mut dyn PlanReceiver,
     ) -> Result<PlanReply, ClientError> {
-        let mut request = Request::new(request);
-        if let Some(limit) = deadline {
-            request.set_timeout(limit);
-        }
+        let request = limited(request, deadline);
         let to_the_plan = async {
             let response = self.planner.plan_stream(request).await.map_err(|status| from_status(&status, deadline))?;
             let mut events = Events { stream: response.into_inner(), sequence_next: 0, deadline };

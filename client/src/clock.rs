@@ -1,11 +1,20 @@
-//! The one place that reads the clock.
+//! The one place that reads the clock and asks for chance.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
+
+use canopy_client::Jitter;
 
 /// The present moment.
 #[expect(clippy::disallowed_methods, reason = "every other part of the client asks here")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// A generator of chance that no other process and no other task has.
+pub(crate) fn jitter() -> Jitter {
+    // The standard library seeds it from the operating system.
+    Jitter::seeded(RandomState::new().hash_one(std::process::id()))
 }
 
 /// A moment after which an answer is of no more use; or none.

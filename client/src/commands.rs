@@ -1,6 +1,9 @@
 //! The commands, one module each, and the help text.
 
+mod bench;
 mod bound;
+mod job;
+mod operate;
 mod plan;
 #[cfg(feature = "embedded")]
 mod serve;
@@ -13,9 +16,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::Failure;
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 22] = [
-    "plans", "jobs", "faults", "simulate", "convert", "explain", "draw", "find", "resynth", "stats", "drain", "leases",
-    "path", "bench", "run", "prefetch", "fetch", "env", "release", "tenant", "top", "doctor",
+const NOT_YET: [&str; 13] = [
+    "faults", "simulate", "convert", "explain", "draw", "find", "resynth", "leases", "path", "run", "tenant", "top",
+    "doctor",
 ];
 
 /// Provably optimal collective-communication plans for a network.
@@ -48,6 +51,17 @@ enum Command {
     Verify(verify::VerifyArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
+    #[command(subcommand)]
+    Plans(operate::plans::PlansCommand),
+    #[command(subcommand)]
+    Jobs(operate::jobs::JobsCommand),
+    Stats(operate::stats::StatsArgs),
+    Drain(operate::drain::DrainArgs),
+    Bench(bench::BenchArgs),
+    Prefetch(job::prefetch::PrefetchArgs),
+    Fetch(job::fetch::FetchArgs),
+    Env(job::env::EnvArgs),
+    Release(job::release::ReleaseArgs),
     #[cfg(feature = "embedded")]
     Serve(serve::ServeArgs),
 }
@@ -60,11 +74,25 @@ impl Cli {
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Topology(command) => interruptible(on_a_thread(move || topology::run(&command))),
+            Command::Plans(command) => interruptible(operate::plans::run(command)),
+            Command::Jobs(command) => interruptible(operate::jobs::run(command)),
+            Command::Stats(args) => interruptible(operate::stats::run(args)),
+            Command::Drain(args) => interruptible(operate::drain::run(args)),
+            Command::Bench(args) => interruptible(bench::run(args)),
+            Command::Prefetch(args) => job::prefetch::run(args),
+            Command::Fetch(args) => job::fetch::run(args),
+            Command::Env(args) => job::env::run(args),
+            Command::Release(args) => job::release::run(args),
             // A server ends in order when it is interrupted.
             #[cfg(feature = "embedded")]
             Command::Serve(args) => serve::run(args),
         }
     }
+}
+
+/// Whether the process was called as a hook that must not fail, whatever its other arguments are.
+pub(crate) fn is_forgiving_hook() -> bool {
+    job::must_not_fail(&std::env::args_os().collect::<Vec<_>>())
 }
 
 /// A hint for a word that is no command here, but is one in canopy's documents.

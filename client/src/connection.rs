@@ -4,10 +4,13 @@
 mod folder;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use canopy_client::{Client, ClientError, ServerAddress};
+use canopy_client::{Client, ClientError, Retries, RetryPolicy, ServerAddress};
 
+use crate::clock::{self, Deadline};
 use crate::exit::Failure;
+use crate::request;
 
 #[cfg(feature = "embedded")]
 use folder::Folder;
@@ -24,6 +27,13 @@ pub(crate) struct ServerArgs {
     /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
     #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// Whether a server is named, which lives on when the command ends.
+    pub(crate) fn names_one(&self) -> bool {
+        self.server.as_ref().is_some_and(|text| !text.is_empty())
+    }
 }
 
 /// Ways to a server, tried one after another.
@@ -83,6 +93,19 @@ impl Connections {
         }
     }
 
+    /// The same, again and again where a server that is named does not answer.
+    pub(crate) async fn open_patiently(&self, retries: &mut Retries, end: Deadline) -> Result<Connection, Failure> {
+        match &self.way {
+            Way::Named(address) => Ok(Connection {
+                client: retries.run(end.remaining(), async |_| Client::connect(address).await).await?,
+                #[cfg(feature = "embedded")]
+                host: folder::Host::Elsewhere,
+            }),
+            #[cfg(feature = "embedded")]
+            Way::Folder(_) => self.open().await,
+        }
+    }
+
     /// Whether the call failed only because another process on the data folder took its server with it as it ended.
     pub(crate) fn may_try_another(&mut self, connection: &Connection, error: &ClientError) -> bool {
         let server_ended = match error {
@@ -100,7 +123,50 @@ impl Connections {
     }
 }
 
+/// Connects and makes some calls, all of them again where the server ends under them or is busy.
+///
+/// `calls` is told what is left of the deadline; it must not matter that a part of it was done before.
+pub(crate) async fn ask<T, F>(args: &ServerArgs, deadline: Option<Duration>, calls: F) -> Result<T, Failure>
+where
+    F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
+{
+    let end = Deadline::after(deadline);
+    let mut connections = Connections::new(args)?;
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut connection = connections.open().await?;
+    loop {
+        let error = match calls(&connection, end.remaining()).await {
+            Ok(answer) => {
+                connection.close().await;
+                return Ok(answer);
+            }
+            Err(error) => error,
+        };
+        if connections.may_try_another(&connection, &error) {
+            connection = connections.open().await?;
+        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
+            tokio::time::sleep(pause).await;
+        } else {
+            connection.close().await;
+            return Err(request::in_users_words(error, "T").into());
+        }
+    }
+}
+
 impl Connection {
+    /// The connection, where it is shared.
+    pub(crate) const fn shared(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether the server is one that this process runs, and which ends with it.
+    pub(crate) fn is_own(&self) -> bool {
+        #[cfg(feature = "embedded")]
+        return matches!(self.host, folder::Host::Here(_));
+        #[cfg(not(feature = "embedded"))]
+        false
+    }
+
     /// The connection.
     pub(crate) fn client(&mut self) -> &mut Client {
         &mut self.client

@@ -26,7 +26,7 @@ pub enum ClientError {
     Refused(Box<Refusal>),
     #[error("the connection to the server was lost: {message}")]
     Lost { message: String },
-    #[error("no plan came within the deadline of {limit:?}")]
+    #[error("no answer came within the deadline of {limit:?}")]
     Deadline { limit: Duration },
     #[error("the server sent a damaged file")]
     Content(#[from] ContentError),
@@ -49,6 +49,29 @@ impl ClientError {
     }
 }
 
+impl ClientError {
+    /// Whether the same call may succeed later.
+    pub fn may_be_retried(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => true,
+            Self::Refused(refusal) => refusal.may_be_retried,
+            Self::PathNotText { .. }
+            | Self::Deadline { .. }
+            | Self::Content(_)
+            | Self::Protocol { .. }
+            | Self::Write(_) => false,
+        }
+    }
+
+    /// When the server wants to be asked again, where it says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            _ => None,
+        }
+    }
+}
+
 /// A server's answer that it will not make the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -62,6 +85,8 @@ pub struct Refusal {
     pub violations: Vec<(String, String)>,
     /// When to try again.
     pub retry_after: Option<Duration>,
+    /// Whether the same call may succeed later: UNAVAILABLE, ABORTED, and RESOURCE_EXHAUSTED that says when.
+    pub may_be_retried: bool,
 }
 
 impl std::fmt::Display for Refusal {
@@ -108,6 +133,11 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
         reason: details.error_info().map(|info| info.reason.clone()),
         violations,
         retry_after,
+        may_be_retried: match status.code() {
+            Code::Unavailable | Code::Aborted => true,
+            Code::ResourceExhausted => retry_after.is_some(),
+            _ => false,
+        },
     }))
 }
 
@@ -166,6 +196,7 @@ mod tests {
                 reason: Some("QUEUE_FULL".to_owned()),
                 violations: vec![("queue".to_owned(), "64 jobs wait".to_owned())],
                 retry_after: Some(Duration::from_secs(2)),
+                may_be_retried: true,
             }
         );
     }

@@ -9,7 +9,7 @@ use canopy_client::{ClientError, ErrorClass};
 const INTERRUPTED: u8 = 130;
 
 /// Why a command did not succeed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// Something to tell the user.
     Told(Box<Told>),
@@ -20,7 +20,7 @@ pub(crate) enum Failure {
 }
 
 /// A failure and what to print about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Told {
     class: ErrorClass,
     message: String,
@@ -60,6 +60,23 @@ impl Failure {
             told.help = Some(help.into());
         }
         self
+    }
+
+    /// Whose move it is, where there is something to tell.
+    pub(crate) fn class(&self) -> Option<ErrorClass> {
+        match self {
+            Self::Told(told) => Some(told.class),
+            Self::Interrupted | Self::OutputClosed => None,
+        }
+    }
+
+    /// The failure in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Told(told) => told.message.clone(),
+            Self::Interrupted => "interrupted".to_owned(),
+            Self::OutputClosed => "the reader of standard output has gone".to_owned(),
+        }
     }
 
     /// Prints the failure on standard error and gives the exit status.

@@ -9,9 +9,13 @@ mod clock;
 mod commands;
 mod connection;
 mod exit;
+mod hosts;
 mod input;
 mod output;
+mod placement;
 mod progress;
+mod request;
+mod table;
 
 use std::process::ExitCode;
 
@@ -24,6 +28,11 @@ use crate::exit::{Failure, say};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        // A scheduler's hook must not fail, not even for a word that is misspelt in it.
+        Err(error) if commands::is_forgiving_hook() => {
+            let _told = usage(&error);
+            return ExitCode::SUCCESS;
+        }
         Err(error) => return usage(&error),
     };
     // A panic has printed its message; what is missing is the exit status of a fault.

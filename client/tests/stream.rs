@@ -8,7 +8,10 @@ use std::time::Duration;
 use canopy_client::{Client, ClientError, ContentError, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
-use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanReply, PlanRequest, Progress};
+use canopy_proto::v1::{
+    Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
+    Operation, Plan, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Progress,
+};
 use sha2::{Digest, Sha256};
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt as _};
@@ -35,6 +38,31 @@ impl Planner for Script {
         let stream: Self::PlanStreamStream =
             if self.silent { Box::pin(events.chain(tokio_stream::pending())) } else { Box::pin(events) };
         Ok(Response::new(stream))
+    }
+
+    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    type FetchArtifactStream = Pin<Box<dyn Stream<Item = Result<FetchArtifactEvent, Status>> + Send>>;
+
+    async fn fetch_artifact(
+        &self,
+        _: Request<FetchArtifactRequest>,
+    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
+        Err(Status::unimplemented("only plans"))
     }
 }
 

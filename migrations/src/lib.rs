@@ -5,7 +5,9 @@
 //!
 //! The rule for operators: data written by any listed version opens; data of a newer version is refused.
 
+mod record;
 mod v0001_first;
+mod v0002_summaries;
 
 /// One version of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +20,22 @@ pub struct Version {
     pub upgrade: Option<Upgrade>,
 }
 
+impl Version {
+    /// Turns a whole record of the version before into one of this version.
+    ///
+    /// # Errors
+    /// The record is not an intact one of the version before; for the first version, always.
+    pub fn apply(&self, record: &[u8]) -> Result<Vec<u8>, UpgradeError> {
+        let upgrade = self.upgrade.ok_or(UpgradeError { expected: 0 })?;
+        upgrade(record)
+    }
+}
+
 /// Turns the bytes of a whole record of one version into those of the next.
 pub type Upgrade = fn(&[u8]) -> Result<Vec<u8>, UpgradeError>;
 
 /// All versions, oldest first.
-pub const VERSIONS: &[Version] = &[v0001_first::VERSION];
+pub const VERSIONS: &[Version] = &[v0001_first::VERSION, v0002_summaries::VERSION];
 
 /// The version this build reads and writes.
 pub const fn current_version() -> u32 {

@@ -1,5 +1,10 @@
-//! What a server can be told: by flags, by environment, or by the program that embeds it.
+//! What a server can be told: by a file, by environment, by flags, or by the program that embeds it.
 
+mod print;
+mod settings;
+mod types;
+
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -8,6 +13,11 @@ use std::time::Duration;
 
 use canopy_topology::TopologyLimits;
 
+pub use self::print::{print_effective, print_sample};
+pub use self::settings::{ServerFlags, Settings};
+pub use self::types::{AdminListen, LogFormat, Time};
+use crate::store::{RecordOptions, StoreEngine};
+
 /// Everything a server needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -15,8 +25,15 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// Whether `listen` may be reached from other machines.
     pub exposure: Exposure,
+    /// TCP address of the port for operators: health, readiness and metrics over HTTP. None: no such port, and
+    /// nothing is counted for it.
+    pub admin_listen: Option<SocketAddr>,
     /// Directory of the store and the socket; created if needed.
     pub data_dir: PathBuf,
+    /// What keeps the plans on the disk.
+    pub store_engine: StoreEngine,
+    /// Most bytes of stored plans.
+    pub store_bytes_max: u64,
     /// Threads that make plans.
     pub worker_count: NonZeroUsize,
     /// Most requests that wait.
@@ -47,8 +64,11 @@ impl Options {
     pub fn embedded(data_dir: PathBuf) -> Self {
         Self {
             listen: None,
+            admin_listen: None,
             exposure: Exposure::Loopback,
             data_dir,
+            store_engine: StoreEngine::Sled,
+            store_bytes_max: RecordOptions::STANDARD.bytes_max,
             worker_count: worker_count_default(),
             queue_length_max: QUEUE_LENGTH_DEFAULT,
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
@@ -64,9 +84,9 @@ impl Options {
     /// # Errors
     /// The first contradiction.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if let Some(address) = self.listen
-            && self.exposure == Exposure::Loopback
-            && !address.ip().is_loopback()
+        let mut addresses = [self.listen, self.admin_listen].into_iter().flatten();
+        if self.exposure == Exposure::Loopback
+            && let Some(address) = addresses.find(|address| !address.ip().is_loopback())
         {
             return Err(ConfigError::NotLoopback { address });
         }
@@ -101,72 +121,14 @@ pub enum ConfigError {
     Budget { budget: usize, limit: usize },
     #[error("there is no home directory to keep plans in; set CANOPY_DATA_DIR")]
     NoHome,
-}
-
-/// The same as flags and environment variables.
-#[derive(Clone, Debug, clap::Args)]
-pub struct ServerFlags {
-    /// TCP address to listen on.
-    #[arg(long, env = "CANOPY_LISTEN", value_name = "IP:PORT", default_value = "127.0.0.1:7423")]
-    pub listen: SocketAddr,
-    /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
-    #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Threads that make plans [default: one per core].
-    #[arg(long, env = "CANOPY_WORKERS", value_name = "COUNT")]
-    pub workers: Option<NonZeroUsize>,
-    /// Most requests that wait; more are refused at once.
-    #[arg(long, env = "CANOPY_QUEUE_LENGTH", value_name = "COUNT", default_value_t = QUEUE_LENGTH_DEFAULT)]
-    pub queue_length: NonZeroUsize,
-    /// Most bytes of requests held while they wait or run.
-    #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES", default_value_t = QUEUE_BYTES_DEFAULT)]
-    pub queue_bytes: usize,
-    /// Most nodes of a topology.
-    #[arg(long, env = "CANOPY_MAX_NODES", value_name = "COUNT", default_value_t = TopologyLimits::STANDARD.nodes_max)]
-    pub max_nodes: usize,
-    /// Most directed links of a topology.
-    #[arg(long, env = "CANOPY_MAX_LINKS", value_name = "COUNT", default_value_t = TopologyLimits::STANDARD.links_max)]
-    pub max_links: usize,
-    /// Most bytes of a request.
-    #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES", default_value_t = TopologyLimits::STANDARD.bytes_max)]
-    pub max_request_bytes: usize,
-    /// Deadline of calls that state none.
-    #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    pub default_deadline: Duration,
-    /// Greatest deadline; longer ones are cut.
-    #[arg(long, env = "CANOPY_MAX_DEADLINE", value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
-    pub max_deadline: Duration,
-    /// How long requests may go on after the server was asked to end.
-    #[arg(long, env = "CANOPY_DRAIN_TIMEOUT", value_name = "TIME", default_value = "25s", value_parser = parse_duration)]
-    pub drain_timeout: Duration,
-    /// Listen on an address that other machines can reach, without authentication.
-    #[arg(long, env = "CANOPY_ALLOW_PUBLIC")]
-    pub allow_public: bool,
-}
-
-impl ServerFlags {
-    /// The options these flags stand for; fills in what depends on the machine.
-    ///
-    /// # Errors
-    /// No data directory is given and there is no home directory.
-    pub fn into_options(self) -> Result<Options, ConfigError> {
-        Ok(Options {
-            listen: Some(self.listen),
-            exposure: if self.allow_public { Exposure::Public } else { Exposure::Loopback },
-            data_dir: self.data_dir.map_or_else(data_dir_default, Ok)?,
-            worker_count: self.workers.unwrap_or_else(worker_count_default),
-            queue_length_max: self.queue_length,
-            queue_bytes_max: self.queue_bytes,
-            limits: TopologyLimits {
-                nodes_max: self.max_nodes,
-                links_max: self.max_links,
-                bytes_max: self.max_request_bytes,
-            },
-            default_deadline: self.default_deadline,
-            max_deadline: self.max_deadline,
-            drain_timeout: self.drain_timeout,
-        })
-    }
+    #[error("the configuration file {path} cannot be read: {kind}; give another with --config")]
+    Unreadable { path: String, kind: io::ErrorKind },
+    #[error("{path}, line {line}: {problem}; `canopyd --print-config` shows every key")]
+    Malformed { path: String, line: usize, problem: String },
+    #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
+    LogFilter { filter: String, problem: String },
+    #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]
+    TraceEndpoint { endpoint: String },
 }
 
 fn worker_count_default() -> NonZeroUsize {
@@ -229,11 +191,13 @@ mod tests {
             [("127.0.0.1:1", true), ("[::1]:1", true), ("0.0.0.0:1", false), ("10.0.0.1:1", false)]
         {
             let address = address.parse().unwrap();
-            options.listen = Some(address);
-            options.exposure = Exposure::Loopback;
-            assert_eq!(options.validate().is_ok(), allowed, "{address}");
-            options.exposure = Exposure::Public;
-            assert_eq!(options.validate(), Ok(()));
+            for (listen, admin_listen) in [(Some(address), None), (None, Some(address))] {
+                (options.listen, options.admin_listen) = (listen, admin_listen);
+                options.exposure = Exposure::Loopback;
+                assert_eq!(options.validate().is_ok(), allowed, "{address}");
+                options.exposure = Exposure::Public;
+                assert_eq!(options.validate(), Ok(()));
+            }
         }
     }
 

@@ -1,10 +1,13 @@
-//! Everything that can end a request without a plan.
+//! Everything that can end a request without a plan, and a call without an answer.
+
+mod call;
 
 use canopy_plan::{EmulationError, LowerError};
 use canopy_schedule::RootError;
 use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, Ratio, ReadError, TopologyError};
 
+pub(crate) use self::call::CallFailure;
 use crate::key::RequestKey;
 use crate::order::RequestError;
 
@@ -40,8 +43,12 @@ pub enum PlanFailure {
     Panicked { request: RequestKey },
     #[error("the job was stopped because nobody waits for it")]
     Stopped,
-    #[error("{waiting} requests wait, which is the limit; try again later")]
-    QueueFull { waiting: usize },
+    #[error("the job was cancelled by an operator; ask again if the plan is still wanted")]
+    CancelledByOperator,
+    #[error("there is no such plan in the cache; ask Plan or Prefetch for it")]
+    NotCached,
+    #[error("{waiting} requests wait, where {limit} may; try again later")]
+    QueueFull { waiting: usize, limit: usize },
     #[error(
         "the waiting requests hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
     )]
@@ -49,10 +56,21 @@ pub enum PlanFailure {
     #[error("the server is shutting down; try again")]
     Draining,
     #[error("the deadline of {deadline_ms} ms was reached in stage `{stage}` with no plan; allow more time")]
-    Deadline { deadline_ms: u64, stage: &'static str },
+    Deadline { deadline_ms: u64, stage: &'static str, operation: Option<String> },
 }
 
 impl PlanFailure {
+    /// Whether the job was ended from outside, not by what it found.
+    pub(crate) fn is_cancellation(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped
+                | Self::CancelledByOperator
+                | Self::Bound(BoundError::Stopped)
+                | Self::Synthesis(SynthesisError::Stopped)
+        )
+    }
+
     /// What a person must look at, where canopy itself is at fault.
     pub(crate) fn fault(&self) -> Option<String> {
         match self {

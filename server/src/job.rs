@@ -1,5 +1,8 @@
 //! One request's work, shared by everybody who asked the same.
 
+mod describe;
+mod phase;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -11,17 +14,27 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::RequestKey;
-use crate::order::Order;
+use crate::order::{Order, Priority};
 use crate::planner::Prepared;
 use crate::store::StoredPlan;
+use crate::trace::JobTrace;
+
+pub(crate) use self::describe::{plan_header, timestamp};
+pub(crate) use self::phase::Phase;
 
 /// A job: the order, who waits for it, and how far it is.
 #[derive(Debug)]
 pub(crate) struct Job {
+    /// 1, 2, 3 … in the order of arrival.
+    pub(crate) number: u64,
     pub(crate) key: RequestKey,
     pub(crate) order: Order,
+    pub(crate) goal: Goal,
     pub(crate) arrived: Instant,
+    /// The same by the clock on the wall, in milliseconds since 1970 UTC.
+    pub(crate) arrived_unix_ms: u64,
     pub(crate) read: OnceLock<Read>,
+    pub(crate) trace: JobTrace,
     state: watch::Sender<JobState>,
     cancelled: AtomicBool,
     ties: Mutex<Ties>,
@@ -37,13 +50,37 @@ pub(crate) struct Read {
     pub(crate) queued: Instant,
 }
 
-/// Who holds on to a job. Changed only under the lock of the queue, which is always taken first.
-#[derive(Debug, Default)]
+/// What a job is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Goal {
+    /// A plan, made if need be.
+    Plan,
+    /// Only what is in the store.
+    Lookup,
+}
+
+/// What one call asks of a job besides its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Which of two waiting jobs goes first.
+    pub(crate) priority: Priority,
+    /// The job goes on when the last call has left.
+    pub(crate) detached: bool,
+}
+
+/// Where a job stands and who holds on to it. Changed only under the lock of the queue, which is always taken first.
+#[derive(Debug)]
 pub(crate) struct Ties {
+    /// Where it stands.
+    pub(crate) phase: Phase,
+    /// The highest priority that anybody who waits for it asked for.
+    pub(crate) priority: Priority,
+    /// Whether it goes on without waiters.
+    pub(crate) detached: bool,
+    /// When it ended, in milliseconds since 1970 UTC.
+    pub(crate) ended_unix_ms: Option<u64>,
     /// Calls that wait for it, and followers.
     pub(crate) waiters: usize,
-    /// Whether it counts as waiting.
-    pub(crate) waits: bool,
     /// Bytes counted against the budget of the queue.
     pub(crate) held_bytes: usize,
     /// Jobs of other requests that turned out to need the same plan.
@@ -52,7 +89,7 @@ pub(crate) struct Ties {
     pub(crate) leader: Option<Arc<Job>>,
 }
 
-/// How far a job is. Allowed: any number of steps within `Working`, then one to `Done`, which is the end.
+/// What those who wait for a job see of it: any number of steps within `Working`, then one to `Done`.
 #[derive(Clone, Debug)]
 pub(crate) enum JobState {
     Working(Status),
@@ -63,7 +100,7 @@ pub(crate) enum JobState {
 pub(crate) type Outcome = Result<Delivery, Arc<PlanFailure>>;
 
 /// What everybody who waits for a job is told while it runs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Status {
     pub(crate) stage: &'static str,
     pub(crate) done: u64,
@@ -83,17 +120,41 @@ pub(crate) struct Delivery {
 }
 
 impl Job {
-    pub(crate) fn new(key: RequestKey, order: Order, held_bytes: usize) -> Self {
-        let waiting = Status { stage: "queue", done: 0, total: 0, bound: String::new(), incumbent: String::new() };
+    pub(crate) fn new(number: u64, key: RequestKey, order: Order, goal: Goal, terms: Terms, held_bytes: usize) -> Self {
+        let waiting = Status { stage: "queue", ..Status::default() };
+        let ties = Ties {
+            phase: Phase::Arrived,
+            priority: terms.priority,
+            detached: terms.detached,
+            ended_unix_ms: None,
+            waiters: 0,
+            held_bytes,
+            followers: Vec::new(),
+            leader: None,
+        };
         Self {
+            number,
             key,
             order,
+            goal,
             arrived: clock::now(),
+            arrived_unix_ms: clock::unix_ms(),
             read: OnceLock::new(),
+            trace: JobTrace::begin(),
             state: watch::Sender::new(JobState::Working(waiting)),
             cancelled: AtomicBool::new(false),
-            ties: Mutex::new(Ties { held_bytes, waits: true, ..Ties::default() }),
+            ties: Mutex::new(ties),
         }
+    }
+
+    /// The name of its operation. Numbers begin anew with each server; the digits of the request keep a name from
+    /// meaning another request then.
+    pub(crate) fn operation(&self) -> String {
+        format!("operations/{:.16}-{}", self.key.to_string(), self.number)
+    }
+
+    pub(crate) fn state(&self) -> JobState {
+        self.state.borrow().clone()
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<JobState> {
@@ -127,6 +188,7 @@ impl Job {
 
     /// Ends the job, unless it has ended.
     pub(crate) fn settle(&self, outcome: Outcome) {
+        self.trace.end();
         self.state.send_if_modified(|state| match state {
             JobState::Working(_) => {
                 *state = JobState::Done(outcome);

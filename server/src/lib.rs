@@ -4,18 +4,25 @@
 //! plans, checks and stores ([`Planner`]). Everything that blocks or computes runs on plain threads; the async runtime
 //! only moves messages. Nothing unchecked is stored or sent.
 
+mod admin;
 mod clock;
 mod config;
 mod digest;
+mod drain;
 mod embedded;
 mod failure;
 mod job;
 mod key;
+mod maintenance;
+mod metrics;
+mod notify;
+mod observed;
 mod order;
 mod pipeline;
 mod planner;
 mod process;
 mod queue;
+mod rpc;
 mod server;
 mod service;
 mod socket;
@@ -23,14 +30,18 @@ mod status;
 mod store;
 mod tasks;
 mod telemetry;
+mod trace;
 mod workers;
 
 pub use config::{
-    ConfigError, DurationError, Exposure, Options, ServerFlags, data_dir_default, parse_duration, socket_path,
+    AdminListen, ConfigError, DurationError, Exposure, LogFormat, Options, ServerFlags, Settings, Time,
+    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
 };
+pub use drain::DrainHandle;
 pub use embedded::EmbeddedServer;
 pub use failure::{InlineError, PlanFailure, Shortfall};
 pub use key::{PlanKey, RequestKey, TopologyKey};
+pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use order::{Order, Output, RequestError, TopologyInput};
 pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, Produced, Watch};
@@ -38,7 +49,8 @@ pub use process::{ServeError, run_server};
 pub use server::{RunError, Server, StartError, Statistics};
 pub use socket::SocketPath;
 pub use store::{
-    DamagedRecord, Lookup, MemoryStore, Opened, Records, SledStore, Store, StoreError, StoredPlan, decode_record,
-    encode_record,
+    ArchiveError, CheckReport, DamagedRecord, Durability, Eviction, Lookup, MemoryStore, Migration, Opened, Pending,
+    PlanSummary, RecordOptions, Records, Repair, Store, StoreEngine, StoreError, StoredPlan, Usage, check_store,
+    decode_record, encode_record, open_store, pending_migration, read_archive, write_archive,
 };
-pub use telemetry::start_logging;
+pub use telemetry::Telemetry;

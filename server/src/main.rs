@@ -1,22 +1,63 @@
 //! `canopyd`: the server process.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use canopy_server::{ServerFlags, StartError, run_server, start_logging};
-use clap::Parser;
+use canopy_server::{
+    ConfigError, MaintenanceCommand, ServerFlags, StartError, print_effective, print_sample, run_maintenance,
+    run_server,
+};
+use clap::{Parser, Subcommand};
 
-/// Serves plans of collective communication over gRPC (canopy.v1.Planner).
+/// Serves plans of collective communication over gRPC (canopy.v1).
 #[derive(Debug, Parser)]
 #[command(name = "canopyd", version)]
 struct Arguments {
+    /// Print a configuration file with every key, its default and what it means, and end.
+    #[arg(long)]
+    print_config: bool,
     #[command(flatten)]
     server: ServerFlags,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check the configuration without starting, and print what it amounts to.
+    CheckConfig,
+    #[command(flatten)]
+    Maintenance(MaintenanceCommand),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    start_logging();
-    match run_server(arguments.server) {
+    match arguments.command {
+        _ if arguments.print_config => print(&print_sample()),
+        Some(Command::CheckConfig) => match effective(arguments.server) {
+            Ok(text) => print(&text),
+            Err(error) => {
+                let _unread = writeln!(io::stderr(), "canopyd: {error}");
+                ExitCode::from(2)
+            }
+        },
+        Some(Command::Maintenance(command)) => maintain(&command, arguments.server),
+        None => serve(arguments.server),
+    }
+}
+
+fn maintain(command: &MaintenanceCommand, flags: ServerFlags) -> ExitCode {
+    match run_maintenance(command, flags, &mut io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _unread = writeln!(io::stderr(), "canopyd: {}", error.describe());
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+fn serve(flags: ServerFlags) -> ExitCode {
+    match run_server(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = %error, "canopyd ends");
@@ -27,5 +68,20 @@ fn main() -> ExitCode {
                 _ => 4,
             })
         }
+    }
+}
+
+/// What the server would run with, once everything a start checks has been checked.
+fn effective(flags: ServerFlags) -> Result<String, ConfigError> {
+    let settings = flags.into_settings()?;
+    settings.telemetry()?;
+    settings.clone().into_options()?.validate()?;
+    print_effective(settings)
+}
+
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(4),
     }
 }

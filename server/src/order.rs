@@ -29,6 +29,44 @@ pub struct Order {
     pub outputs: Vec<Output>,
 }
 
+/// Which of two waiting jobs goes first. Rising: the last one goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Priority {
+    /// Warming the cache.
+    Prefetch,
+    /// Somebody waits at a terminal.
+    Interactive,
+    /// A job is about to start.
+    JobStart,
+    /// A running job is halted.
+    Repair,
+}
+
+impl Priority {
+    /// Every priority, the one that goes first first.
+    pub(crate) const ALL: [Self; 4] = [Self::Repair, Self::JobStart, Self::Interactive, Self::Prefetch];
+
+    /// The name used in text.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Prefetch => "prefetch",
+            Self::Interactive => "interactive",
+            Self::JobStart => "job-start",
+            Self::Repair => "repair",
+        }
+    }
+
+    /// The value on the wire.
+    pub(crate) const fn on_the_wire(self) -> v1::Priority {
+        match self {
+            Self::Prefetch => v1::Priority::Prefetch,
+            Self::Interactive => v1::Priority::Interactive,
+            Self::JobStart => v1::Priority::JobStart,
+            Self::Repair => v1::Priority::Repair,
+        }
+    }
+}
+
 /// A topology as the caller sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TopologyInput {
@@ -122,6 +160,8 @@ pub enum RequestError {
     DuplicateOutput { first: usize, second: usize },
     #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
     Size { found: u64, limit: u64 },
+    #[error("{field} means nothing to {method}, which runs no job; leave it out")]
+    NotApplicable { field: &'static str, method: &'static str },
     #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },
 }
@@ -130,7 +170,7 @@ impl RequestError {
     /// Path of the field at fault.
     pub fn field(&self) -> String {
         match self {
-            Self::Missing { field, .. } => (*field).to_owned(),
+            Self::Missing { field, .. } | Self::NotApplicable { field, .. } => (*field).to_owned(),
             Self::UnknownValue { field, .. } => field.clone(),
             Self::Algorithm(_) => "algorithm".to_owned(),
             Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {

@@ -14,6 +14,7 @@ use canopy_schedule::{Bound, Collective, Schedule, Shape, TransferGraph, Verdict
 use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
+pub(crate) use self::describe::collective as collective_on_the_wire;
 use self::files::Files;
 use crate::clock;
 use crate::failure::PlanFailure;

@@ -1,12 +1,16 @@
 //! A whole process that serves until it is told to end.
 
 use std::io;
+use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::ServerFlags;
+use crate::config::{Options, ServerFlags};
 use crate::failure::chain;
+use crate::notify::Notifier;
 use crate::server::{RunError, Server, StartError};
+use crate::tasks;
+use crate::telemetry::start_logging;
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
 #[derive(Debug)]
@@ -41,44 +45,71 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. Starts logs and traces.
 ///
 /// # Errors
 /// What kept the server from starting, or ended it.
 pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
-    let options = flags.into_options().map_err(|error| ServeError::Start(error.into()))?;
+    let configured = flags.into_settings().and_then(|settings| Ok((settings.telemetry()?, settings.into_options()?)));
+    let (telemetry, options) = configured.map_err(|error| {
+        // So that the caller's report of this error is seen.
+        start_logging();
+        ServeError::Start(error.into())
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Process)?;
-    runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(ServeError::Process)?;
-        let server = Server::build(options).await.map_err(ServeError::Start)?;
-        tracing::info!(
-            tcp = server.tcp_address().map(|address| address.to_string()),
-            unix = %server.socket().path().display(),
-            version = env!("CARGO_PKG_VERSION"),
-            "serving canopy.v1.Planner",
-        );
-        let (drain, drained) = tokio::sync::oneshot::channel();
-        let serving = server.run(async {
-            let _said = drained.await;
-        });
-        tokio::pin!(serving);
-        let ended_early = tokio::select! {
-            result = &mut serving => Some(result),
-            () = signals.next() => None,
-        };
-        if let Some(result) = ended_early {
-            return result.map_err(ServeError::Run);
-        }
-        tracing::info!("draining");
-        let _gone = drain.send(());
-        tokio::select! {
-            result = serving => result.map_err(ServeError::Run),
-            () = signals.next() => {
-                tracing::warn!("ending at once");
-                std::process::exit(130)
+    let telescope = {
+        let _runtime = runtime.enter();
+        telemetry.start()
+    };
+    let result = runtime.block_on(serve(options));
+    // The runtime still carries the connection to the collector.
+    telescope.finish();
+    result
+}
+
+async fn serve(options: Options) -> Result<(), ServeError> {
+    let mut signals = Signals::listen().map_err(ServeError::Process)?;
+    let notifier = Arc::new(Notifier::from_environment());
+    let server = Server::build(options).await.map_err(ServeError::Start)?;
+    tracing::info!(
+        tcp = server.tcp_address().map(|address| address.to_string()),
+        admin = server.admin_address().map(|address| address.to_string()),
+        unix = %server.socket().path().display(),
+        version = env!("CARGO_PKG_VERSION"),
+        "serving canopy.v1",
+    );
+    notifier.ready();
+    let _sign_of_life = notifier.watchdog_period().map(|period| {
+        let notifier = Arc::clone(&notifier);
+        // A task like those that serve: when the runtime is stuck, the manager hears nothing and restarts the process.
+        tasks::spawn("watchdog", async move {
+            let mut ticks = tokio::time::interval(period);
+            loop {
+                ticks.tick().await;
+                notifier.alive();
             }
+        })
+    });
+    let drain = server.drain_handle();
+    let serving = server.run(std::future::pending());
+    tokio::pin!(serving);
+    let ended_early = tokio::select! {
+        result = &mut serving => Some(result),
+        () = signals.next() => { drain.start(); None }
+        () = drain.started() => None,
+    };
+    if let Some(result) = ended_early {
+        return result.map_err(ServeError::Run);
+    }
+    tracing::info!(calls_inside = drain.calls_inside(), "draining");
+    notifier.stopping();
+    tokio::select! {
+        result = serving => result.map_err(ServeError::Run),
+        () = signals.next() => {
+            tracing::warn!("ending at once");
+            std::process::exit(130)
         }
-    })
+    }
 }
 
 /// SIGTERM and SIGINT.

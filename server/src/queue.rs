@@ -3,21 +3,34 @@
 //! A job passes two lines. In the first it waits for a reader, who reads its topology and looks into the store, so
 //! that an answer that is there does not wait behind syntheses. Only what is not there enters the second line, for
 //! the planning workers. Requests of equal text share a job from the start; requests that turn out to need the same
-//! plan follow the first of them.
+//! plan follow the first of them. In both lines the highest priority goes first, and a job that is shared has the
+//! highest priority that was asked for.
 //!
 //! Both lines together are bounded in length, and all unfinished jobs in the bytes they hold; beyond that, requests
-//! are refused at once. A job nobody waits for leaves its line, or is asked to stop if it runs.
+//! are refused at once. Prefetching may use half of either, so that it cannot keep out those who wait. A job nobody
+//! waits for leaves its line, or is asked to stop if it runs, unless it is detached.
+//!
+//! Lookups pass the first line only. They count for themselves: a queue full of syntheses refuses none.
 
-use std::collections::{HashMap, VecDeque};
+mod history;
+mod line;
+mod operations;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use canopy_proto::v1::CacheOutcome;
 use tokio::sync::watch;
 
+use self::history::History;
+use self::line::Line;
+use crate::clock;
 use crate::failure::PlanFailure;
-use crate::job::{Job, JobState, Outcome, Read};
+use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms};
 use crate::key::{PlanKey, RequestKey};
-use crate::order::Order;
+use crate::order::{Order, Priority};
+
+pub(crate) use self::operations::WaitedOperation;
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,20 +53,30 @@ struct Shared {
     lines: Mutex<Lines>,
     reading_ready: Condvar,
     planning_ready: Condvar,
+    /// Whether no job that makes a plan is unfinished.
+    idle: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
 struct Lines {
     open: bool,
-    reading: VecDeque<Arc<Job>>,
-    planning: VecDeque<Arc<Job>>,
+    /// Number of the latest job.
+    number: u64,
+    reading: Line,
+    planning: Line,
     /// Unfinished jobs that new requests may join.
-    by_request: HashMap<RequestKey, Arc<Job>>,
+    by_request: HashMap<(Goal, RequestKey), Arc<Job>>,
     /// Jobs in the second line or past it.
     by_plan: HashMap<PlanKey, Arc<Job>>,
+    /// Unfinished jobs that make plans, by number.
+    live: BTreeMap<u64, Arc<Job>>,
+    /// Those that have ended.
+    history: History,
     held_bytes: usize,
-    /// Jobs that no planning worker has taken yet, those that are being read included.
+    /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
     waiting: usize,
+    /// Lookups that have not ended.
+    lookups: usize,
 }
 
 /// One call's interest in a job; dropping it may stop the job.
@@ -69,11 +92,19 @@ pub(crate) struct Subscription {
     pub(crate) position: usize,
 }
 
+impl Subscription {
+    /// The job.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+}
+
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut lines = self.queue.lines();
         release(&mut lines, &self.job);
         self.queue.wake_if_over(&lines);
+        self.queue.note_whether_idle(&lines);
     }
 }
 
@@ -81,15 +112,24 @@ impl Queue {
     pub(crate) fn new(limits: QueueLimits) -> Self {
         let lines = Lines {
             open: true,
-            reading: VecDeque::new(),
-            planning: VecDeque::new(),
+            number: 0,
+            reading: Line::default(),
+            planning: Line::default(),
             by_request: HashMap::new(),
             by_plan: HashMap::new(),
+            live: BTreeMap::new(),
+            history: History::default(),
             held_bytes: 0,
             waiting: 0,
+            lookups: 0,
         };
-        let shared =
-            Shared { limits, lines: Mutex::new(lines), reading_ready: Condvar::new(), planning_ready: Condvar::new() };
+        let shared = Shared {
+            limits,
+            lines: Mutex::new(lines),
+            reading_ready: Condvar::new(),
+            planning_ready: Condvar::new(),
+            idle: watch::Sender::new(true),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -97,43 +137,48 @@ impl Queue {
     ///
     /// # Errors
     /// The queue is full, over its budget, or closed.
-    pub(crate) fn submit(&self, key: RequestKey, order: Order) -> Result<Subscription, PlanFailure> {
+    pub(crate) fn submit(
+        &self,
+        key: RequestKey,
+        order: Order,
+        goal: Goal,
+        terms: Terms,
+    ) -> Result<Subscription, PlanFailure> {
         let mut lines = self.lines();
         if !lines.open {
             return Err(PlanFailure::Draining);
         }
-        if let Some(job) = lines.by_request.get(&key) {
-            let job = Arc::clone(job);
+        if let Some(job) = lines.by_request.get(&(goal, key)).map(Arc::clone) {
+            lines.raise(&job, terms.priority);
+            job.ties().detached |= terms.detached;
             return Ok(self.subscribe(job, true, 0));
         }
-        let waiting = lines.waiting;
-        if waiting >= self.shared.limits.length_max {
-            return Err(PlanFailure::QueueFull { waiting });
-        }
         let weight = order.topology.weight_bytes();
-        let (held, limit) = (lines.held_bytes, self.shared.limits.bytes_max);
-        if held.saturating_add(weight) > limit {
-            return Err(PlanFailure::QueueBudget { held, found: weight, limit });
-        }
-        lines.held_bytes += weight;
-        lines.waiting += 1;
-        let job = Arc::new(Job::new(key, order, weight));
-        lines.by_request.insert(key, Arc::clone(&job));
-        lines.reading.push_back(Arc::clone(&job));
+        lines.admit(self.shared.limits, goal, terms.priority, weight)?;
+        let position = lines.reading.ahead_of(terms.priority) + lines.planning.ahead_of(terms.priority);
+        lines.number += 1;
+        let job = Arc::new(Job::new(lines.number, key, order, goal, terms, weight));
+        lines.enter(&job, weight);
+        self.note_whether_idle(&lines);
         self.shared.reading_ready.notify_one();
-        Ok(self.subscribe(job, false, waiting))
+        Ok(self.subscribe(job, false, position))
     }
 
     /// The next job whose topology is to be read; waits for one. None once the queue is closed and the line empty.
     pub(crate) fn next_to_read(&self) -> Option<Arc<Job>> {
-        self.next(&self.shared.reading_ready, |lines| lines.reading.pop_front(), |lines| lines.reading.is_empty())
+        let take = |lines: &mut Lines| {
+            let job = lines.reading.pop()?;
+            lines.advance(&job, Phase::Reading);
+            Some(job)
+        };
+        self.next(&self.shared.reading_ready, take, |lines| lines.reading.is_empty())
     }
 
     /// The next job to plan; waits for one. None once the queue is closed and nothing waits, or is being read.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
         let take = |lines: &mut Lines| {
-            let job = lines.planning.pop_front()?;
-            lines.leave_line(&job);
+            let job = lines.planning.pop()?;
+            lines.advance(&job, Phase::Planning);
             Some(job)
         };
         self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
@@ -143,39 +188,54 @@ impl Queue {
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) {
         let key = read.prepared.key;
         let mut lines = self.lines();
-        if job.read.set(read).is_err() || job.ties().waiters == 0 {
+        if job.read.set(read).is_err() || job.ties().phase.is_end() {
             return;
         }
         if let Some(leader) = lines.by_plan.get(&key).map(Arc::clone) {
+            lines.advance(job, Phase::Following);
+            let priority = job.ties().priority;
             job.ties().leader = Some(Arc::clone(&leader));
+            lines.raise(&leader, priority);
             let mut ties = leader.ties();
             ties.waiters += 1;
             ties.followers.push(Arc::clone(job));
             drop(ties);
-            lines.leave_line(job);
             self.wake_if_over(&lines);
             return;
         }
+        lines.advance(job, Phase::Queued);
         lines.by_plan.insert(key, Arc::clone(job));
-        lines.planning.push_back(Arc::clone(job));
+        lines.planning.push(Arc::clone(job));
         self.shared.planning_ready.notify_one();
     }
 
-    /// Ends a job and all that follow it.
+    /// Ends a job and all that follow it. Does nothing to a job that has ended.
     pub(crate) fn finish(&self, job: &Arc<Job>, outcome: Outcome) {
+        let end = end_phase(&outcome);
         let mut lines = self.lines();
+        if !lines.advance(job, end) {
+            return;
+        }
         lines.forget(job);
+        let leader = job.ties().leader.take();
+        if let Some(leader) = leader {
+            leave(&mut lines, job, &leader);
+        }
         let followers = std::mem::take(&mut job.ties().followers);
         for follower in &followers {
+            lines.advance(follower, end);
             lines.forget(follower);
             follower.ties().leader = None;
         }
         self.wake_if_over(&lines);
         drop(lines);
-        for follower in followers {
-            follower.settle(joined_outcome(&outcome, &follower));
+        for follower in &followers {
+            follower.settle(joined_outcome(&outcome, follower));
         }
         job.settle(outcome);
+        let mut lines = self.lines();
+        followers.iter().chain([job]).for_each(|ended| lines.archive(ended));
+        self.note_whether_idle(&lines);
     }
 
     /// Takes no more requests; what is in line is still worked on.
@@ -192,7 +252,7 @@ impl Queue {
             let mut lines = self.lines();
             lines.reading.clear();
             lines.planning.clear();
-            lines.by_request.values().chain(lines.by_plan.values()).map(Arc::clone).collect()
+            lines.by_request.values().map(Arc::clone).collect()
         };
         for job in jobs {
             job.cancel();
@@ -224,11 +284,24 @@ impl Queue {
         }
     }
 
+    /// Waits until no job that makes a plan is unfinished.
+    pub(crate) async fn idle(&self) {
+        // This handle owns the sender, so there is always one.
+        let mut idle = self.shared.idle.subscribe();
+        let _idle = idle.wait_for(|&idle| idle).await.map(|_| ());
+    }
+
     /// Lets the planning workers go home when the last job of a closed queue has ended without them.
     fn wake_if_over(&self, lines: &Lines) {
         if !lines.open && lines.waiting == 0 {
             self.shared.planning_ready.notify_all();
         }
+    }
+
+    fn note_whether_idle(&self, lines: &Lines) {
+        self.shared
+            .idle
+            .send_if_modified(|idle| std::mem::replace(idle, lines.live.is_empty()) != lines.live.is_empty());
     }
 
     fn subscribe(&self, job: Arc<Job>, joined: bool, position: usize) -> Subscription {
@@ -242,43 +315,128 @@ impl Queue {
 }
 
 impl Lines {
-    /// The job waits no longer.
-    fn leave_line(&mut self, job: &Arc<Job>) {
-        self.waiting -= usize::from(std::mem::take(&mut job.ties().waits));
+    /// Whether there is room for one more job.
+    fn admit(&self, limits: QueueLimits, goal: Goal, priority: Priority, weight: usize) -> Result<(), PlanFailure> {
+        let share = if priority == Priority::Prefetch { 2 } else { 1 };
+        let (waiting, limit) = match goal {
+            Goal::Plan => (self.waiting, limits.length_max.div_ceil(share)),
+            Goal::Lookup => (self.lookups, limits.length_max),
+        };
+        if waiting >= limit {
+            return Err(PlanFailure::QueueFull { waiting, limit });
+        }
+        let (held, limit) = (self.held_bytes, limits.bytes_max / share);
+        if held.saturating_add(weight) > limit {
+            return Err(PlanFailure::QueueBudget { held, found: weight, limit });
+        }
+        Ok(())
     }
 
-    /// Removes an ended job from every list.
+    /// Puts a new job into the first line.
+    fn enter(&mut self, job: &Arc<Job>, weight: usize) {
+        self.held_bytes += weight;
+        match job.goal {
+            Goal::Plan => {
+                self.waiting += 1;
+                self.live.insert(job.number, Arc::clone(job));
+            }
+            Goal::Lookup => self.lookups += 1,
+        }
+        self.by_request.insert((job.goal, job.key), Arc::clone(job));
+        self.reading.push(Arc::clone(job));
+    }
+
+    /// Moves a job on as the table of phases allows. False: it does not, and nothing has changed.
+    fn advance(&mut self, job: &Job, next: Phase) -> bool {
+        let mut ties = job.ties();
+        if !ties.phase.may_become(next) {
+            return false;
+        }
+        match job.goal {
+            Goal::Plan => self.waiting = self.waiting + usize::from(next.waits()) - usize::from(ties.phase.waits()),
+            Goal::Lookup => self.lookups -= usize::from(next.is_end()),
+        }
+        ties.phase = next;
+        ties.ended_unix_ms = next.is_end().then(clock::unix_ms);
+        true
+    }
+
+    /// Gives a job, and the one it follows, at least this priority, and the place in line that goes with it.
+    fn raise(&mut self, job: &Arc<Job>, priority: Priority) {
+        if job.ties().priority >= priority {
+            return;
+        }
+        let (in_reading, in_planning) = (self.reading.remove(job), self.planning.remove(job));
+        job.ties().priority = priority;
+        if let Some(job) = in_reading {
+            self.reading.push(job);
+        }
+        if let Some(job) = in_planning {
+            self.planning.push(job);
+        }
+        let leader = job.ties().leader.clone();
+        if let Some(leader) = leader {
+            self.raise(&leader, priority);
+        }
+    }
+
+    /// Removes an ended job from every list of unfinished ones but `live`.
     fn forget(&mut self, job: &Arc<Job>) {
         let is_job = |other: &Arc<Job>| Arc::ptr_eq(other, job);
-        if self.by_request.get(&job.key).is_some_and(is_job) {
-            self.by_request.remove(&job.key);
+        let request = (job.goal, job.key);
+        if self.by_request.get(&request).is_some_and(is_job) {
+            self.by_request.remove(&request);
         }
         if let Some(read) = job.read.get()
             && self.by_plan.get(&read.prepared.key).is_some_and(is_job)
         {
             self.by_plan.remove(&read.prepared.key);
         }
-        self.leave_line(job);
-        self.reading.retain(|other| !is_job(other));
-        self.planning.retain(|other| !is_job(other));
+        self.reading.remove(job);
+        self.planning.remove(job);
         self.held_bytes -= std::mem::take(&mut job.ties().held_bytes);
+    }
+
+    /// Moves a settled job from the living to the history. What the store answered at once is not worth a place
+    /// there, unless nobody else can have seen it.
+    fn archive(&mut self, job: &Arc<Job>) {
+        if self.live.remove(&job.number).is_some() && (job.read.get().is_some() || job.ties().detached) {
+            self.history.push(job);
+        }
     }
 }
 
-/// One waiter fewer. The last one stops the job, and lets go of the job that this one follows.
+/// One waiter fewer. The last one stops a job that is not detached, and lets go of the job that this one follows.
 fn release(lines: &mut Lines, job: &Arc<Job>) {
     let mut ties = job.ties();
     ties.waiters -= 1;
-    if ties.waiters > 0 {
+    if ties.waiters > 0 || ties.detached || ties.phase.is_end() {
         return;
     }
     let leader = ties.leader.take();
     drop(ties);
     job.cancel();
+    lines.advance(job, Phase::Cancelled);
     lines.forget(job);
+    job.settle(Err(Arc::new(PlanFailure::Stopped)));
+    lines.archive(job);
     if let Some(leader) = leader {
-        leader.ties().followers.retain(|follower| !Arc::ptr_eq(follower, job));
-        release(lines, &leader);
+        leave(lines, job, &leader);
+    }
+}
+
+/// An ended job follows no more.
+fn leave(lines: &mut Lines, job: &Arc<Job>, leader: &Arc<Job>) {
+    leader.ties().followers.retain(|follower| !Arc::ptr_eq(follower, job));
+    release(lines, leader);
+}
+
+/// The phase of a job that ends like this.
+fn end_phase(outcome: &Outcome) -> Phase {
+    match outcome {
+        Ok(_) => Phase::Succeeded,
+        Err(failure) if failure.is_cancellation() => Phase::Cancelled,
+        Err(_) => Phase::Failed,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
@@ -16,13 +16,18 @@ use tonic::service::Routes;
 use tonic::transport::server::TcpIncoming;
 use tower::Layer as _;
 
+use crate::admin::{self, Pages};
 use crate::config::{ConfigError, Options};
+use crate::drain::{DrainHandle, GateLayer};
+use crate::metrics::Metrics;
+use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner;
 use crate::queue::{Queue, QueueLimits};
-use crate::service::{DeadlinePolicy, OversizeLayer, PlannerService};
+use crate::rpc::{Methods, RecordLayer};
+use crate::service::{DeadlinePolicy, Desk, OversizeLayer, PlannerService, operators};
 use crate::socket::{self, SocketPath};
-use crate::store::{Records, SledStore, StoreError};
+use crate::store::{RecordOptions, Records, StoreError, open_store};
 use crate::tasks::{self, Task};
 use crate::workers::{Workers, Workshop};
 
@@ -40,7 +45,10 @@ pub struct Server {
     workers: Workers,
     tcp: Option<TcpListener>,
     unix: UnixListener,
+    admin: Option<TcpListener>,
     socket: Arc<SocketPath>,
+    drain: DrainHandle,
+    metrics: Metrics,
 }
 
 /// Why a server did not start.
@@ -86,29 +94,37 @@ impl Server {
     /// As [`Server::build`].
     pub async fn build_with(options: Options, planner: Arc<dyn Planner>) -> Result<Self, StartError> {
         options.validate()?;
-        let data_dir = options.data_dir.clone();
-        let opened = spawn_blocking(move || SledStore::open(&data_dir)).await;
+        let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
+        let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
         let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         if let Some((path, reason)) = &opened.moved_aside {
             tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
         }
+        if let Some(done) = &opened.migration {
+            let (from, to, records, left_behind) = (done.from, done.to, done.records, done.left_behind);
+            tracing::info!(from, to, records, left_behind, "the store has been brought up to date");
+        }
         let listen_error = |address: String| move |source| StartError::Listen { address, source };
-        let tcp = match options.listen {
-            Some(address) => Some(TcpListener::bind(address).await.map_err(listen_error(address.to_string()))?),
-            None => None,
+        let bind = async |address: Option<SocketAddr>| match address {
+            Some(address) => TcpListener::bind(address).await.map(Some).map_err(listen_error(address.to_string())),
+            None => Ok(None),
         };
+        let (tcp, admin) = (bind(options.listen).await?, bind(options.admin_listen).await?);
+        let metrics = if admin.is_some() { Metrics::on() } else { Metrics::off() };
         let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
         let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
         let limits = QueueLimits { length_max: options.queue_length_max.get(), bytes_max: options.queue_bytes_max };
+        let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
+        let store = Arc::new(ObservedStore { inner: opened.store, metrics: metrics.clone() });
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits),
-            planner,
-            records: Records::new(Arc::new(opened.store)),
+            planner: Arc::new(ObservedPlanner { inner: planner, metrics: metrics.clone() }),
+            records: Records::with_options(store, record_options),
             synthesis_count: AtomicU64::new(0),
         });
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
-        Ok(Self { options, workshop, workers, tcp, unix, socket })
+        Ok(Self { options, workshop, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })
     }
 
     /// The TCP address served, with the port that was chosen where 0 was asked for.
@@ -116,9 +132,19 @@ impl Server {
         self.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
+    /// The address of the port for operators, if there is one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
     /// A path to the Unix socket served, usable in this process while the server lives.
     pub fn socket(&self) -> Arc<SocketPath> {
         Arc::clone(&self.socket)
+    }
+
+    /// Begins the drain from anywhere, as a signal does.
+    pub fn drain_handle(&self) -> DrainHandle {
+        self.drain.clone()
     }
 
     /// Counts of what the server has done.
@@ -126,30 +152,52 @@ impl Server {
         Statistics { workshop: Arc::clone(&self.workshop) }
     }
 
-    /// Serves until `shutdown` is ready, then drains: no new requests, running ones end within the drain time-out,
-    /// the rest is refused as UNAVAILABLE.
+    /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
+    /// UNAVAILABLE, running ones end within the drain time-out, the rest is refused, too.
     ///
     /// # Errors
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
-        let Self { options, workshop, workers, tcp, unix, socket } = self;
+        let statistics = self.statistics().downgrade();
+        let Self { options, workshop, workers, tcp, unix, admin, socket, drain, metrics } = self;
+        // It stays to the very end: a server that drains is alive, and not ready.
+        let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone() };
+        let _admin = admin.map(|listener| admin::serve(listener, pages));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         health_reporter.set_serving::<PlannerServer<PlannerService>>().await;
-        let routes = routes(&options, &workshop)?.add_service(health_service).prepare();
+        let routes = routes(&options, &workshop, &drain)?.add_service(health_service).prepare();
+        let record = RecordLayer { metrics, methods: methods() };
         let (stop, stopped) = watch::channel(false);
-        let mut listeners =
-            vec![serve("unix-listener", routes.clone(), UnixListenerStream::new(unix), stopped.clone())];
+        let mut listeners = vec![serve(
+            "unix-listener",
+            record.clone(),
+            routes.clone(),
+            UnixListenerStream::new(unix),
+            stopped.clone(),
+        )];
         if let Some(tcp) = tcp {
             // Small messages must not wait for the acknowledgement of earlier ones.
             let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true));
-            listeners.push(serve("tcp-listener", routes, incoming, stopped));
+            listeners.push(serve("tcp-listener", record, routes, incoming, stopped));
         }
-        shutdown.await;
+        tokio::select! {
+            () = shutdown => {}
+            () = drain.started() => {}
+        }
+        drain.start();
         health_reporter.set_not_serving::<PlannerServer<PlannerService>>().await;
         health_reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
         workshop.queue.close();
+        // The listeners stay, so that whoever still comes is told when to try again.
+        let _whether_all_left = tokio::time::timeout(options.drain_timeout, async {
+            drain.empty().await;
+            // Detached jobs have no call that is inside.
+            workshop.queue.idle().await;
+        })
+        .await;
+        workshop.queue.abort();
         stop.send_replace(true);
-        let ended = drain(listeners, &workshop.queue, options.drain_timeout).await;
+        let ended = join(listeners).await;
         // Solvers that were asked to stop do so soon, but a last write to the disk may take its time.
         let joined = spawn_blocking(move || workers.join()).await;
         // While the directory is still this process's, so that no successor loses its socket.
@@ -193,11 +241,42 @@ impl Statistics {
     }
 }
 
+/// The same without a hold on the server: who only looks must not keep the store open.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakStatistics(Weak<Workshop>);
+
+impl WeakStatistics {
+    pub(crate) fn upgrade(&self) -> Option<Statistics> {
+        self.0.upgrade().map(|workshop| Statistics { workshop })
+    }
+}
+
+/// The figures that are asked for when the metrics are shown.
+impl Statistics {
+    pub(crate) fn downgrade(&self) -> WeakStatistics {
+        WeakStatistics(Arc::downgrade(&self.workshop))
+    }
+
+    pub(crate) fn show(&self, metrics: &Metrics) {
+        metrics.set("canopy_synthesis_queue_depth", &[], self.waiting_count() as f64);
+        metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
+        metrics.count_is("canopy_cache_evictions_total", &[], self.workshop.records.eviction_count());
+        // A store that fails shows its last figures; its operations count as errors.
+        if let Ok(usage) = self.workshop.records.usage() {
+            metrics.set("canopy_cache_entries", &[], usage.records as f64);
+            metrics.set("canopy_cache_bytes", &[], usage.bytes as f64);
+            metrics.set("canopy_cache_capacity_bytes", &[], usage.bytes_max as f64);
+            metrics.set("canopy_cache_pinned_entries", &[], usage.pinned as f64);
+        }
+    }
+}
+
 /// Everything served but health, whose state changes.
-fn routes(options: &Options, workshop: &Arc<Workshop>) -> Result<Routes, RunError> {
+fn routes(options: &Options, workshop: &Arc<Workshop>, drain: &DrainHandle) -> Result<Routes, RunError> {
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), deadlines))
+    let desk = Desk::new(workshop.records.clone(), deadlines);
+    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), desk.clone(), deadlines))
         .max_decoding_message_size(message_bytes_max);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
@@ -205,14 +284,23 @@ fn routes(options: &Options, workshop: &Arc<Workshop>) -> Result<Routes, RunErro
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflection_error = |error| RunError(Box::new(error));
-    Ok(Routes::new(OversizeLayer { limit: message_bytes_max }.layer(planner))
+    let planner = GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(planner));
+    Ok(operators(Routes::new(planner), options, workshop, drain, desk)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))
+}
+
+/// Every method served, for the names in metrics.
+fn methods() -> Methods {
+    let reflection =
+        [tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET, tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET];
+    Methods::of(&[&[FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET], &reflection[..]].concat())
 }
 
 /// Serves one listener until it is told to stop and its last call has ended.
 fn serve<I, C>(
     name: &'static str,
+    record: RecordLayer,
     routes: Routes,
     incoming: I,
     mut stopped: watch::Receiver<bool>,
@@ -233,17 +321,15 @@ where
     let server = tonic::transport::Server::builder()
         .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(KEEPALIVE))
+        .layer(record)
         .add_routes(routes)
         .serve_with_incoming_shutdown(incoming, signal);
     tasks::spawn(name, server)
 }
 
-/// Waits until every listener has ended; after the time-out ends the jobs, and soon after the connections.
-async fn drain(
-    listeners: Vec<Task<Result<(), tonic::transport::Error>>>,
-    queue: &Queue,
-    timeout: Duration,
-) -> Result<(), RunError> {
+/// Waits until every listener has ended. Callers that do not even take a refusal are cut off soon: dropping the
+/// listeners ends their connections.
+async fn join(listeners: Vec<Task<Result<(), tonic::transport::Error>>>) -> Result<(), RunError> {
     /// Time for refusals to reach their callers.
     const FAREWELL: Duration = Duration::from_millis(500);
     let all = async {
@@ -257,12 +343,5 @@ async fn drain(
         }
         result
     };
-    tokio::pin!(all);
-    if let Ok(result) = tokio::time::timeout(timeout, &mut all).await {
-        queue.abort();
-        return result;
-    }
-    queue.abort();
-    // Callers that do not even take a refusal are cut off: dropping the listeners ends their connections.
-    tokio::time::timeout(FAREWELL, &mut all).await.unwrap_or(Ok(()))
+    tokio::time::timeout(FAREWELL, all).await.unwrap_or(Ok(()))
 }

@@ -1,33 +1,83 @@
-//! `canopy.v1.Planner`: decode, hand to the queue, encode. No policy of planning lives here.
+//! The services of `canopy.v1`: decode, call one method, encode. No policy of planning lives here.
+//!
+//! This module is `Planner`; the operators' services are beside it.
 
+mod cached;
 mod deadline;
 mod decode;
 mod deliver;
+mod desk;
+mod fields;
+mod listing;
+mod operations;
 mod oversize;
+mod plan_admin;
 mod request_log;
+mod server_admin;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::operations_server::OperationsServer;
+use canopy_proto::v1::plan_admin_server::PlanAdminServer;
 use canopy_proto::v1::planner_server::Planner;
-use canopy_proto::v1::{PlanEvent, PlanReply, PlanRequest};
+use canopy_proto::v1::server_admin_server::ServerAdminServer;
+use canopy_proto::v1::{
+    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
+    PlanExplanation, PlanReply, PlanRequest,
+};
 use tokio::sync::mpsc;
+use tokio::time;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+use tower::Layer as _;
 
-use self::decode::{Decoded, decode};
-use self::deliver::{Call, Sink};
+use self::cached::ChosenFile;
+use self::decode::{Decoded, Method, decode};
+use self::deliver::{Call, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
+use self::operations::OperationsService;
+use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
+use self::server_admin::ServerAdminService;
 use crate::clock;
+use crate::config::Options;
+use crate::drain::DrainHandle;
+use crate::job::plan_header;
 use crate::key::RequestKey;
 use crate::queue::Queue;
 use crate::status::to_status;
 use crate::tasks::{self, Task};
+use crate::workers::Workshop;
 
 pub(crate) use deadline::DeadlinePolicy;
+pub(crate) use desk::Desk;
 pub(crate) use oversize::OversizeLayer;
+
+/// Longest message to an operators' service.
+const OPERATORS_BYTES_MAX: usize = 1 << 20;
+
+/// Adds the operators' services.
+pub(crate) fn operators(
+    routes: Routes,
+    options: &Options,
+    workshop: &Arc<Workshop>,
+    drain: &DrainHandle,
+    desk: Desk,
+) -> Routes {
+    let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
+    let operations = OperationsService::new(workshop.queue.clone(), deadlines);
+    let server = ServerAdminService::new(Arc::clone(workshop), desk.clone(), drain.clone(), options);
+    let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
+    let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let plans = PlanAdminServer::new(PlanAdminService::new(desk)).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    routes.add_service(limit.layer(operations)).add_service(limit.layer(plans)).add_service(limit.layer(server))
+}
 
 /// Events a stream holds before the one who fills it waits for its reader.
 const STREAM_BUFFER: usize = 2;
@@ -36,26 +86,27 @@ const STREAM_BUFFER: usize = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct PlannerService {
     queue: Queue,
+    desk: Desk,
     deadlines: DeadlinePolicy,
     /// Shortest time between two reports of progress of one stream.
     progress_interval: Duration,
 }
 
 impl PlannerService {
-    pub(crate) fn new(queue: Queue, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, deadlines, progress_interval: Duration::from_millis(100) }
+    pub(crate) fn new(queue: Queue, desk: Desk, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, desk, deadlines, progress_interval: Duration::from_millis(100) }
     }
 
     /// Decodes a request and puts it in line.
-    fn admit(&self, request: Request<PlanRequest>, method: &'static str) -> Result<Call, Status> {
+    fn admit(&self, request: Request<PlanRequest>, method: Method) -> Result<Call, Status> {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(request.metadata());
-        let mut log = RequestLog::new(method, arrived);
-        let admitted = decode(request.into_inner()).map_err(Into::into).and_then(|decoded| {
-            let Decoded { order, minimum_optimality } = decoded;
+        let mut log = RequestLog::new(method.name(), arrived);
+        let admitted = decode(request.into_inner(), method).map_err(Into::into).and_then(|decoded| {
+            let Decoded { order, minimum_optimality, terms } = decoded;
             let key = RequestKey::of(&order);
             log.describe(&key, &order);
-            Ok((key, minimum_optimality, self.queue.submit(key, order)?))
+            Ok((key, minimum_optimality, self.queue.submit(key, order, method.goal(), terms)?))
         });
         match admitted {
             Ok((key, minimum_optimality, subscription)) => {
@@ -73,29 +124,83 @@ impl PlannerService {
 #[tonic::async_trait]
 impl Planner for PlannerService {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        let call = self.admit(request, "Plan")?;
-        call.reply().await.map(Response::new)
+        let call = self.admit(request, Method::Plan)?;
+        call.reply(INLINE_BYTES_MAX).await.map(Response::new)
     }
 
-    type PlanStreamStream = EventStream;
+    type PlanStreamStream = EventStream<PlanEvent>;
 
-    async fn plan_stream(&self, request: Request<PlanRequest>) -> Result<Response<EventStream>, Status> {
-        let call = self.admit(request, "PlanStream")?;
+    async fn plan_stream(&self, request: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+        let call = self.admit(request, Method::PlanStream)?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("plan-stream", call.stream(Sink::new(sender), self.progress_interval));
         Ok(Response::new(EventStream { events: ReceiverStream::new(receiver), _task: task }))
+    }
+
+    async fn lookup_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        let call = self.admit(request, Method::LookupPlan)?;
+        call.reply(0).await.map(Response::new)
+    }
+
+    async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        let call = self.admit(request, Method::Prefetch)?;
+        Ok(Response::new(call.leave()))
+    }
+
+    async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        let (headers, _, GetPlanRequest { name }) = request.into_parts();
+        let plan = self.desk.run("GetPlan", &headers, move |records| desk::plan_of(records, &name, false)).await?;
+        Ok(Response::new(plan_header(&plan.plan, 0)))
+    }
+
+    async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
+        let (headers, _, ExplainPlanRequest { name }) = request.into_parts();
+        let explained = self
+            .desk
+            .run("ExplainPlan", &headers, move |records| cached::explain(&*desk::plan_of(records, &name, false)?));
+        explained.await.map(Response::new)
+    }
+
+    type FetchArtifactStream = EventStream<FetchArtifactEvent>;
+
+    async fn fetch_artifact(
+        &self,
+        request: Request<FetchArtifactRequest>,
+    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let chosen = self.desk.run("FetchArtifact", &headers, move |records| {
+            // A transfer that goes on is not another use.
+            cached::choose(&*desk::plan_of(records, &request.plan, request.offset == 0)?, &request)
+        });
+        let chosen = chosen.await?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        let task = tasks::spawn("fetch-artifact", send_file(chosen, sender));
+        Ok(Response::new(EventStream { events: ReceiverStream::new(receiver), _task: task }))
+    }
+}
+
+/// Sends a file: what it is, then its pieces. A reader that takes nothing for a long time is given up.
+async fn send_file(file: ChosenFile, sender: mpsc::Sender<Result<FetchArtifactEvent, Status>>) {
+    let ChosenFile { position, artifact, offset } = file;
+    let content = artifact.content.clone().unwrap_or_default();
+    let header = Event::Artifact(Artifact { content: None, ..artifact });
+    for event in std::iter::once(header).chain(pieces(position, content, offset).map(Event::Content)) {
+        let event = FetchArtifactEvent { event: Some(event) };
+        if !matches!(time::timeout(STALL_MAX, sender.send(Ok(event))).await, Ok(Ok(()))) {
+            return;
+        }
     }
 }
 
 /// The events of one call. Dropping it, as a cancelled call does, ends the task that fills it.
 #[derive(Debug)]
-pub(crate) struct EventStream {
-    events: ReceiverStream<Result<PlanEvent, Status>>,
+pub(crate) struct EventStream<T> {
+    events: ReceiverStream<Result<T, Status>>,
     _task: Task<()>,
 }
 
-impl Stream for EventStream {
-    type Item = Result<PlanEvent, Status>;
+impl<T> Stream for EventStream<T> {
+    type Item = Result<T, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         Pin::new(&mut self.events).poll_next(context)

@@ -3,15 +3,19 @@
 //! The matches are exhaustive on purpose: a new way to fail forces a decision here. Messages are the words of the
 //! library that refused, so that every client shows the same ones.
 
+mod call;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use canopy_plan::{LowerError, ProfileError};
+use canopy_proto::v1;
 use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, ReadError, TopologyError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+pub(crate) use self::call::call_status;
 use crate::failure::{InlineError, PlanFailure, chain};
 use crate::order::RequestError;
 
@@ -45,6 +49,8 @@ enum Detail {
     Busy(&'static str, Duration),
     /// `RetryInfo`.
     Retry(Duration),
+    /// `ResourceInfo`: the kind and the name of what is meant.
+    Resource(&'static str, String),
 }
 
 impl Refusal {
@@ -79,13 +85,19 @@ pub(crate) fn to_status(failure: &PlanFailure) -> Status {
     status(refusal(failure), &chain(failure))
 }
 
+/// The same as it is shown with an operation.
+pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
+    let Refusal { code, reason, .. } = refusal(failure);
+    v1::OperationError { code: code.into(), reason: reason.to_owned(), message: words(&chain(failure)) }
+}
+
 /// The status of a message over the limit of the transport, which is read no further.
 pub(crate) fn oversized(limit: usize, words: &str) -> Status {
     status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
 }
 
 fn status(refusal: Refusal, words: &str) -> Status {
-    let message: String = words.chars().take(MESSAGE_CHARACTERS_MAX).collect();
+    let message = self::words(words);
     let mut details = ErrorDetails::new();
     let metadata: HashMap<String, String> =
         refusal.metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -107,8 +119,16 @@ fn status(refusal: Refusal, words: &str) -> Status {
         Detail::Retry(delay) => {
             details.set_retry_info(Some(delay));
         }
+        Detail::Resource(kind, name) => {
+            details.set_resource_info(kind, name, "", message.clone());
+        }
     }
     Status::with_error_details(refusal.code, message, details)
+}
+
+/// As much of a message as is sent.
+fn words(words: &str) -> String {
+    words.chars().take(MESSAGE_CHARACTERS_MAX).collect()
 }
 
 fn refusal(failure: &PlanFailure) -> Refusal {
@@ -132,19 +152,24 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
         PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
         PlanFailure::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        PlanFailure::QueueFull { waiting } => {
-            Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY))
-                .with("limit", waiting)
+        PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
+        PlanFailure::NotCached => Refusal::new(Code::NotFound, "PLAN_NOT_CACHED", Detail::None),
+        PlanFailure::QueueFull { limit, .. } => {
+            Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY)).with("limit", limit)
         }
         PlanFailure::QueueBudget { limit, .. } => {
             Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy("queue", RETRY_BUSY))
                 .with("limit", limit)
         }
         PlanFailure::Draining => Refusal::new(Code::Unavailable, "DRAINING", Detail::Retry(RETRY_DRAINING)),
-        PlanFailure::Deadline { deadline_ms, stage } => {
-            Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
+        PlanFailure::Deadline { deadline_ms, stage, operation } => {
+            let refusal = Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
                 .with("deadline_ms", deadline_ms)
-                .with("stage", stage)
+                .with("stage", stage);
+            match operation {
+                Some(operation) => refusal.with("operation", operation),
+                None => refusal,
+            }
         }
     }
 }
@@ -160,6 +185,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } => "SIZE_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
+        RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
     }
 }
 

@@ -1,21 +1,34 @@
-//! Where finished plans are kept: records under 32-byte keys.
+//! Where finished plans are kept: records and their summaries under 32-byte keys.
 //!
-//! [`Store`] knows bytes only. What the bytes mean, and that a damaged record is never served, is the business of
-//! [`Records`], which wraps any store.
+//! [`Store`] knows bytes only: an engine that keeps a record and a small summary beside it. What the bytes mean, that a
+//! damaged record is never served, how much may be kept and what goes first is the business of [`Records`], which
+//! wraps any store.
 
+mod archive;
+mod check;
+mod directory;
+mod ledger;
 mod memory;
+mod migrate;
 mod record;
 mod records;
+mod redb;
 mod sled;
+mod summary;
+mod upgrade;
 
+pub use archive::{ArchiveError, read_archive, write_archive};
+pub use check::{CheckReport, Repair, check_store};
+pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
 pub use memory::MemoryStore;
+pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};
-pub use records::{Lookup, Records, StoredPlan};
-pub use sled::{Opened, SledStore};
+pub use records::{Eviction, Lookup, RecordOptions, Records, StoredPlan, Usage};
+pub use summary::PlanSummary;
 
 use crate::key::PlanKey;
 
-/// Keeps records. Every call may block; none is made from the async runtime.
+/// Keeps records and their summaries. Every call may block; none is made from the async runtime.
 pub trait Store: Send + Sync + 'static {
     /// The record under this key, if there is one.
     ///
@@ -23,23 +36,63 @@ pub trait Store: Send + Sync + 'static {
     /// The engine failed; whether there is a record is unknown.
     fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Stores a record in place of any earlier one, all or nothing, and returns once it survives a crash.
+    /// Stores a record and its summary in place of earlier ones, both or neither, and returns once they survive a
+    /// crash.
     ///
     /// # Errors
     /// The engine failed; the record may or may not be there.
-    fn put(&self, key: &PlanKey, record: &[u8]) -> Result<(), StoreError>;
+    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError>;
 
-    /// Moves the record under this key aside, where only a person looks.
+    /// Removes records and their summaries; those that are not there are passed over.
+    ///
+    /// # Errors
+    /// The engine failed; any of them may still be there.
+    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError>;
+
+    /// Moves the record under this key aside, where only a person looks, and drops its summary.
     ///
     /// # Errors
     /// The engine failed; the record may still be there.
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError>;
 
-    /// Number of records, quarantined ones not counted. O(records).
+    /// The summary under this key, if there is one.
     ///
     /// # Errors
     /// The engine failed.
-    fn count(&self) -> Result<usize, StoreError>;
+    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Replaces summaries, all or none.
+    ///
+    /// # Errors
+    /// The engine failed; the earlier ones may still be there.
+    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError>;
+
+    /// At most `limit` summaries in the order of their keys, from the first key after `after`. Reads no record.
+    ///
+    /// # Errors
+    /// The engine failed.
+    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError>;
+
+    /// At most `limit` keys of records in rising order, from the first after `after`.
+    ///
+    /// # Errors
+    /// The engine failed.
+    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError>;
+
+    /// Number of records in quarantine. O(their number).
+    ///
+    /// # Errors
+    /// The engine failed.
+    fn quarantined_count(&self) -> Result<usize, StoreError>;
+}
+
+/// When a change survives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When the call returns.
+    Synced,
+    /// With the next synced change, or some time later.
+    Lazy,
 }
 
 /// Why the store cannot be used.
@@ -51,7 +104,7 @@ pub enum StoreError {
         directory: String,
         doing: &'static str,
         #[source]
-        source: ::sled::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the store in {directory} failed while {doing}")]
     Io {
@@ -68,6 +121,14 @@ pub enum StoreError {
         #[source]
         source: canopy_migrations::VersionError,
     },
+    #[error(
+        "the data directory {directory} holds a store of {found}, not of {asked}; say --store-engine {found}, or move the plans with canopyd backup and restore"
+    )]
+    OtherEngine { directory: String, found: &'static str, asked: &'static str },
+    #[error(
+        "a plan of {needed} bytes does not fit into the store: {pinned} of its {limit} bytes are pinned; unpin plans or raise the limit"
+    )]
+    Full { needed: u64, pinned: u64, limit: u64 },
 }
 
 #[cfg(test)]

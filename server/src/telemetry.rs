@@ -1,17 +1,139 @@
-//! Logs of the server process, on standard error: for people on a terminal, else one JSON object per line.
+//! Logs of the server process, on standard error, and its traces.
+//!
+//! Logs are for people on a terminal, else one JSON object per line. Traces go to a collector if there is one; spans
+//! have a target of their own, so that without a collector they cost no more than the question whether to make them.
 
+use std::env;
 use std::io::{self, IsTerminal as _};
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::WithExportConfig as _;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt};
 
-/// Starts logging; `RUST_LOG` says what, else everything from `info` upwards. A second call does nothing.
-pub fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
-    let _already_started = if io::stderr().is_terminal() {
-        builder.try_init()
-    } else {
-        builder.json().flatten_event(true).with_span_list(false).with_ansi(false).try_init()
-    };
+use crate::config::{ConfigError, LogFormat};
+
+/// Target of all spans that make up the trace of a request.
+pub(crate) const TRACE: &str = "canopy_trace";
+
+/// What is logged and traced, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telemetry {
+    filter: String,
+    format: LogFormat,
+    otlp_endpoint: Option<String>,
+}
+
+/// Logs and traces of a process while it lives.
+#[derive(Debug)]
+pub(crate) struct Telescope {
+    traces: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The filter or the endpoint cannot be read.
+    pub fn new(filter: Option<String>, format: LogFormat, otlp_endpoint: Option<String>) -> Result<Self, ConfigError> {
+        let filter = filter.unwrap_or_else(Self::filter_default);
+        if let Err(error) = EnvFilter::try_new(&filter) {
+            return Err(ConfigError::LogFilter { filter, problem: error.to_string() });
+        }
+        if let Some(endpoint) = &otlp_endpoint {
+            let uri = endpoint.parse::<tonic::transport::Uri>().ok();
+            if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.authority().is_none()) {
+                return Err(ConfigError::TraceEndpoint { endpoint: endpoint.clone() });
+            }
+        }
+        Ok(Self { filter, format, otlp_endpoint })
+    }
+
+    /// `RUST_LOG` if it says something, else `info`.
+    pub(crate) fn filter_default() -> String {
+        env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()).unwrap_or_else(|| "info".to_owned())
+    }
+
+    /// Starts logs and traces, from within a runtime. A second start in one process changes nothing.
+    pub(crate) fn start(&self) -> Telescope {
+        let json = match self.format {
+            LogFormat::Auto => !io::stderr().is_terminal(),
+            LogFormat::Json => true,
+            LogFormat::Text => false,
+        };
+        let filter = EnvFilter::new(&self.filter);
+        let lines = if json {
+            fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_span_list(false)
+                .with_ansi(false)
+                .with_writer(io::stderr)
+                .boxed()
+        } else {
+            fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
+        };
+        let logs = Registry::default().with(lines.with_filter(filter));
+        let (traces, problem) = match self.otlp_endpoint.as_deref().map(provider) {
+            None => (None, None),
+            Some(Ok(traces)) => (Some(traces), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let spans = traces.as_ref().map(|traces| {
+            let only_requests = Targets::new().with_target(TRACE, LevelFilter::DEBUG);
+            tracing_opentelemetry::layer().with_tracer(traces.tracer("canopyd")).with_filter(only_requests)
+        });
+        let _already_started = logs.with(spans).try_init();
+        if let Some(error) = problem {
+            tracing::error!(%error, "traces cannot be sent; going on without");
+        }
+        Telescope { traces }
+    }
+}
+
+impl Telescope {
+    /// Sends what has not been sent. Blocks for some seconds at most.
+    pub(crate) fn finish(self) {
+        if let Some(traces) = self.traces
+            && let Err(error) = traces.shutdown()
+        {
+            tracing::warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+/// Sends spans to a collector in batches, from a thread of its own. The collector need not be there yet.
+fn provider(endpoint: &str) -> Result<SdkTracerProvider, opentelemetry_otlp::ExporterBuildError> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
+    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource::builder().with_service_name("canopyd").with_attribute(version).build();
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+}
+
+/// Starts logging as without any configuration.
+pub(crate) fn start_logging() {
+    let usual = Telemetry { filter: Telemetry::filter_default(), format: LogFormat::Auto, otlp_endpoint: None };
+    usual.start().finish();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let telemetry = |filter: &str, endpoint: &str| {
+            Telemetry::new(Some(filter.to_owned()), LogFormat::Auto, Some(endpoint.to_owned()))
+        };
+        assert!(telemetry("info,canopy_server=debug", "http://127.0.0.1:4317").is_ok());
+        assert!(matches!(telemetry("a=b=c", "http://x:1"), Err(ConfigError::LogFilter { .. })));
+        for endpoint in ["", "127.0.0.1:4317", "https://x:4317", "http://", "grpc://x:1"] {
+            assert!(matches!(telemetry("info", endpoint), Err(ConfigError::TraceEndpoint { .. })), "{endpoint}");
+        }
+    }
 }

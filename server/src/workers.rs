@@ -17,7 +17,7 @@ use canopy_topology::Rate;
 
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
-use crate::job::{Delivery, Job, Outcome, Read};
+use crate::job::{Delivery, Goal, Job, Outcome, Read};
 use crate::key::PlanKey;
 use crate::planner::{Planner, Watch};
 use crate::queue::Queue;
@@ -95,6 +95,7 @@ impl std::fmt::Debug for Workshop {
 impl Workshop {
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
+        let _in_trace = job.trace.enter();
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
             Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))
@@ -119,7 +120,11 @@ impl Workshop {
             let warnings = prepared.warnings;
             return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
         }
+        if job.goal == Goal::Lookup {
+            return Some(Err(Arc::new(PlanFailure::NotCached)));
+        }
         job.update(|status| status.stage = "queue");
+        job.trace.wait();
         self.queue.promote(job, Read { prepared, queue_ms, canonical_ms, queued: clock::now() });
         None
     }

@@ -7,17 +7,16 @@ mod report;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::ClientError;
+use canopy_client::{Retries, RetryPolicy};
 use canopy_plan::Profile;
 use canopy_proto::v1::{self, PlanRequest};
-use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
-use crate::input::{self, Source};
+use crate::request;
 
 use later::Later;
 use receive::Receiver;
@@ -113,11 +112,12 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
         return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")
             .help("add `-o FILE`"));
     }
-    let request = request(&args)?;
+    let request = plan_request(&args)?;
     let mut receiver = Receiver::new(args.output.as_deref())?;
     let mut connections = Connections::new(&args.server)?;
     let mut connection = connections.open().await?;
     // Opening a store does not count: the first server gets all the time there is, further ones what it left.
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     let (started, patience) = (clock::now(), Deadline::after(args.deadline));
     let mut limit = args.deadline;
     loop {
@@ -130,8 +130,14 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
                 continue;
             }
             Err(error) => {
+                if let Some(pause) = retries.pause_after(&error, patience.remaining()) {
+                    receiver = Receiver::new(args.output.as_deref())?;
+                    tokio::time::sleep(pause).await;
+                    limit = patience.remaining();
+                    continue;
+                }
                 connection.close().await;
-                return Err(in_users_words(error, &args).into());
+                return Err(request::in_users_words(error, &args.topology).into());
             }
         };
         receiver.commit()?;
@@ -143,79 +149,26 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.
-fn request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
+fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
     let kind = args.collective.kind()?;
     if args.profile.is_some() && args.format == Format::Json {
         return Err(Failure::input("--profile is for formats of runtimes, and json is canopy's own")
             .help("leave --profile out, or add `--format msccl-xml`"));
     }
-    let source = match input::source(&args.topology)? {
-        Source::Expression => v1::topology_source::Source::Expression(args.topology.clone()),
-        Source::Document(bytes) => v1::topology_source::Source::Document(v1::TopologyDocument {
-            format: document_format(&bytes).into(),
-            content: bytes.into(),
-        }),
-    };
+    let topology = request::topology(&args.topology)?;
     let profile = match args.format {
         Format::Json => String::new(),
         Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
     };
     Ok(PlanRequest {
-        topology: Some(v1::TopologySource { source: Some(source) }),
-        collective: Some(v1::CollectiveSpec { kind: on_the_wire(kind).into(), root: args.collective.root }),
+        topology: Some(topology),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
         size_bytes_max: args.size,
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         algorithm: args.algorithm.name().to_owned(),
         outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
         quality: None,
+        priority: v1::Priority::Unspecified.into(),
+        detached: false,
     })
-}
-
-const fn on_the_wire(kind: CollectiveKind) -> v1::Collective {
-    match kind {
-        CollectiveKind::Allgather => v1::Collective::Allgather,
-        CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,
-        CollectiveKind::Allreduce => v1::Collective::Allreduce,
-        CollectiveKind::Broadcast => v1::Collective::Broadcast,
-        CollectiveKind::Reduce => v1::Collective::Reduce,
-        CollectiveKind::Gather => v1::Collective::Gather,
-        CollectiveKind::Scatter => v1::Collective::Scatter,
-        CollectiveKind::AllToAll => v1::Collective::AllToAll,
-    }
-}
-
-/// The format of a document by its first character: XML starts with `<`, canopy's JSON with `{`.
-fn document_format(bytes: &[u8]) -> v1::DocumentFormat {
-    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'<') => v1::DocumentFormat::NcclXml,
-        Some(b'{') => v1::DocumentFormat::Json,
-        _ => v1::DocumentFormat::Yaml,
-    }
-}
-
-/// The same error with fields of the request named as the user gave them.
-fn in_users_words(mut error: ClientError, args: &PlanArgs) -> ClientError {
-    let names = [
-        ("topology.expression", args.topology.as_str()),
-        ("topology.document", args.topology.as_str()),
-        ("collective.kind", "--collective"),
-        ("collective.root", "--root"),
-        ("size_bytes_max", "--size"),
-        ("algorithm", "--algorithm"),
-        ("outputs[0].profile", "--profile"),
-        ("outputs[0]", "--format"),
-    ];
-    if let ClientError::Refused(refusal) = &mut error {
-        for (place, _) in &mut refusal.violations {
-            if let Some((rest, name)) = names.iter().find_map(|(field, name)| Some((place.strip_prefix(field)?, name)))
-            {
-                *place = match rest.strip_prefix('.') {
-                    Some(inner) => format!("{inner} of {name}"),
-                    None => (*name).to_owned(),
-                };
-            }
-        }
-    }
-    error
 }

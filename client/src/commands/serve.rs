@@ -1,7 +1,7 @@
 //! `canopy serve`: runs the server in the foreground.
 
 use canopy_client::ErrorClass;
-use canopy_server::{ServerFlags, StartError, run_server, start_logging};
+use canopy_server::{ServerFlags, StartError, run_server};
 
 use crate::exit::Failure;
 
@@ -20,7 +20,6 @@ pub(crate) struct ServeArgs {
 
 /// Serves until asked to stop.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
-    start_logging();
     run_server(args.server).map_err(|error| {
         let class = match error.start_error() {
             Some(StartError::Config(_)) => ErrorClass::Input,

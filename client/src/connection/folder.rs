@@ -99,7 +99,7 @@ impl Host {
 mod tests {
     use std::process::ExitCode;
 
-    use canopy_server::SledStore;
+    use canopy_server::{StoreEngine, open_store};
 
     use super::*;
 
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn patience_with_a_held_folder_ends() {
         let directory = tempfile::tempdir().unwrap();
-        let _held = SledStore::open(directory.path()).unwrap();
+        let _held = open_store(directory.path(), StoreEngine::Sled).unwrap();
         let folder = Folder::new(Some(directory.path().to_owned())).unwrap();
         let before = Instant::now();
         let failure = folder.open().await.unwrap_err();

@@ -5,8 +5,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
-use canopy_proto::v1::{PlanEvent, PlanReply, PlanRequest};
-use canopy_server::SledStore;
+use canopy_proto::v1::{
+    ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
+    PlanExplanation, PlanReply, PlanRequest,
+};
+use canopy_server::{StoreEngine, open_store};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use tokio_stream::Stream;
@@ -32,13 +35,38 @@ impl Planner for Silent {
         self.called.notify_one();
         Ok(Response::new(Box::pin(tokio_stream::pending())))
     }
+
+    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    type FetchArtifactStream = Pin<Box<dyn Stream<Item = Result<FetchArtifactEvent, Status>> + Send>>;
+
+    async fn fetch_artifact(
+        &self,
+        _: Request<FetchArtifactRequest>,
+    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
+        Err(Status::unimplemented("only plans"))
+    }
 }
 
 #[test]
 fn a_command_survives_the_end_of_the_server_it_joined() {
     let desk = Desk::new();
     let data = desk.path("data");
-    let store = SledStore::open(&data).unwrap();
+    let store = open_store(&data, StoreEngine::Sled).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let called = Arc::new(Notify::new());
     let child = runtime.block_on(async {

@@ -5,6 +5,9 @@
 mod bound;
 #[cfg(feature = "embedded")]
 mod handover;
+mod hooks;
+#[cfg(feature = "embedded")]
+mod operate;
 #[cfg(feature = "embedded")]
 mod plan;
 mod refusals;

@@ -56,7 +56,22 @@ fn help_and_version_succeed() {
     let desk = Desk::new();
     let version = desk.run("--version");
     assert_eq!((version.status, version.stdout), (Some(0), format!("canopy {}\n", env!("CARGO_PKG_VERSION"))));
-    for arguments in ["--help", "plan --help", "bound --help", "verify --help", "topology --help"] {
+    for arguments in [
+        "--help",
+        "plan --help",
+        "bound --help",
+        "verify --help",
+        "topology --help",
+        "plans --help",
+        "jobs --help",
+        "stats --help",
+        "drain --help",
+        "bench --help",
+        "prefetch --help",
+        "fetch --help",
+        "env --help",
+        "release --help",
+    ] {
         let run = desk.run(arguments);
         assert_eq!(run.status, Some(0), "{arguments}");
         assert!(run.stdout.contains("canopy"), "{arguments}\n{}", run.stdout);

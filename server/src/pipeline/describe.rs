@@ -135,7 +135,8 @@ fn partition_capacity(topology: &Topology, sets: &[Vec<NodeIndex>]) -> u128 {
     leaving.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
 }
 
-const fn collective(kind: CollectiveKind) -> v1::Collective {
+/// A collective on the wire.
+pub(crate) const fn collective(kind: CollectiveKind) -> v1::Collective {
     match kind {
         CollectiveKind::Allgather => v1::Collective::Allgather,
         CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,

@@ -14,6 +14,7 @@ use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::store::StoredPlan;
 
+const TERMS: Terms = Terms { priority: Priority::Interactive, detached: false };
 const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1000 };
 
 /// Two texts of one network; other texts are generator expressions.
@@ -37,8 +38,12 @@ fn order(text: &str) -> Order {
 }
 
 fn submit(queue: &Queue, text: &str) -> Result<Subscription, PlanFailure> {
+    submit_as(queue, text, Goal::Plan, TERMS)
+}
+
+fn submit_as(queue: &Queue, text: &str, goal: Goal, terms: Terms) -> Result<Subscription, PlanFailure> {
     let order = order(text);
-    queue.submit(RequestKey::of(&order), order)
+    queue.submit(RequestKey::of(&order), order, goal, terms)
 }
 
 fn read(job: &Job) -> Read {
@@ -83,7 +88,7 @@ fn a_full_queue_refuses_and_says_how_many_wait() {
     let queue = Queue::new(LIMITS);
     let _waiting: Vec<Subscription> =
         ["ring:3", "ring:4", "ring:5"].iter().map(|text| submit(&queue, text).unwrap()).collect();
-    assert!(matches!(submit(&queue, "ring:6"), Err(PlanFailure::QueueFull { waiting: 3 })));
+    assert!(matches!(submit(&queue, "ring:6"), Err(PlanFailure::QueueFull { waiting: 3, limit: 3 })));
     assert!(submit(&queue, "ring:5").is_ok(), "joining takes no room");
     let job = queue.next_to_read().unwrap();
     assert!(submit(&queue, "ring:6").is_err(), "a job that is read waits still");
@@ -269,3 +274,5 @@ fn threads_that_come_and_go_leave_nothing_behind() {
     let lines = queue.lines();
     assert_eq!((lines.waiting, lines.by_request.len(), lines.by_plan.len(), lines.held_bytes), (0, 0, 0, 0));
 }
+
+mod operations;

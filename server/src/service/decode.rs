@@ -6,7 +6,8 @@ use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 use canopy_topology::{DocumentFormat, Ratio};
 
-use crate::order::{Order, Output, RequestError, TopologyInput};
+use crate::job::{Goal, Terms};
+use crate::order::{Order, Output, Priority, RequestError, TopologyInput};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -18,6 +19,7 @@ const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
 const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALLREDUCE, \
     COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, COLLECTIVE_GATHER, COLLECTIVE_SCATTER or COLLECTIVE_ALL_TO_ALL";
 const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DOCUMENT_FORMAT_NCCL_XML";
+const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
@@ -26,10 +28,42 @@ pub(crate) struct Decoded {
     pub(crate) order: Order,
     /// Least achieved ÷ bound that is accepted. Not part of the order: requests that differ only here share a job.
     pub(crate) minimum_optimality: Option<Ratio>,
+    /// What it asks of its job. Not part of the order either.
+    pub(crate) terms: Terms,
+}
+
+/// The method that was called, as far as it changes what a request means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Plan,
+    PlanStream,
+    LookupPlan,
+    Prefetch,
+}
+
+impl Method {
+    /// The name on the wire.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "Plan",
+            Self::PlanStream => "PlanStream",
+            Self::LookupPlan => "LookupPlan",
+            Self::Prefetch => "Prefetch",
+        }
+    }
+
+    /// What its jobs are for.
+    pub(crate) const fn goal(self) -> Goal {
+        match self {
+            Self::Plan | Self::PlanStream | Self::Prefetch => Goal::Plan,
+            Self::LookupPlan => Goal::Lookup,
+        }
+    }
 }
 
 /// Reads a request.
-pub(crate) fn decode(request: v1::PlanRequest) -> Result<Decoded, RequestError> {
+pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
+    let terms = terms(&request, method)?;
     let topology = topology_input(request.topology)?;
     let collective =
         request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
@@ -51,7 +85,36 @@ pub(crate) fn decode(request: v1::PlanRequest) -> Result<Decoded, RequestError> 
         algorithm,
         outputs: outputs(&request.outputs)?,
     };
-    Ok(Decoded { order, minimum_optimality: minimum_optimality(request.quality)? })
+    Ok(Decoded { order, minimum_optimality: minimum_optimality(request.quality)?, terms })
+}
+
+fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {
+    let stated = match v1::Priority::try_from(request.priority) {
+        Ok(v1::Priority::Unspecified) => None,
+        Ok(v1::Priority::Prefetch) => Some(Priority::Prefetch),
+        Ok(v1::Priority::Interactive) => Some(Priority::Interactive),
+        Ok(v1::Priority::JobStart) => Some(Priority::JobStart),
+        Ok(v1::Priority::Repair) => Some(Priority::Repair),
+        Err(_) => {
+            let (field, number) = ("priority".to_owned(), request.priority);
+            return Err(RequestError::UnknownValue { field, number, known: PRIORITIES });
+        }
+    };
+    match method {
+        Method::Plan | Method::PlanStream => {
+            Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached })
+        }
+        Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true }),
+        Method::LookupPlan => {
+            let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
+            match (stated, request.detached) {
+                (Some(_), _) => refused("priority"),
+                (None, true) => refused("detached"),
+                // Quick, and somebody waits.
+                (None, false) => Ok(Terms { priority: Priority::Repair, detached: false }),
+            }
+        }
+    }
 }
 
 fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {

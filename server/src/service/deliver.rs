@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{Accepted, CacheOutcome, ContentPiece, Plan, PlanEvent, PlanReply, Progress, Warning};
+use canopy_proto::v1::{Accepted, CacheOutcome, ContentPiece, Operation, Plan, PlanEvent, PlanReply, Warning};
 use canopy_topology::Ratio;
 use tokio::sync::mpsc;
 use tokio::time;
@@ -20,12 +21,12 @@ use crate::queue::Subscription;
 use crate::status::to_status;
 
 /// Largest file that travels inside a reply.
-const INLINE_BYTES_MAX: usize = 64 << 10;
+pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Largest piece of a file.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Longest time a reader may take nothing.
-const STALL_MAX: Duration = Duration::from_secs(60);
+pub(super) const STALL_MAX: Duration = Duration::from_secs(60);
 
 /// A call whose request is in line.
 #[derive(Debug)]
@@ -65,14 +66,20 @@ impl Sink {
 }
 
 impl Call {
-    /// Waits for the plan and answers with it.
-    pub(crate) async fn reply(mut self) -> Result<PlanReply, Status> {
+    /// Waits for the plan and answers with it, and with the content of files of at most `inline_bytes_max`.
+    pub(crate) async fn reply(mut self, inline_bytes_max: usize) -> Result<PlanReply, Status> {
         let limit = time::Instant::from_std(self.arrived) + self.deadline.work;
         let done = time::timeout_at(limit, self.subscription.state.wait_for(is_done)).await.map(|_| ());
         let delivery = self.judge(done.is_err())?;
-        let reply = self.header(&delivery, INLINE_BYTES_MAX);
+        let reply = self.header(&delivery, inline_bytes_max);
         self.log.answered(&reply);
         Ok(reply)
+    }
+
+    /// Leaves the job to itself and answers with what it is.
+    pub(crate) fn leave(mut self) -> Operation {
+        self.log.left_alone();
+        self.subscription.job().describe()
     }
 
     /// Sends everything that becomes of the request.
@@ -105,6 +112,7 @@ impl Call {
             queue_position: u32::try_from(self.subscription.position).unwrap_or(u32::MAX),
             joined: self.subscription.joined,
             deadline_ms: u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX),
+            operation: self.subscription.job().operation(),
         }
     }
 
@@ -118,14 +126,7 @@ impl Call {
                 JobState::Done(_) => return Ok(()),
                 JobState::Working(status) => status.clone(),
             };
-            sink.send(Event::Progress(Progress {
-                stage: status.stage.to_owned(),
-                done: status.done,
-                total: status.total,
-                bound: status.bound,
-                incumbent: status.incumbent,
-            }))
-            .await?;
+            sink.send(Event::Progress(status.progress())).await?;
             // Whatever changes meanwhile becomes one event; the end is not kept waiting.
             let ended = time::timeout(interval, end.wait_for(is_done)).await.is_ok();
             if ended || state.changed().await.is_err() {
@@ -141,7 +142,9 @@ impl Call {
             JobState::Done(outcome) => outcome,
             JobState::Working(status) if late => {
                 let deadline_ms = u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX);
-                Err(PlanFailure::Deadline { deadline_ms, stage: status.stage }.into())
+                let job = self.subscription.job();
+                let operation = job.ties().detached.then(|| job.operation());
+                Err(PlanFailure::Deadline { deadline_ms, stage: status.stage, operation }.into())
             }
             // The sender of an unfinished job goes away only when its queue does.
             JobState::Working(_) => Err(PlanFailure::Draining.into()),
@@ -170,23 +173,16 @@ impl Call {
 
     /// The reply of a delivery, with the content of files of at most `inline_bytes_max`.
     fn header(&self, delivery: &Delivery, inline_bytes_max: usize) -> PlanReply {
-        let mut warnings = delivery.warnings.clone();
-        warnings.extend_from_slice(&delivery.plan.warnings);
+        let mut reply = delivery.reply(inline_bytes_max);
         if self.deadline.clipped {
             let text = format!("the deadline was cut to the greatest one allowed, {:?}", self.deadline.stated);
-            warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
+            reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
-        let mut plan = delivery.plan.plan.clone();
-        for artifact in &mut plan.artifacts {
-            artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
+        reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);
+        if delivery.cache == CacheOutcome::Miss && self.subscription.joined {
+            reply.set_cache(CacheOutcome::Joined);
         }
-        let mut timings = delivery.timings;
-        timings.total = clock::millis_since(self.arrived);
-        let cache = match delivery.cache {
-            CacheOutcome::Miss if self.subscription.joined => CacheOutcome::Joined,
-            outcome => outcome,
-        };
-        PlanReply { plan: Some(plan), cache: cache.into(), timings: Some(timings), warnings }
+        reply
     }
 }
 
@@ -194,16 +190,22 @@ impl Call {
 async fn send_content(plan: &Plan, sink: &mut Sink) -> Result<(), Gone> {
     for (artifact, file) in (0_u32..).zip(&plan.artifacts) {
         let content = file.content.clone().unwrap_or_default();
-        let mut offset = 0;
-        while offset < content.len() {
-            let end = content.len().min(offset + PIECE_BYTES);
-            let data = content.slice(offset..end);
-            let sha256 = sha256_hex(&data);
-            sink.send(Event::Content(ContentPiece { artifact, offset: offset as u64, data, sha256 })).await?;
-            offset = end;
+        for piece in pieces(artifact, content, 0) {
+            sink.send(Event::Content(piece)).await?;
         }
     }
     Ok(())
+}
+
+/// A file from `offset` on, in pieces that share its memory.
+pub(super) fn pieces(artifact: u32, content: Bytes, offset: usize) -> impl Iterator<Item = ContentPiece> + Send {
+    let mut offset = offset;
+    std::iter::from_fn(move || {
+        let data = content.slice(offset..content.len().min(offset.checked_add(PIECE_BYTES)?));
+        let piece = ContentPiece { artifact, offset: offset as u64, sha256: sha256_hex(&data), data };
+        offset += piece.data.len();
+        (!piece.data.is_empty()).then_some(piece)
+    })
 }
 
 fn is_done(state: &JobState) -> bool {

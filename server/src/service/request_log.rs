@@ -7,7 +7,9 @@ use tonic::{Code, Status};
 
 use crate::clock;
 use crate::key::RequestKey;
+use crate::metrics::Metrics;
 use crate::order::Order;
+use crate::rpc::metrics_of_call;
 
 /// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
 #[derive(Debug)]
@@ -20,6 +22,7 @@ pub(crate) struct RequestLog {
     cache: &'static str,
     code: Code,
     message: String,
+    metrics: Metrics,
 }
 
 impl RequestLog {
@@ -34,6 +37,7 @@ impl RequestLog {
             // Until it has ended otherwise, a call that goes away was cancelled.
             code: Code::Cancelled,
             message: "the caller left".to_owned(),
+            metrics: metrics_of_call(),
         }
     }
 
@@ -49,6 +53,12 @@ impl RequestLog {
         self.plan = reply.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
     }
 
+    /// The job goes on without its caller.
+    pub(crate) fn left_alone(&mut self) {
+        self.code = Code::Ok;
+        self.message.clear();
+    }
+
     pub(crate) fn failed(&mut self, status: &Status) {
         self.code = status.code();
         status.message().clone_into(&mut self.message);
@@ -57,6 +67,7 @@ impl RequestLog {
 
 impl Drop for RequestLog {
     fn drop(&mut self) {
+        self.metrics.plan_request(self.collective, self.cache, self.code, clock::now().duration_since(self.arrived));
         tracing::info!(
             method = self.method,
             code = ?self.code,

@@ -121,14 +121,14 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
 #[test]
 fn a_lack_of_room_or_time_says_when_to_try_again() {
     for (failure, code, reason, subject) in [
-        (PlanFailure::QueueFull { waiting: 5 }, Code::ResourceExhausted, "QUEUE_FULL", "queue"),
+        (PlanFailure::QueueFull { waiting: 5, limit: 5 }, Code::ResourceExhausted, "QUEUE_FULL", "queue"),
         (PlanFailure::QueueBudget { held: 1, found: 2, limit: 2 }, Code::ResourceExhausted, "MEMORY_BUDGET", "queue"),
         (PlanFailure::Draining, Code::Unavailable, "DRAINING", ""),
     ] {
         assert!(to_status(&failure).get_error_details().retry_info().unwrap().retry_delay.is_some());
         check_status(failure, code, reason, subject);
     }
-    let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees" };
+    let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees", operation: None };
     check_status(deadline, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
 }
 

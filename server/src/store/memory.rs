@@ -1,9 +1,10 @@
 //! A store without a disk, for tests and for servers that need not remember.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Store, StoreError};
+use super::{Durability, Store, StoreError};
 use crate::key::PlanKey;
 
 /// Keeps records in memory.
@@ -15,16 +16,12 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Trees {
     records: BTreeMap<PlanKey, Vec<u8>>,
+    summaries: BTreeMap<PlanKey, Vec<u8>>,
     quarantined: BTreeMap<PlanKey, Vec<u8>>,
 }
 
 impl MemoryStore {
-    /// Number of records in quarantine.
-    pub fn quarantined_count(&self) -> usize {
-        self.lock().quarantined.len()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Trees> {
+    fn lock(&self) -> MutexGuard<'_, Trees> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -34,20 +31,53 @@ impl Store for MemoryStore {
         Ok(self.lock().records.get(key).cloned())
     }
 
-    fn put(&self, key: &PlanKey, record: &[u8]) -> Result<(), StoreError> {
-        self.lock().records.insert(*key, record.to_vec());
+    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        let mut trees = self.lock();
+        trees.records.insert(*key, record.to_vec());
+        trees.summaries.insert(*key, summary.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        let mut trees = self.lock();
+        for key in keys {
+            trees.records.remove(key);
+            trees.summaries.remove(key);
+        }
         Ok(())
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
         let mut trees = self.lock();
+        trees.summaries.remove(key);
         if let Some(record) = trees.records.remove(key) {
             trees.quarantined.insert(*key, record);
         }
         Ok(())
     }
 
-    fn count(&self) -> Result<usize, StoreError> {
-        Ok(self.lock().records.len())
+    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.lock().summaries.get(key).cloned())
+    }
+
+    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], _: Durability) -> Result<(), StoreError> {
+        self.lock().summaries.extend(summaries.iter().cloned());
+        Ok(())
+    }
+
+    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
+        let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
+        let trees = self.lock();
+        let found = trees.summaries.range((from, Bound::Unbounded)).take(limit);
+        Ok(found.map(|(key, summary)| (*key, summary.clone())).collect())
+    }
+
+    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
+        let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
+        Ok(self.lock().records.range((from, Bound::Unbounded)).take(limit).map(|(key, _)| *key).collect())
+    }
+
+    fn quarantined_count(&self) -> Result<usize, StoreError> {
+        Ok(self.lock().quarantined.len())
     }
 }

@@ -1,20 +1,64 @@
-//! Plans in a store: whole, checked records or nothing.
+//! Plans in a store: whole, checked records or nothing; what is known of them; and how much room they may take.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use canopy_proto::v1::{Plan, PlanReply, Warning};
 use prost::Message as _;
 
-use super::{DamagedRecord, Store, StoreError, decode_record, encode_record};
+use super::ledger::Ledger;
+use super::summary::Uses;
+use super::{DamagedRecord, Durability, PlanSummary, Store, StoreError, decode_record, encode_record};
+use crate::clock;
 use crate::key::PlanKey;
 
+/// Plans whose uses are remembered before they are written down.
+const USES_MAX: usize = 1024;
+/// Longest time that uses are remembered before the next one writes them down, in milliseconds.
+const USES_AGE_MAX_MS: u64 = 60_000;
+/// Summaries read at a time.
+const PAGE: usize = 1024;
+/// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
+const FREED_SHARE: u64 = 16;
+
 /// Reads and writes plans as records. A record that fails its check is quarantined, counted and never served.
+///
+/// Beside each record stands a [`PlanSummary`]; lists and decisions read these alone. Uses are counted in memory and
+/// written down once a minute, when they are many, when room is needed, and when the last clone is dropped: a crash
+/// loses some, which makes a plan look a little less wanted. Pins survive a crash once [`Records::pin`] returns.
+///
+/// Every call may block on the disk.
 #[derive(Clone)]
 pub struct Records {
+    shared: Arc<Shared>,
+}
+
+/// What a store of plans may take, and where it has the time from.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordOptions {
+    /// Most bytes of records. Above it those least worth per byte are evicted.
+    pub bytes_max: u64,
+    /// Milliseconds since 1970 UTC.
+    pub now_ms: fn() -> u64,
+}
+
+impl RecordOptions {
+    /// 4 GiB and the clock of the system.
+    pub const STANDARD: Self = Self { bytes_max: 4 << 30, now_ms: clock::unix_ms };
+}
+
+struct Shared {
     store: Arc<dyn Store>,
-    corruptions: Arc<AtomicU64>,
+    options: RecordOptions,
+    corruptions: AtomicU64,
+    evictions: AtomicU64,
+    /// Read from the summaries when first needed. Held while summaries change; taken before `uses`, never after.
+    ledger: Mutex<Option<Ledger>>,
+    uses: Mutex<BTreeMap<PlanKey, Uses>>,
+    /// When uses were written down last, in milliseconds since 1970 UTC.
+    written_ms: AtomicU64,
 }
 
 /// A plan as it is kept.
@@ -37,57 +81,392 @@ pub enum Lookup {
     Quarantined(DamagedRecord),
 }
 
+/// What became of a plan that was to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// It is gone.
+    Evicted,
+    /// It is pinned and stays.
+    Pinned,
+    /// It was not there.
+    Missing,
+}
+
+/// How much is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Plans.
+    pub records: usize,
+    /// Bytes of their records. What the engine takes on the disk is more, see the engine.
+    pub bytes: u64,
+    /// Most bytes of records.
+    pub bytes_max: u64,
+    /// Pinned plans.
+    pub pinned: usize,
+    /// Bytes of the records of pinned plans.
+    pub pinned_bytes: u64,
+    /// Damaged records in quarantine.
+    pub quarantined: usize,
+}
+
 impl Records {
-    /// Wraps a store.
+    /// Wraps a store, with the standard options.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, corruptions: Arc::default() }
+        Self::with_options(store, RecordOptions::STANDARD)
     }
 
-    /// The plan under this key.
+    /// Wraps a store.
+    pub fn with_options(store: Arc<dyn Store>, options: RecordOptions) -> Self {
+        let (corruptions, evictions) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (ledger, uses) = (Mutex::new(None), Mutex::new(BTreeMap::new()));
+        let written_ms = AtomicU64::new((options.now_ms)());
+        Self { shared: Arc::new(Shared { store, options, corruptions, evictions, ledger, uses, written_ms }) }
+    }
+
+    /// The plan under this key; counts as a use.
     ///
     /// # Errors
     /// The engine failed.
     pub fn get(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
-        let Some(record) = self.store.get(key)? else {
+        let lookup = self.peek(key)?;
+        if matches!(lookup, Lookup::Found(_)) {
+            self.note_use(key)?;
+        }
+        Ok(lookup)
+    }
+
+    /// The same without counting a use, for operators and export.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn peek(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
+        let Some(record) = self.shared.store.get(key)? else {
             return Ok(Lookup::Missing);
         };
         match decode_plan(key, Bytes::from(record)) {
             Ok(plan) => Ok(Lookup::Found(Arc::new(plan))),
-            Err(damage) => {
-                self.corruptions.fetch_add(1, Ordering::Relaxed);
-                self.store.quarantine(key)?;
-                Ok(Lookup::Quarantined(damage))
-            }
+            Err(damage) => self.shared.quarantine(key).map(|()| Lookup::Quarantined(damage)),
         }
     }
 
-    /// Stores a plan; returns once it survives a crash.
+    /// Counts a use of a plan that was served without asking the store.
+    ///
+    /// # Errors
+    /// The engine failed while earlier uses were written down.
+    pub fn note_use(&self, key: &PlanKey) -> Result<(), StoreError> {
+        let now = (self.shared.options.now_ms)();
+        let mut all = self.shared.lock_uses();
+        let uses = all.entry(*key).or_default();
+        uses.count += 1;
+        uses.last_ms = uses.last_ms.max(now);
+        let many = all.len() > USES_MAX;
+        drop(all);
+        let old = now.saturating_sub(self.shared.written_ms.load(Ordering::Relaxed)) > USES_AGE_MAX_MS;
+        if many || old { self.write_back() } else { Ok(()) }
+    }
+
+    /// Stores a plan; returns once it survives a crash. Evicts others where the limit asks for it. A plan that was
+    /// there under this key is replaced; its pin and its uses stay.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when it does not fit beside the pinned ones; otherwise the engine failed.
+    pub fn put(&self, key: &PlanKey, plan: &StoredPlan) -> Result<(), StoreError> {
+        let record = encode_plan(plan);
+        let size_bytes = record.len() as u64;
+        let mut summary = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
+        let mut guard = self.shared.lock_ledger();
+        let ledger = self.shared.ledger_of(&mut guard)?;
+        if let Some(old) = self.shared.stored_summary(key)? {
+            summary = summary.with_history_of(&old);
+        }
+        self.shared.make_room(ledger, key, size_bytes)?;
+        self.shared.store.put(key, &record, &summary.encode())?;
+        ledger.enter(&summary);
+        Ok(())
+    }
+
+    /// At most `limit` summaries in the order of their keys, from the first key after `after`; fewer only at the end.
+    /// Reads no plan.
     ///
     /// # Errors
     /// The engine failed.
-    pub fn put(&self, key: &PlanKey, plan: &StoredPlan) -> Result<(), StoreError> {
-        // A reply is a plan and its warnings; what belongs to one request is left out.
-        let StoredPlan { plan, warnings } = plan.clone();
-        let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
-        self.store.put(key, &encode_record(&payload.encode_to_vec()))
+    pub fn list(&self, after: Option<PlanKey>, limit: usize) -> Result<Vec<PlanSummary>, StoreError> {
+        // The ledger's making has put every damaged summary right.
+        self.shared.ledger_of(&mut self.shared.lock_ledger())?;
+        let mut listed = Vec::new();
+        let mut after = after;
+        while listed.len() < limit {
+            let page = self.shared.store.summaries(after.as_ref(), (limit - listed.len()).min(PAGE))?;
+            let Some(&(last, _)) = page.last() else { break };
+            after = Some(last);
+            listed.extend(page.iter().filter_map(|(key, bytes)| self.shared.current_summary(key, bytes)));
+        }
+        Ok(listed)
+    }
+
+    /// What is known of the plan under this key.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn summary(&self, key: &PlanKey) -> Result<Option<PlanSummary>, StoreError> {
+        let bytes = self.shared.store.summary(key)?;
+        Ok(bytes.and_then(|bytes| self.shared.current_summary(key, &bytes)))
+    }
+
+    /// The key of the plan with this id (`plans/` and the first 32 digits of its key). Reads no plan.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn find(&self, plan_id: &str) -> Result<Option<PlanKey>, StoreError> {
+        let Some((first, last)) = key_range(plan_id) else { return Ok(None) };
+        if let Some(bytes) = self.shared.store.summary(&first)?
+            && PlanSummary::decode(&first, &bytes).is_ok_and(|summary| summary.id == plan_id)
+        {
+            return Ok(Some(first));
+        }
+        // The digits name the key but for chance; a second key with the same ones would be listed right behind.
+        let found = self.shared.store.summaries(Some(&first), 2)?;
+        let mut candidates = found.iter().take_while(|(key, _)| *key <= last);
+        let named =
+            candidates.find(|(key, bytes)| PlanSummary::decode(key, bytes).is_ok_and(|summary| summary.id == plan_id));
+        Ok(named.map(|(key, _)| *key))
+    }
+
+    /// Keeps a plan whatever happens; returns once that survives a crash. None: there is no such plan.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn pin(&self, key: &PlanKey) -> Result<Option<PlanSummary>, StoreError> {
+        self.set_pinned(key, true)
+    }
+
+    /// Lets a plan be evicted again; returns once that survives a crash. None: there is no such plan.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn unpin(&self, key: &PlanKey) -> Result<Option<PlanSummary>, StoreError> {
+        self.set_pinned(key, false)
+    }
+
+    fn set_pinned(&self, key: &PlanKey, pinned: bool) -> Result<Option<PlanSummary>, StoreError> {
+        let mut guard = self.shared.lock_ledger();
+        let ledger = self.shared.ledger_of(&mut guard)?;
+        let Some(mut summary) = self.shared.stored_summary(key)? else { return Ok(None) };
+        if summary.pinned != pinned {
+            summary.pinned = pinned;
+            self.shared.store.set_summaries(&[(*key, summary.encode())], Durability::Synced)?;
+            ledger.enter(&summary);
+        }
+        drop(guard);
+        self.summary(key)
+    }
+
+    /// Removes a plan unless it is pinned.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn evict(&self, key: &PlanKey) -> Result<Eviction, StoreError> {
+        let mut guard = self.shared.lock_ledger();
+        let ledger = self.shared.ledger_of(&mut guard)?;
+        match self.shared.stored_summary(key)? {
+            None => Ok(Eviction::Missing),
+            Some(PlanSummary { pinned: true, .. }) => Ok(Eviction::Pinned),
+            Some(_) => self.shared.remove(ledger, &[*key]).map(|()| Eviction::Evicted),
+        }
+    }
+
+    /// How much is stored.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn usage(&self) -> Result<Usage, StoreError> {
+        let quarantined = self.shared.store.quarantined_count()?;
+        let mut guard = self.shared.lock_ledger();
+        let ledger = self.shared.ledger_of(&mut guard)?;
+        Ok(Usage {
+            records: ledger.count(),
+            bytes: ledger.bytes(),
+            bytes_max: self.shared.options.bytes_max,
+            pinned: ledger.pinned_count(),
+            pinned_bytes: ledger.pinned_bytes(),
+            quarantined,
+        })
+    }
+
+    /// Writes down the uses counted in memory, without waiting for the disk.
+    ///
+    /// # Errors
+    /// The engine failed; the uses counted so far may be lost.
+    pub fn write_back(&self) -> Result<(), StoreError> {
+        self.shared.write_back()
     }
 
     /// Damaged records met since the start.
     pub fn corruption_count(&self) -> u64 {
-        self.corruptions.load(Ordering::Relaxed)
+        self.shared.corruptions.load(Ordering::Relaxed)
     }
 
-    /// Number of records. O(records).
-    ///
-    /// # Errors
-    /// The engine failed.
-    pub fn count(&self) -> Result<usize, StoreError> {
-        self.store.count()
+    /// Plans evicted since the start, by the limit or by an operator.
+    pub fn eviction_count(&self) -> u64 {
+        self.shared.evictions.load(Ordering::Relaxed)
     }
 }
 
+impl Shared {
+    fn lock_ledger(&self) -> MutexGuard<'_, Option<Ledger>> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_uses(&self) -> MutexGuard<'_, BTreeMap<PlanKey, Uses>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ledger, read from the summaries the first time. A summary that cannot be read is made again from its
+    /// record. O(plans) once.
+    fn ledger_of<'a>(&self, guard: &'a mut Option<Ledger>) -> Result<&'a mut Ledger, StoreError> {
+        if guard.is_none() {
+            let mut ledger = Ledger::default();
+            let mut after = None;
+            loop {
+                let page = self.store.summaries(after.as_ref(), PAGE)?;
+                let Some(&(last, _)) = page.last() else { break };
+                after = Some(last);
+                for (key, bytes) in &page {
+                    let summary = PlanSummary::decode(key, bytes).ok();
+                    let summary = summary.map_or_else(|| self.rebuild_summary(key), |summary| Ok(Some(summary)))?;
+                    summary.iter().for_each(|summary| ledger.enter(summary));
+                }
+            }
+            *guard = Some(ledger);
+        }
+        Ok(guard.as_mut().expect("it has just been read"))
+    }
+
+    /// Makes a summary again from its record; a damaged record is quarantined. None: nothing is left under this key.
+    fn rebuild_summary(&self, key: &PlanKey) -> Result<Option<PlanSummary>, StoreError> {
+        let Some(record) = self.store.get(key)? else {
+            return self.store.remove(&[*key]).map(|()| None);
+        };
+        let size_bytes = record.len() as u64;
+        match decode_plan(key, Bytes::from(record)) {
+            Ok(StoredPlan { plan, .. }) => {
+                let summary = PlanSummary::of(*key, &plan, size_bytes, (self.options.now_ms)());
+                self.store.set_summaries(&[(*key, summary.encode())], Durability::Synced)?;
+                Ok(Some(summary))
+            }
+            Err(_) => {
+                self.corruptions.fetch_add(1, Ordering::Relaxed);
+                self.store.quarantine(key).map(|()| None)
+            }
+        }
+    }
+
+    /// The summary as it is stored, made again where it cannot be read. Only with the ledger locked.
+    fn stored_summary(&self, key: &PlanKey) -> Result<Option<PlanSummary>, StoreError> {
+        let bytes = self.store.summary(key)?;
+        match bytes.map(|bytes| PlanSummary::decode(key, &bytes)) {
+            Some(Ok(summary)) => Ok(Some(summary)),
+            Some(Err(_)) | None => self.rebuild_summary(key),
+        }
+    }
+
+    /// A stored summary with the uses counted since.
+    fn current_summary(&self, key: &PlanKey, bytes: &[u8]) -> Option<PlanSummary> {
+        let mut summary = PlanSummary::decode(key, bytes).ok()?;
+        if let Some(uses) = self.lock_uses().get(key) {
+            summary.add_uses(*uses);
+        }
+        Some(summary)
+    }
+
+    fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
+        let mut guard = self.lock_ledger();
+        self.corruptions.fetch_add(1, Ordering::Relaxed);
+        self.store.quarantine(key)?;
+        guard.iter_mut().for_each(|ledger| ledger.strike(key));
+        Ok(())
+    }
+
+    /// Evicts until a record of `needed` bytes fits under `key`.
+    fn make_room(&self, ledger: &mut Ledger, key: &PlanKey, needed: u64) -> Result<(), StoreError> {
+        let limit = self.options.bytes_max;
+        let (bytes, pinned) = ledger.with(key, needed);
+        if pinned.saturating_add(needed) > limit {
+            return Err(StoreError::Full { needed, pinned, limit });
+        }
+        if bytes <= limit {
+            return Ok(());
+        }
+        self.write_uses(ledger)?;
+        let victims = ledger.victims(bytes - (limit - limit / FREED_SHARE), key);
+        self.remove(ledger, &victims)
+    }
+
+    fn remove(&self, ledger: &mut Ledger, keys: &[PlanKey]) -> Result<(), StoreError> {
+        self.store.remove(keys)?;
+        let mut uses = self.lock_uses();
+        for key in keys {
+            ledger.strike(key);
+            uses.remove(key);
+        }
+        self.evictions.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write_back(&self) -> Result<(), StoreError> {
+        let mut guard = self.lock_ledger();
+        if self.lock_uses().is_empty() {
+            return Ok(());
+        }
+        let ledger = self.ledger_of(&mut guard)?;
+        self.write_uses(ledger)
+    }
+
+    fn write_uses(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
+        let uses = std::mem::take(&mut *self.lock_uses());
+        self.written_ms.store((self.options.now_ms)(), Ordering::Relaxed);
+        let mut changed = Vec::with_capacity(uses.len());
+        for (key, uses) in uses {
+            if let Some(mut summary) = self.stored_summary(&key)? {
+                summary.add_uses(uses);
+                ledger.enter(&summary);
+                changed.push((key, summary.encode()));
+            }
+        }
+        self.store.set_summaries(&changed, Durability::Lazy)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Uses are worth a try, not an error: nobody is left to hear of one.
+        let _best_effort = self.write_back();
+    }
+}
+
+/// First and last key that a plan id can stand for.
+fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
+    let digits = plan_id.strip_prefix("plans/")?;
+    let canonical = digits.len() == 32 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
+    let filled = |filler| {
+        let mut key = [filler; 32];
+        key[..16].copy_from_slice(&prefix);
+        PlanKey::from_bytes(key)
+    };
+    Some((filled(0), filled(0xff)))
+}
+
+/// The record of a plan.
+pub(super) fn encode_plan(plan: &StoredPlan) -> Vec<u8> {
+    // A reply is a plan and its warnings; what belongs to one request is left out.
+    let StoredPlan { plan, warnings } = plan.clone();
+    let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
+    encode_record(&payload.encode_to_vec())
+}
+
 /// Reads a record that must hold the plan of this key.
-fn decode_plan(key: &PlanKey, record: Bytes) -> Result<StoredPlan, DamagedRecord> {
+pub(super) fn decode_plan(key: &PlanKey, record: Bytes) -> Result<StoredPlan, DamagedRecord> {
     let payload = record.slice_ref(decode_record(&record)?);
     let PlanReply { plan, warnings, .. } = PlanReply::decode(payload).map_err(|_| DamagedRecord::Payload)?;
     let plan = plan.ok_or(DamagedRecord::Payload)?;

@@ -1,8 +1,16 @@
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use canopy_proto::v1::{Artifact, Plan, Warning};
 
 use super::*;
+
+mod damage;
+mod limits;
+mod versions;
+
+const ENGINES: [StoreEngine; 2] = [StoreEngine::Sled, StoreEngine::Redb];
 
 fn key(byte: u8) -> PlanKey {
     PlanKey::from_bytes([byte; 32])
@@ -12,93 +20,192 @@ fn key(byte: u8) -> PlanKey {
 fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let content: Vec<u8> = (0_u8..=250).cycle().take(size).collect();
     let artifact = Artifact { size_bytes: size as u64, content: Some(content.into()), ..Artifact::default() };
-    let plan = Plan { content_key: key.to_string(), artifacts: vec![artifact], ..Plan::default() };
+    let text = key.to_string();
+    let id = format!("plans/{text:.32}");
+    let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
     StoredPlan { plan, warnings: vec![Warning { code: "W".to_owned(), text: "w".to_owned() }] }
 }
 
-fn open(directory: &std::path::Path) -> SledStore {
-    let opened = SledStore::open(directory).unwrap();
-    assert_eq!(opened.moved_aside, None);
+fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {
+    let opened = open_store(directory, engine).unwrap();
+    assert_eq!((opened.moved_aside, opened.migration), (None, None));
     opened.store
 }
 
-/// What every store promises, whatever it is made of.
-fn check_conformance(store: std::sync::Arc<dyn Store>) {
-    let records = Records::new(std::sync::Arc::clone(&store));
-    assert_eq!(records.get(&key(1)).unwrap(), Lookup::Missing);
-    for size in [0, 1, 65_535, 65_536, 65_537, 1_000_000, 3] {
-        let plan = plan(&key(1), size);
-        records.put(&key(1), &plan).unwrap();
-        assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan.into()), "{size} bytes");
+fn records(store: &Arc<dyn Store>) -> Records {
+    Records::new(Arc::clone(store))
+}
+
+/// Runs a check on a new store of every kind.
+fn on_every_engine(check: impl Fn(&str, Arc<dyn Store>)) {
+    check("memory", Arc::new(MemoryStore::default()));
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        check(engine.name(), open(directory.path(), engine));
     }
-    records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
-    assert_eq!(records.count().unwrap(), 2);
-
-    let mut damaged = store.get(&key(2)).unwrap().unwrap();
-    damaged[100_000] ^= 1;
-    store.put(&key(2), &damaged).unwrap();
-    assert_eq!(records.get(&key(2)).unwrap(), Lookup::Quarantined(DamagedRecord::Checksum));
-    assert_eq!(records.get(&key(2)).unwrap(), Lookup::Missing, "it is out of the way");
-    assert_eq!((records.count().unwrap(), records.corruption_count()), (1, 1));
-
-    let foreign = store.get(&key(1)).unwrap().unwrap();
-    store.put(&key(3), &foreign).unwrap();
-    assert_eq!(records.get(&key(3)).unwrap(), Lookup::Quarantined(DamagedRecord::Payload), "a plan of another key");
 }
 
 #[test]
-fn memory_conforms() {
-    check_conformance(std::sync::Arc::new(MemoryStore::default()));
+fn what_is_put_is_got_at_every_size() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        assert_eq!(records.get(&key(1)).unwrap(), Lookup::Missing, "{engine}");
+        for size in [0, 1, 65_535, 65_536, 65_537, 1_000_000, 3] {
+            let plan = plan(&key(1), size);
+            records.put(&key(1), &plan).unwrap();
+            assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan.into()), "{engine}: {size} bytes");
+        }
+        records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
+        assert_eq!(records.usage().unwrap().records, 2, "{engine}");
+        assert_eq!(store.keys(None, 9).unwrap(), [key(1), key(2)], "{engine}");
+    });
 }
 
 #[test]
-fn sled_conforms() {
-    let directory = tempfile::tempdir().unwrap();
-    check_conformance(std::sync::Arc::new(open(directory.path())));
+fn a_damaged_record_is_quarantined_and_never_served() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        records.put(&key(1), &plan(&key(1), 10)).unwrap();
+        records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
+        let summary = store.summary(&key(2)).unwrap().unwrap();
+        let mut damaged = store.get(&key(2)).unwrap().unwrap();
+        damaged[100_000] ^= 1;
+        store.put(&key(2), &damaged, &summary).unwrap();
+        assert_eq!(records.get(&key(2)).unwrap(), Lookup::Quarantined(DamagedRecord::Checksum), "{engine}");
+        assert_eq!(records.get(&key(2)).unwrap(), Lookup::Missing, "{engine}: it is out of the way");
+        let usage = records.usage().unwrap();
+        assert_eq!((usage.records, usage.quarantined, records.corruption_count()), (1, 1, 1), "{engine}");
+        assert_eq!(records.summary(&key(2)).unwrap(), None, "{engine}");
+
+        let foreign = store.get(&key(1)).unwrap().unwrap();
+        store.put(&key(3), &foreign, &summary).unwrap();
+        let lookup = records.get(&key(3)).unwrap();
+        assert_eq!(lookup, Lookup::Quarantined(DamagedRecord::Payload), "{engine}: a plan of another key");
+    });
+}
+
+#[test]
+fn lists_are_in_order_and_pages_join_up() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        for byte in [7, 3, 0xff, 0, 5] {
+            records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
+        }
+        let all: Vec<_> = records.list(None, 100).unwrap().iter().map(|summary| summary.key).collect();
+        assert_eq!(all, [0, 3, 5, 7, 0xff].map(key), "{engine}");
+        let mut paged = Vec::new();
+        while let page = records.list(paged.last().copied(), 2).unwrap()
+            && !page.is_empty()
+        {
+            paged.extend(page.iter().map(|summary| summary.key));
+        }
+        assert_eq!(paged, all, "{engine}");
+        assert_eq!(store.keys(Some(&key(3)), 2).unwrap(), [key(5), key(7)], "{engine}");
+    });
+}
+
+#[test]
+fn plans_are_found_by_their_ids() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        let (zeros, other) = (PlanKey::from_bytes([0; 32]), key(9));
+        for key in [zeros, other] {
+            let plan = plan(&key, 10);
+            records.put(&key, &plan).unwrap();
+            assert_eq!(records.find(&plan.plan.id).unwrap(), Some(key), "{engine}");
+        }
+        for id in ["", "plans/", "plans/09", "plans/0A090909090909090909090909090909", &format!("plans/{other}")] {
+            assert_eq!(records.find(id).unwrap(), None, "{engine}: {id}");
+        }
+        assert_eq!(records.find("plans/08080808080808080808080808080808").unwrap(), None, "{engine}");
+    });
+}
+
+#[test]
+fn removed_records_are_gone_with_their_summaries() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        records.put(&key(1), &plan(&key(1), 200_000)).unwrap();
+        records.put(&key(2), &plan(&key(2), 10)).unwrap();
+        store.remove(&[key(1), key(3)]).unwrap();
+        assert_eq!(store.get(&key(1)).unwrap(), None, "{engine}");
+        assert_eq!(store.summary(&key(1)).unwrap(), None, "{engine}");
+        assert_eq!(store.keys(None, 9).unwrap(), [key(2)], "{engine}");
+    });
 }
 
 #[test]
 fn what_was_stored_is_there_after_reopening() {
-    let directory = tempfile::tempdir().unwrap();
-    let stored = plan(&key(1), 300_000);
-    Records::new(std::sync::Arc::new(open(directory.path()))).put(&key(1), &stored).unwrap();
-    let records = Records::new(std::sync::Arc::new(open(directory.path())));
-    assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(stored.into()));
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let stored = plan(&key(1), 300_000);
+        let records = Records::new(open(directory.path(), engine));
+        records.put(&key(1), &stored).unwrap();
+        records.pin(&key(1)).unwrap();
+        assert!(matches!(records.get(&key(1)).unwrap(), Lookup::Found(_)));
+        drop(records);
+        let records = Records::new(open(directory.path(), engine));
+        let summary = records.summary(&key(1)).unwrap().unwrap();
+        assert_eq!((summary.pinned, summary.hits), (true, 1), "uses are written down when the store is closed");
+        assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(stored.into()));
+    }
 }
 
 #[test]
 fn a_directory_in_use_is_refused_as_such() {
-    let directory = tempfile::tempdir().unwrap();
-    let _first = open(directory.path());
-    assert!(matches!(SledStore::open(directory.path()), Err(StoreError::InUse { .. })));
-}
-
-#[test]
-fn a_store_that_does_not_open_is_moved_aside_and_an_empty_one_works() {
-    let directory = tempfile::tempdir().unwrap();
-    Records::new(std::sync::Arc::new(open(directory.path()))).put(&key(1), &plan(&key(1), 10)).unwrap();
-    fs::write(directory.path().join("store").join("conf"), b"this is no configuration of sled").unwrap();
-    let opened = SledStore::open(directory.path()).unwrap();
-    let (aside, reason) = opened.moved_aside.expect("the damaged one is kept");
-    assert_eq!(aside, directory.path().join("store.damaged-1"));
-    assert!(aside.join("db").exists() && !reason.is_empty());
-    let records = Records::new(std::sync::Arc::new(opened.store));
-    assert_eq!(records.get(&key(1)).unwrap(), Lookup::Missing);
-    records.put(&key(1), &plan(&key(1), 10)).unwrap();
-}
-
-#[test]
-fn data_of_a_newer_version_is_refused_and_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    drop(open(directory.path()));
-    let newer = canopy_migrations::current_version() + 1;
-    {
-        let database = ::sled::open(directory.path().join("store")).unwrap();
-        let meta = database.open_tree("meta").unwrap();
-        meta.insert("schema_version", &newer.to_be_bytes()).unwrap();
-        database.flush().unwrap();
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let _first = open(directory.path(), engine);
+        assert!(matches!(open_store(directory.path(), engine), Err(StoreError::InUse { .. })));
     }
-    let error = SledStore::open(directory.path()).unwrap_err();
-    assert!(crate::failure::chain(&error).contains(&format!("schema version {newer}")), "{error}");
-    assert!(!directory.path().join("store.damaged-1").exists());
+}
+
+#[test]
+fn a_store_of_the_other_engine_is_not_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path(), StoreEngine::Redb));
+    let Err(error) = open_store(directory.path(), StoreEngine::Sled) else { panic!("an empty store is no answer") };
+    assert!(error.to_string().contains("--store-engine redb"), "{error}");
+}
+
+#[test]
+fn an_archive_moves_plans_pins_and_uses_between_engines() {
+    on_every_engine(|engine, store| {
+        let source = records(&store);
+        for byte in 1..=3 {
+            source.put(&key(byte), &plan(&key(byte), 70_000)).unwrap();
+        }
+        source.pin(&key(2)).unwrap();
+        source.get(&key(3)).unwrap();
+        source.write_back().unwrap();
+        let mut archive = Vec::new();
+        assert_eq!(write_archive(store.as_ref(), &mut archive).unwrap(), 3);
+        on_every_engine(|other, target| {
+            assert_eq!(read_archive(target.as_ref(), &mut std::io::Cursor::new(&archive), 0).unwrap(), 3);
+            let target = records(&target);
+            assert_eq!(target.list(None, 9).unwrap(), source.list(None, 9).unwrap(), "{engine} to {other}");
+            assert_eq!(target.peek(&key(1)).unwrap(), source.peek(&key(1)).unwrap(), "{engine} to {other}");
+        });
+    });
+}
+
+#[test]
+fn a_damaged_archive_is_refused_whole() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    records(&store).put(&key(1), &plan(&key(1), 10)).unwrap();
+    let mut archive = Vec::new();
+    write_archive(store.as_ref(), &mut archive).unwrap();
+    let refused = |bytes: &[u8], what: &str| {
+        let target = MemoryStore::default();
+        let read = read_archive(&target, &mut std::io::Cursor::new(bytes), 0);
+        assert!(read.is_err() && target.keys(None, 1).unwrap().is_empty(), "{what}");
+    };
+    for position in 0..archive.len() {
+        let mut damaged = archive.clone();
+        damaged[position] ^= 1;
+        refused(&damaged, &format!("byte {position} changed"));
+        refused(&archive[..position], &format!("cut at {position}"));
+    }
+    archive.push(0);
+    refused(&archive, "a tail");
 }

@@ -7,9 +7,9 @@ use canopy_synth::Algorithm;
 use canopy_topology::TopologyLimits;
 
 use super::*;
-use crate::job::JobState;
+use crate::job::{JobState, Terms};
 use crate::key::RequestKey;
-use crate::order::{Order, Output, TopologyInput};
+use crate::order::{Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::{Prepared, Produced};
 use crate::queue::{QueueLimits, Subscription};
@@ -64,7 +64,8 @@ impl Shop {
             algorithm: Algorithm::Auto,
             outputs: vec![Output::Json],
         };
-        self.workshop.queue.submit(RequestKey::of(&order), order).unwrap()
+        let terms = Terms { priority: Priority::Interactive, detached: false };
+        self.workshop.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
     }
 
     fn wait(&self, expression: &str) -> Outcome {
@@ -113,11 +114,11 @@ fn a_damaged_record_is_made_again_and_never_served() {
     let key = PlanKey::from_bytes(hex(&first.plan.plan.content_key));
     let mut record = shop.store.get(&key).unwrap().unwrap();
     *record.last_mut().unwrap() ^= 1;
-    shop.store.put(&key, &record).unwrap();
+    shop.store.put(&key, &record, &[]).unwrap();
     let second = shop.wait("ring:4").unwrap();
     assert_eq!(second.cache, v1::CacheOutcome::Miss);
     assert_eq!(second.plan.plan.artifacts, first.plan.plan.artifacts);
-    assert_eq!((shop.store.quarantined_count(), shop.workshop.records.corruption_count()), (1, 1));
+    assert_eq!((shop.store.quarantined_count().unwrap(), shop.workshop.records.corruption_count()), (1, 1));
     assert_eq!(shop.wait("ring:4").unwrap().cache, v1::CacheOutcome::Hit);
 }
 

@@ -40,7 +40,9 @@ async fn health_and_reflection_answer() {
         panic!("services are listed")
     };
     let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
-    assert!(names.contains(&"canopy.v1.Planner") && names.contains(&"grpc.health.v1.Health"), "{names:?}");
+    let canopy = ["Planner", "Operations", "PlanAdmin", "ServerAdmin"].map(|name| format!("canopy.v1.{name}"));
+    assert!(canopy.iter().all(|name| names.contains(&name.as_str())), "{names:?}");
+    assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
     server.stop().await;
 }
 

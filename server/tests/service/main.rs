@@ -2,8 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
 mod answers;
+mod cached;
+mod jobs;
 mod lifecycle;
 mod limits;
+mod operators;
+mod plans;
 mod refusals;
 mod support;
 mod work;

@@ -1,5 +1,6 @@
 //! What the tests of the service share: a server on sockets of its own, and a planner that waits for a sign.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -11,7 +12,8 @@ use canopy_proto::v1::{
     TopologySource, topology_source::Source,
 };
 use canopy_server::{
-    Exposure, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError, Server, Statistics, Watch,
+    DrainHandle, Exposure, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError, Server,
+    Statistics, Watch,
 };
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -26,6 +28,9 @@ pub(crate) struct TestServer {
     pub(crate) statistics: Statistics,
     pub(crate) channel: Channel,
     pub(crate) directory: TempDir,
+    /// Address of the port for operators.
+    pub(crate) admin: SocketAddr,
+    pub(crate) drain: DrainHandle,
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<Result<(), RunError>>,
 }
@@ -33,6 +38,7 @@ pub(crate) struct TestServer {
 pub(crate) fn options(directory: &TempDir) -> Options {
     Options {
         listen: Some("127.0.0.1:0".parse().unwrap()),
+        admin_listen: Some("127.0.0.1:0".parse().unwrap()),
         exposure: Exposure::Loopback,
         data_dir: directory.path().to_owned(),
         worker_count: NonZeroUsize::new(2).unwrap(),
@@ -42,6 +48,7 @@ pub(crate) fn options(directory: &TempDir) -> Options {
         default_deadline: Duration::from_secs(30),
         max_deadline: Duration::from_secs(60),
         drain_timeout: Duration::from_secs(10),
+        ..Options::embedded(directory.path().to_owned())
     }
 }
 
@@ -63,13 +70,14 @@ impl TestServer {
         change(&mut options);
         let server = Server::build_with(options, planner).await.unwrap();
         let address = server.tcp_address().unwrap();
-        let statistics = server.statistics();
+        let (statistics, drain) = (server.statistics(), server.drain_handle());
+        let admin = server.admin_address().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = spawn(server.run(async {
             let _said = stopped.await;
         }));
         let channel = Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
-        Self { statistics, channel, directory, stop, task }
+        Self { statistics, channel, directory, admin, drain, stop, task }
     }
 
     pub(crate) fn client(&self) -> PlannerClient<Channel> {
@@ -78,7 +86,8 @@ impl TestServer {
 
     /// Ends the server in order and hands back its directory.
     pub(crate) async fn stop(self) -> TempDir {
-        self.stop.send(()).unwrap();
+        // One that was drained has ended by itself.
+        let _said = self.stop.send(());
         drop(self.channel);
         self.task.await.unwrap().unwrap();
         self.directory

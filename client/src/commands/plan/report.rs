@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use canopy_proto::v1::{CacheOutcome, HashKind, OutputFormat, Plan, PlanReply, Timings};
-use canopy_schedule::CollectiveKind;
 use canopy_topology::Rate;
 use serde::Serialize;
 
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::request;
 
 /// A plan that is there, and its file in place.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             CacheOutcome::Unspecified => return Err(missing("what the cache had to do with it")),
         },
         topology: topology(plan).ok_or_else(|| missing("the topology"))?,
-        collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
+        collective: request::collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
         root: collective.root,
         algorithm: plan.algorithm.clone(),
         algbw: achieved.to_string(),
@@ -120,10 +120,6 @@ fn topology(plan: &Plan) -> Option<TopologySummary> {
         nodes: topology.nodes,
         links: topology.links,
     })
-}
-
-fn collective_name(kind: canopy_proto::v1::Collective) -> Option<&'static str> {
-    CollectiveKind::ALL.into_iter().find(|known| super::on_the_wire(*known) == kind).map(CollectiveKind::name)
 }
 
 fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {

@@ -15,22 +15,22 @@ fn request() -> v1::PlanRequest {
 fn check_refused(field: &str, change: impl FnOnce(&mut v1::PlanRequest)) {
     let mut request = request();
     change(&mut request);
-    let error = decode(request).err().expect("the request is refused");
+    let error = decode(request, Method::Plan).err().expect("the request is refused");
     assert_eq!(error.field(), field, "{error}");
 }
 
 #[test]
 fn what_is_left_out_has_a_stated_default() {
-    let Decoded { order, minimum_optimality } = decode(request()).ok().unwrap();
+    let Decoded { order, minimum_optimality, .. } = decode(request(), Method::Plan).ok().unwrap();
     assert_eq!(order.outputs, [Output::Json]);
     assert_eq!(order.algorithm, Algorithm::Auto);
     assert_eq!(order.size_bytes_max, 1 << 30);
     assert!(!order.in_place && minimum_optimality.is_none());
     let mut allreduce = request();
     allreduce.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allreduce.into(), root: None });
-    assert!(decode(allreduce.clone()).ok().unwrap().order.in_place);
+    assert!(decode(allreduce.clone(), Method::Plan).ok().unwrap().order.in_place);
     allreduce.in_place = Some(false);
-    assert!(!decode(allreduce).ok().unwrap().order.in_place);
+    assert!(!decode(allreduce, Method::Plan).ok().unwrap().order.in_place);
 }
 
 #[test]
@@ -75,4 +75,25 @@ fn every_wrong_field_is_named() {
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(1, 0));
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(0, 0));
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(3, 2));
+}
+
+#[test]
+fn priority_and_detachment_follow_the_method_where_they_are_unset() {
+    let terms = |method, priority: v1::Priority, detached| {
+        decode(v1::PlanRequest { priority: priority.into(), detached, ..request() }, method)
+            .map(|decoded| decoded.terms)
+    };
+    let is = |priority, detached| Ok(Terms { priority, detached });
+    assert_eq!(terms(Method::Plan, v1::Priority::Unspecified, false), is(Priority::Interactive, false));
+    assert_eq!(terms(Method::PlanStream, v1::Priority::Repair, true), is(Priority::Repair, true));
+    assert_eq!(terms(Method::Prefetch, v1::Priority::Unspecified, false), is(Priority::Prefetch, true));
+    assert_eq!(terms(Method::Prefetch, v1::Priority::JobStart, false), is(Priority::JobStart, true));
+    assert!(terms(Method::LookupPlan, v1::Priority::Unspecified, false).is_ok());
+    for (priority, detached, field) in
+        [(v1::Priority::Repair, false, "priority"), (v1::Priority::Unspecified, true, "detached")]
+    {
+        assert_eq!(terms(Method::LookupPlan, priority, detached).unwrap_err().field(), field);
+    }
+    let unknown = decode(v1::PlanRequest { priority: 9, ..request() }, Method::Plan).err().unwrap();
+    assert_eq!(unknown.field(), "priority");
 }

@@ -1,0 +1,92 @@
+//! The calls of a [`Client`] that are answered by one message.
+//!
+//! `deadline` is sent to the server and also holds here, with 100 ms for the server's own words; none leaves it to the
+//! server's default. None of them tries twice: see [`Retries`](crate::Retries).
+
+use std::time::Duration;
+
+use canopy_proto::v1;
+use tonic::{Request, Response, Status};
+
+use crate::client::{Client, DEADLINE_GRACE};
+use crate::error::{ClientError, from_status};
+
+/// Makes one method per remote procedure.
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident = $service:ident . $procedure:ident ($request:ident) -> $reply:ident;)*) => {
+        impl Client {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// See [`ClientError`].
+                pub async fn $name(
+                    &self,
+                    request: v1::$request,
+                    deadline: Option<Duration>,
+                ) -> Result<v1::$reply, ClientError> {
+                    let mut service = self.$service.clone();
+                    answer(service.$procedure(limited(request, deadline)), deadline).await
+                }
+            )*
+        }
+    };
+}
+
+calls! {
+    /// Makes a plan, or takes it from the cache. Files over 64 KiB are described but not sent.
+    plan_metadata = planner.plan(PlanRequest) -> PlanReply;
+    /// Takes a plan from the cache, or is refused with reason `PLAN_NOT_CACHED`. Files are described but not sent.
+    lookup_plan = planner.lookup_plan(PlanRequest) -> PlanReply;
+    /// Starts the making of a plan, which goes on without this client.
+    prefetch = planner.prefetch(PlanRequest) -> Operation;
+    /// Describes a cached plan.
+    get_plan = planner.get_plan(GetPlanRequest) -> Plan;
+    /// Says what limits a cached plan and what is in its files.
+    explain_plan = planner.explain_plan(ExplainPlanRequest) -> PlanExplanation;
+    /// One job.
+    get_operation = operations.get_operation(GetOperationRequest) -> Operation;
+    /// A page of jobs, newest first.
+    list_operations = operations.list_operations(ListOperationsRequest) -> ListOperationsReply;
+    /// Waits until a job is done or the time-out of the request has passed.
+    wait_operation = operations.wait_operation(WaitOperationRequest) -> Operation;
+    /// Stops a job.
+    cancel_operation = operations.cancel_operation(CancelOperationRequest) -> Operation;
+    /// A page of cached plans.
+    list_plans = plan_admin.list_plans(ListPlansRequest) -> ListPlansReply;
+    /// Keeps a plan from being evicted.
+    pin_plan = plan_admin.pin_plan(PinPlanRequest) -> PlanSummary;
+    /// Lets a plan be evicted again.
+    unpin_plan = plan_admin.unpin_plan(UnpinPlanRequest) -> PlanSummary;
+    /// Removes plans from the cache.
+    evict_plans = plan_admin.evict_plans(EvictPlansRequest) -> EvictPlansReply;
+    /// What the server is, can do, and has done.
+    get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
+    /// What runs and what waits.
+    get_queue = server_admin.get_queue(GetQueueRequest) -> QueueStatus;
+    /// Ends the server in order.
+    drain = server_admin.drain(DrainRequest) -> DrainReply;
+}
+
+/// A request with its deadline.
+pub(crate) fn limited<T>(message: T, deadline: Option<Duration>) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Some(limit) = deadline {
+        request.set_timeout(limit);
+    }
+    request
+}
+
+/// Waits for what comes of a call, but not much longer than its deadline.
+pub(crate) async fn answer<T>(
+    call: impl Future<Output = Result<Response<T>, Status>>,
+    deadline: Option<Duration>,
+) -> Result<T, ClientError> {
+    let outcome = match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
+        Some((limit, wait_max)) => {
+            tokio::time::timeout(wait_max, call).await.map_err(|_| ClientError::Deadline { limit })?
+        }
+        None => call.await,
+    };
+    outcome.map(Response::into_inner).map_err(|status| from_status(&status, deadline))
+}

@@ -1,0 +1,258 @@
+//! `canopy bench`: how fast a server answers.
+
+mod load;
+
+use std::time::Duration;
+
+use canopy_client::{Client, FileName};
+use canopy_plan::Profile;
+use canopy_proto::v1::{self, PlanReply, PlanRequest};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::args::{self, CollectiveArgs};
+use crate::clock;
+use crate::connection::{Connections, ServerArgs};
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::request;
+use crate::table::Table;
+
+use load::{Load, Measured};
+
+/// Most bytes that the calls for content transfer in all.
+const CONTENT_BYTES_MAX: u64 = 1 << 30;
+
+/// Measure how fast a server answers
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy bench dgx-a100:boxes=2 --collective allgather --burst 10000 --concurrency 64
+  canopy bench torus:4x4 --collective allreduce --burst 10000 --concurrency 1000 --call plan --cold --json
+
+Latencies are those of single calls; all calls share one connection. A cold burst shows that identical requests cost one
+synthesis: the first answers are `miss` or `joined`, and all name one plan.")]
+pub(crate) struct BenchArgs {
+    /// Generator expression or file
+    #[arg(value_name = "T")]
+    topology: String,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// Calls of each kind; of those with content, as many as transfer 1 GiB at most
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    burst: u32,
+    /// Calls in flight at once
+    #[arg(long, value_name = "C", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    concurrency: u32,
+    /// Kinds of calls, separated by commas
+    #[arg(long, value_name = "KIND,...", value_enum, value_delimiter = ',', default_value = "lookup,plan,content")]
+    call: Vec<Kind>,
+    /// Do not have the plan made before the first call; for `--call plan`
+    #[arg(long)]
+    cold: bool,
+    /// Write MSCCL files for this runtime instead of canopy's own format
+    #[arg(long, value_name = "P")]
+    profile: Option<Profile>,
+    /// Longest time of one call, such as 30s
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::duration)]
+    deadline: Duration,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// LookupPlan: from the cache, without files
+    Lookup,
+    /// Plan: made if need be, with files of at most 64 KiB
+    Plan,
+    /// FetchArtifact: the whole file, checked
+    Content,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::Plan => "plan",
+            Self::Content => "content",
+        }
+    }
+}
+
+/// JSON object of the command.
+#[derive(Serialize)]
+struct Benched {
+    canopy: u32,
+    command: &'static str,
+    burst: u32,
+    concurrency: u32,
+    calls: Vec<Measurement>,
+}
+
+/// What came of one kind of calls.
+#[derive(Serialize)]
+struct Measurement {
+    call: &'static str,
+    requests: u64,
+    failed: u64,
+    seconds: f64,
+    requests_per_second: f64,
+    #[serde(rename = "MBps", skip_serializing_if = "Option::is_none")]
+    megabytes_per_second: Option<f64>,
+    latency_ms: Latency,
+    cache: Cache,
+    /// Different plans among the answers.
+    plans: usize,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct Cache {
+    hit: u64,
+    joined: u64,
+    miss: u64,
+}
+
+/// Runs the kinds of calls one after another.
+pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
+    let request = plan_request(&args)?;
+    if args.cold && args.call != [Kind::Plan] {
+        return Err(Failure::input("--cold is for calls that make a plan").help("add `--call plan`"));
+    }
+    let mut connection = Connections::new(&args.server)?.open().await?;
+    let client = connection.client().clone();
+    let measured = measure(&args, &client, &request).await;
+    drop(client);
+    connection.close().await;
+    let calls = measured?;
+    let failed = calls
+        .iter()
+        .find(|(_, measured)| measured.tally.failed > 0)
+        .and_then(|(_, measured)| measured.tally.error.clone());
+    let calls: Vec<Measurement> = calls.into_iter().map(|(kind, measured)| measurement(kind, &measured)).collect();
+    if args.json {
+        let (burst, concurrency) = (args.burst, args.concurrency);
+        print_json(&Benched { canopy: FORMAT_VERSION, command: "bench", burst, concurrency, calls })?;
+    } else {
+        print(&table(&calls))?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
+    let kind = args.collective.kind()?;
+    let output = match args.profile {
+        None => v1::OutputSpec { format: v1::OutputFormat::Json.into(), profile: String::new() },
+        Some(profile) => {
+            v1::OutputSpec { format: v1::OutputFormat::MscclXml.into(), profile: profile.name().to_owned() }
+        }
+    };
+    Ok(PlanRequest {
+        topology: Some(request::topology(&args.topology)?),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
+        outputs: vec![output],
+        ..PlanRequest::default()
+    })
+}
+
+/// Has the plan made, unless the burst shall find the cache cold, and puts the load on the server.
+async fn measure(args: &BenchArgs, client: &Client, request: &PlanRequest) -> Result<Vec<(Kind, Measured)>, Failure> {
+    let in_users_words = |error| Failure::from(request::in_users_words(error, &args.topology));
+    let load = |count: u64| Load { count, concurrency: args.concurrency, limit: args.deadline };
+    let mut measured = Vec::new();
+    if args.cold {
+        measured.push((Kind::Plan, load(args.burst.into()).plan(client, request).await?));
+        return Ok(measured);
+    }
+    let started = clock::now();
+    let reply = client.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
+    say(&format!("plan there after {} ms", rounded(started.elapsed().as_secs_f64() * 1e3)));
+    for &kind in &args.call {
+        let burst = load(args.burst.into());
+        let came = match kind {
+            Kind::Lookup => burst.lookup(client, request).await?,
+            Kind::Plan => burst.plan(client, request).await?,
+            Kind::Content => {
+                let (file, bytes) = file(&reply)?;
+                let count_max = (CONTENT_BYTES_MAX / bytes.max(1)).max(1);
+                load(u64::from(args.burst).min(count_max)).content(client, &file).await?
+            }
+        };
+        measured.push((kind, came));
+    }
+    Ok(measured)
+}
+
+/// The one file of the plan, and its size.
+fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
+    let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
+    let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
+    let (format, profile) = (artifact.format(), artifact.profile.clone());
+    Ok((FileName { plan: plan.id.clone(), format, profile }, artifact.size_bytes))
+}
+
+fn measurement(kind: Kind, measured: &Measured) -> Measurement {
+    #[expect(clippy::cast_precision_loss, reason = "for display")]
+    let per_second = |count: u64| rounded(count as f64 / measured.elapsed.as_secs_f64().max(1e-9));
+    #[expect(clippy::cast_precision_loss, reason = "for display")]
+    let millis = |nanos: u64| rounded(nanos as f64 / 1e6);
+    let at = |quantile: f64| millis(measured.latencies.value_at_quantile(quantile));
+    let tally = &measured.tally;
+    Measurement {
+        call: kind.name(),
+        requests: measured.latencies.len(),
+        failed: tally.failed,
+        seconds: rounded(measured.elapsed.as_secs_f64()),
+        requests_per_second: per_second(measured.latencies.len()),
+        megabytes_per_second: (kind == Kind::Content).then(|| rounded(per_second(tally.bytes) / 1e6)),
+        latency_ms: Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: millis(measured.latencies.max()) },
+        cache: Cache { hit: tally.hits, joined: tally.joined, miss: tally.misses },
+        plans: tally.plans.len(),
+    }
+}
+
+/// Three decimals; more digits of a wall time are noise.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+fn table(calls: &[Measurement]) -> String {
+    let mut table = Table::new(&[
+        "CALL",
+        "REQUESTS#",
+        "FAILED#",
+        "PER SECOND#",
+        "MB/S#",
+        "P50 MS#",
+        "P90 MS#",
+        "P99 MS#",
+        "MAX MS#",
+    ]);
+    for call in calls {
+        let Latency { p50, p90, p99, max } = &call.latency_ms;
+        table.row([
+            call.call.to_owned(),
+            call.requests.to_string(),
+            call.failed.to_string(),
+            format!("{:.0}", call.requests_per_second),
+            call.megabytes_per_second.map_or(String::new(), |rate| format!("{rate:.1}")),
+            format!("{p50:.3}"),
+            format!("{p90:.3}"),
+            format!("{p99:.3}"),
+            format!("{max:.3}"),
+        ]);
+    }
+    table.text()
+}

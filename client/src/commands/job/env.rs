@@ -1,0 +1,227 @@
+//! `canopy env`: what a task must have in its environment to use the plans of its job.
+//!
+//! Reads the folder of the job and the environment; asks nobody.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::args;
+use crate::exit::Failure;
+use crate::hosts;
+use crate::output::write_stdout;
+
+use super::Manners;
+use super::bundle::{BundleError, MSCCL_FILES_MAX, Manifest};
+
+/// Print the variables that make a task use the plans of its job
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy env --format slurm-task-prolog --dir /run/canopy/$SLURM_JOB_ID
+
+Prints `export NAME=value` lines and nothing else, and no variable that the environment has already or that would
+contradict one: a task whose user chose MSCCL_CONFIG, or an NCCL_ALGO without MSCCL, gets nothing. Nothing is printed
+either where a file is damaged, or where SLURM_JOB_ID or SLURM_JOB_NODELIST are not those of the folder.
+Ends with status 0 whatever happens, unless --strict is given.")]
+pub(crate) struct EnvArgs {
+    /// Who reads the lines
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Format,
+    /// Folder that `canopy fetch` wrote
+    #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
+    dir: PathBuf,
+    /// Longest time, such as 1s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
+    deadline: Duration,
+    /// Report by the exit status where there is nothing to print, and why
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Who reads the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Slurm's TaskProlog, which takes the text after `=` as it stands, without quotes
+    SlurmTaskProlog,
+}
+
+/// Prints the lines, all or none.
+pub(crate) fn run(args: EnvArgs) -> Result<(), Failure> {
+    let manners = Manners { strict: args.strict, deadline: args.deadline };
+    super::guarded(manners, move || {
+        let environment: BTreeMap<String, String> = std::env::vars_os()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .collect();
+        let lines = match variables(&args.dir, &environment) {
+            Ok(variables) => variables,
+            // A job that nothing was fetched for is no failure of its tasks.
+            Err(Obstacle::Bundle(BundleError::Absent { .. })) if !args.strict => return Ok(()),
+            Err(obstacle) => return Err(Failure::input(obstacle.to_string())),
+        };
+        let text: String = lines.iter().map(|(name, value)| format!("export {name}={value}\n")).collect();
+        match args.format {
+            Format::SlurmTaskProlog => write_stdout(text.as_bytes()),
+        }
+    })
+}
+
+/// Why there is nothing to print.
+#[derive(Debug, thiserror::Error)]
+enum Obstacle {
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error("the folder belongs to job {folder}, and this task to job {task}")]
+    OtherJob { folder: String, task: String },
+    #[error("the plans are for other nodes than those of SLURM_JOB_NODELIST")]
+    OtherNodes,
+    #[error("profile `{profile}` is of another version of canopy")]
+    UnknownProfile { profile: String },
+    #[error("{count} files are listed; msccl reads {MSCCL_FILES_MAX}")]
+    TooManyFiles { count: usize },
+    #[error("the folder cannot be listed in a variable: its path holds `:` or a line end, or is not UTF-8")]
+    Unlistable,
+}
+
+/// The variables that are missing in an environment for it to use the plans of a folder.
+fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Vec<(&'static str, String)>, Obstacle> {
+    let manifest = Manifest::read(folder)?;
+    if let Some(task) = environment.get("SLURM_JOB_ID").filter(|task| **task != manifest.job) {
+        return Err(Obstacle::OtherJob { folder: manifest.job, task: task.clone() });
+    }
+    if let (Some(planned), Some(list)) = (&manifest.nodes, environment.get("SLURM_JOB_NODELIST"))
+        && hosts::expand(list).as_ref() != Ok(planned)
+    {
+        return Err(Obstacle::OtherNodes);
+    }
+    if manifest.profile != "msccl" {
+        return Err(Obstacle::UnknownProfile { profile: manifest.profile });
+    }
+    if manifest.files.is_empty() || !takes_msccl_files(environment) {
+        return Ok(Vec::new());
+    }
+    if manifest.files.len() > MSCCL_FILES_MAX {
+        return Err(Obstacle::TooManyFiles { count: manifest.files.len() });
+    }
+    let folder = super::listable(folder).map_err(|_| Obstacle::Unlistable)?;
+    let mut paths = Vec::new();
+    for file in &manifest.files {
+        file.check(&folder)?;
+        paths.push(folder.join(&file.path).to_str().ok_or(Obstacle::Unlistable)?.to_owned());
+    }
+    Ok(vec![("MSCCL_XML_FILES", paths.join(":"))])
+}
+
+/// Whether the user left room for plans: named none, and does not rule out the algorithm that runs them.
+///
+/// microsoft/msccl runs plans where `NCCL_ALGO` is unset or lists MSCCL; a list after `^` says what not to use.
+fn takes_msccl_files(environment: &BTreeMap<String, String>) -> bool {
+    let is_open = |algorithms: &String| {
+        let (excluded, list) = match algorithms.strip_prefix('^') {
+            Some(list) => (true, list),
+            None => (false, algorithms.as_str()),
+        };
+        list.split(',').any(|name| name.trim().eq_ignore_ascii_case("MSCCL")) != excluded
+    };
+    !environment.contains_key("MSCCL_XML_FILES")
+        && !environment.contains_key("MSCCL_CONFIG")
+        && environment.get("NCCL_ALGO").is_none_or(is_open)
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::super::bundle::{PlanEntry, plan_file_name};
+    use super::*;
+
+    const CONTENT: &[u8] = b"<algo/>\n";
+
+    fn hex(content: &[u8]) -> String {
+        Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// A folder with two plans for job 17.
+    fn bundle(nodes: Option<&[&str]>) -> (tempfile::TempDir, Manifest) {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = nodes.map(|nodes| nodes.iter().map(|&node| node.to_owned()).collect());
+        let mut manifest = Manifest::new("17", nodes, "msccl");
+        for (position, collective) in ["allgather", "allreduce"].into_iter().enumerate() {
+            let path = plan_file_name(position, collective, &hex(CONTENT)).unwrap();
+            std::fs::write(folder.path().join(&path), CONTENT).unwrap();
+            manifest.files.push(PlanEntry {
+                collective: collective.to_owned(),
+                root: None,
+                plan: "plans/x".to_owned(),
+                format: "msccl-xml".to_owned(),
+                path,
+                bytes: CONTENT.len() as u64,
+                sha256: hex(CONTENT),
+                optimality: "1/1".to_owned(),
+                ranks: 8,
+                size_bytes_max: 1 << 30,
+                in_place: false,
+            });
+        }
+        manifest.write(folder.path()).unwrap();
+        (folder, manifest)
+    }
+
+    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn the_files_are_listed_for_the_runtime() {
+        let (folder, manifest) = bundle(None);
+        let found = variables(folder.path(), &environment(&[("SLURM_JOB_ID", "17"), ("NCCL_ALGO", "Ring,MSCCL")]));
+        let [(name, value)] = found.unwrap().try_into().unwrap();
+        assert_eq!(name, "MSCCL_XML_FILES");
+        let expected: Vec<_> = manifest.files.iter().map(|file| folder.path().join(&file.path)).collect();
+        assert_eq!(value.split(':').map(PathBuf::from).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_the_user_chose_stays() {
+        let (folder, _) = bundle(None);
+        for taken in [
+            ("MSCCL_XML_FILES", ""),
+            ("MSCCL_XML_FILES", "/home/user/mine.xml"),
+            ("MSCCL_CONFIG", "/home/user/list.xml"),
+            ("NCCL_ALGO", "Ring"),
+            ("NCCL_ALGO", "^MSCCL"),
+        ] {
+            assert_eq!(variables(folder.path(), &environment(&[taken])).unwrap(), [], "{taken:?}");
+        }
+        for open in [("NCCL_ALGO", "msccl"), ("NCCL_ALGO", "^Ring"), ("NCCL_DEBUG", "INFO")] {
+            assert_eq!(variables(folder.path(), &environment(&[open])).unwrap().len(), 1, "{open:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_listed_for_another_job_or_other_nodes() {
+        let (folder, _) = bundle(Some(&["gpu1", "gpu2"]));
+        let other = variables(folder.path(), &environment(&[("SLURM_JOB_ID", "18")]));
+        assert!(matches!(other, Err(Obstacle::OtherJob { .. })));
+        for list in ["gpu[1-3]", "gpu2,gpu1", "gpu["] {
+            let other = variables(folder.path(), &environment(&[("SLURM_JOB_NODELIST", list)]));
+            assert!(matches!(other, Err(Obstacle::OtherNodes)), "{list}");
+        }
+        assert_eq!(variables(folder.path(), &environment(&[("SLURM_JOB_NODELIST", "gpu[1-2]")])).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_file_takes_all_others_with_it() {
+        for damage in [&b""[..], b"<algo/>", b"<algo/>X", b"<algo/>\n<more/>"] {
+            let (folder, manifest) = bundle(None);
+            std::fs::write(folder.path().join(&manifest.files[1].path), damage).unwrap();
+            let found = variables(folder.path(), &environment(&[]));
+            assert!(matches!(found, Err(Obstacle::Bundle(BundleError::Damaged { .. }))), "{damage:?}: {found:?}");
+        }
+        let (folder, manifest) = bundle(None);
+        std::fs::remove_file(folder.path().join(&manifest.files[0].path)).unwrap();
+        assert!(variables(folder.path(), &environment(&[])).is_err());
+    }
+}

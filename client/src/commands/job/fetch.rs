@@ -1,0 +1,241 @@
+//! `canopy fetch`: brings the plans of a job into its folder.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use canopy_client::{Client, ClientError, ErrorClass, PlanReceiver, Retries, RetryPolicy};
+use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Priority, Progress};
+use canopy_schedule::CollectiveKind;
+use clap::ValueEnum;
+use tempfile::NamedTempFile;
+use tokio::task::JoinSet;
+
+use crate::args;
+use crate::clock::{self, Deadline};
+use crate::connection::{Connections, ServerArgs};
+use crate::exit::{Failure, say};
+use crate::request;
+
+use super::Manners;
+use super::bundle::{self, Manifest, MissingEntry, PlanEntry};
+use super::wanted::{Wanted, WantedArgs};
+
+/// Part of the deadline that is kept for writing the manifest and ending in order.
+const RESERVE_SHARE: u32 = 10;
+/// The most of it that is kept.
+const RESERVE_MAX: Duration = Duration::from_millis(500);
+
+/// Bring the plans of a job into a folder
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy fetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
+      --nodes \"$SLURM_JOB_NODELIST\" --out /run/canopy/$SLURM_JOB_ID --deadline 5s --on-miss fallback
+
+Writes the files and manifest.json under temporary names and renames them; `canopy env` reads them.
+All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
+Ends with status 0 whatever happens, unless --strict is given.")]
+pub(crate) struct FetchArgs {
+    #[command(flatten)]
+    wanted: WantedArgs,
+    /// Folder of the job; made if need be
+    #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
+    out: PathBuf,
+    /// Longest time in all, such as 5s
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    deadline: Duration,
+    /// What a plan that does not come in time, or that cannot be, means
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
+    on_miss: OnMiss,
+    /// Report failures by the exit status
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What a missing plan means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnMiss {
+    /// The job goes on without it, with its runtime's own algorithms
+    Fallback,
+    /// A failure: no plan at all is left in the folder
+    Fail,
+}
+
+/// Fetches within the deadline.
+pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
+    let manners = Manners { strict: args.strict, deadline: args.deadline };
+    let reserve = (args.deadline / RESERVE_SHARE).min(RESERVE_MAX);
+    let end = Deadline::after(Some(args.deadline.saturating_sub(reserve)));
+    super::guarded(manners, move || crate::commands::interruptible(fetch(args, end)))
+}
+
+/// What came of one request.
+type Outcome = Result<PlanEntry, Failure>;
+
+async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
+    let folder = super::listable(&args.out)?;
+    let wanted = args.wanted.resolve(Priority::JobStart, args.server.names_one()).inspect_err(|_| {
+        // What an earlier call left may be for other nodes.
+        bundle::withdraw(&folder);
+    })?;
+    bundle::create_folder(&folder)?;
+    let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();
+    let asked = ask(&args, &wanted, &folder, end, &mut outcomes);
+    let all = match end.remaining() {
+        Some(left) => tokio::time::timeout(left, asked).await.unwrap_or_else(|_| Err(late())),
+        None => asked.await,
+    };
+    let unanswered = all.err().unwrap_or_else(late);
+    let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.profile);
+    let mut failures = Vec::new();
+    for ((kind, _), outcome) in wanted.requests.iter().zip(outcomes) {
+        match outcome.unwrap_or_else(|| Err(unanswered.clone())) {
+            Ok(entry) => manifest.files.push(entry),
+            Err(failure) => {
+                let reason = failure.sentence();
+                manifest.missing.push(MissingEntry { collective: kind.name().to_owned(), reason });
+                failures.push(failure);
+            }
+        }
+    }
+    // Wrong requests and faults are failures in any case.
+    let is_miss = |failure: &Failure| {
+        matches!(failure.class(), Some(ErrorClass::Deadline | ErrorClass::Busy | ErrorClass::Infeasible))
+    };
+    let worst = match args.on_miss {
+        OnMiss::Fail => failures.into_iter().next(),
+        OnMiss::Fallback => failures.into_iter().find(|failure| !is_miss(failure)),
+    };
+    if args.on_miss == OnMiss::Fail && worst.is_some() {
+        manifest.files.clear();
+    }
+    // Whatever came of it, an earlier manifest of the folder holds no more.
+    manifest.write(&folder)?;
+    let (there, all) = (manifest.files.len(), wanted.requests.len());
+    say(&format!("{there} of {all} plans for job {} in {}", manifest.job, folder.display()));
+    for missing in &manifest.missing {
+        say(&format!("without a plan: {}: {}", missing.collective, missing.reason));
+    }
+    worst.map_or(Ok(()), Err)
+}
+
+/// Asks for all plans at once, at another server where the first one ended.
+async fn ask(
+    args: &FetchArgs,
+    wanted: &Wanted,
+    folder: &Path,
+    end: Deadline,
+    outcomes: &mut [Option<Outcome>],
+) -> Result<(), Failure> {
+    let mut connections = Connections::new(&args.server)?;
+    loop {
+        let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+        let mut connection = connections.open_patiently(&mut retries, end).await?;
+        let mut calls = JoinSet::new();
+        for (position, (kind, request)) in wanted.requests.iter().enumerate() {
+            if outcomes[position].is_none() {
+                let (client, folder) = (connection.client().clone(), folder.to_owned());
+                let call = bring(client, *kind, request.clone(), position, folder, end);
+                calls.spawn(async move { (position, call.await) });
+            }
+        }
+        let mut again = false;
+        while let Some(joined) = calls.join_next().await {
+            let (position, outcome) = joined.map_err(|error| Failure::fault(error.to_string()))?;
+            outcomes[position] = match outcome {
+                Ok(entry) => Some(Ok(entry)),
+                Err(error) if connections.may_try_another(&connection, &error) => {
+                    again = true;
+                    None
+                }
+                Err(error) => Some(Err(request::in_users_words(error, &wanted.topology).into())),
+            };
+        }
+        if !again {
+            connection.close().await;
+            return Ok(());
+        }
+    }
+}
+
+fn late() -> Failure {
+    Failure::new(ErrorClass::Deadline, "no plan came within the deadline")
+}
+
+/// Brings one plan and gives its file its name.
+async fn bring(
+    mut client: Client,
+    kind: CollectiveKind,
+    request: PlanRequest,
+    position: usize,
+    folder: PathBuf,
+    end: Deadline,
+) -> Result<PlanEntry, ClientError> {
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let (reply, file) = loop {
+        let mut incoming = Incoming { file: new_file(&folder)? };
+        match client.plan(request.clone(), end.remaining(), &mut incoming).await {
+            Ok(reply) => break (reply, incoming.file),
+            Err(error) => match retries.pause_after(&error, end.remaining()) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(error),
+            },
+        }
+    };
+    let entry = entry(kind, &reply, position)?;
+    bundle::publish(file, &folder, &entry.path)
+        .map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))?;
+    Ok(entry)
+}
+
+fn new_file(folder: &Path) -> Result<NamedTempFile, ClientError> {
+    bundle::temporary(folder).map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))
+}
+
+/// What the manifest says of a plan.
+fn entry(kind: CollectiveKind, reply: &PlanReply, position: usize) -> Result<PlanEntry, ClientError> {
+    let incomplete = || ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
+    let plan = reply.plan.as_ref().ok_or_else(incomplete)?;
+    let [artifact] = plan.artifacts.as_slice() else { return Err(incomplete()) };
+    let valid = plan.valid_for.as_ref().ok_or_else(incomplete)?;
+    let quality = plan.quality.as_ref().ok_or_else(incomplete)?;
+    Ok(PlanEntry {
+        collective: kind.name().to_owned(),
+        root: plan.collective.as_ref().and_then(|collective| collective.root),
+        plan: plan.id.clone(),
+        format: "msccl-xml".to_owned(),
+        path: bundle::plan_file_name(position, kind.name(), &artifact.sha256.to_ascii_lowercase())
+            .ok_or_else(incomplete)?,
+        bytes: artifact.size_bytes,
+        sha256: artifact.sha256.clone(),
+        optimality: quality.optimality.clone(),
+        ranks: valid.ranks,
+        size_bytes_max: valid.size_bytes_max,
+        in_place: valid.in_place,
+    })
+}
+
+/// Takes the one file of a plan.
+struct Incoming {
+    file: NamedTempFile,
+}
+
+impl PlanReceiver for Incoming {
+    fn accepted(&mut self, _: &Accepted) {}
+
+    fn progress(&mut self, _: &Progress) {}
+
+    fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
+        match reply.plan.as_ref().map(|plan| plan.artifacts.len()) {
+            Some(1) => Ok(()),
+            _ => Err(std::io::Error::other("one file was asked for, the server announces another number")),
+        }
+    }
+
+    fn content(&mut self, _: usize, data: &[u8]) -> std::io::Result<()> {
+        self.file.write_all(data)
+    }
+}

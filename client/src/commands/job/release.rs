@@ -1,0 +1,107 @@
+//! `canopy release`: removes what `fetch` left for a job.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::args;
+use crate::exit::Failure;
+
+use super::Manners;
+use super::bundle::{BundleError, MANIFEST, Manifest, is_ours};
+
+/// Remove the plans of a job that has ended
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy release --job \"$SLURM_JOB_ID\" --dir /run/canopy/$SLURM_JOB_ID
+
+Removes the files that `canopy fetch` made in the folder, and the folder if nothing else is in it.
+Ends with status 0 whatever happens, unless --strict is given.")]
+pub(crate) struct ReleaseArgs {
+    /// Id of the job
+    #[arg(long, value_name = "J", value_parser = super::job_id)]
+    job: String,
+    /// Folder that `canopy fetch` wrote
+    #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
+    dir: PathBuf,
+    /// Longest time, such as 2s
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = args::duration)]
+    deadline: Duration,
+    /// Report failures by the exit status
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Removes the files. That there are none is no failure.
+pub(crate) fn run(args: ReleaseArgs) -> Result<(), Failure> {
+    let manners = Manners { strict: args.strict, deadline: args.deadline };
+    super::guarded(manners, move || release(&args.dir, &args.job))
+}
+
+fn release(folder: &Path, job: &str) -> Result<(), Failure> {
+    match Manifest::read(folder) {
+        Ok(manifest) if manifest.job != job => {
+            return Err(Failure::input(format!(
+                "{} belongs to job {}, not to job {job}; nothing was removed",
+                folder.display(),
+                manifest.job
+            )));
+        }
+        // What cannot be read serves nobody.
+        Ok(_) | Err(BundleError::Absent { .. } | BundleError::Malformed { .. }) => {}
+        Err(error @ (BundleError::Read { .. } | BundleError::Damaged { .. })) => return Err(error.into()),
+    }
+    let refuse = |error: std::io::Error| Failure::input(format!("cannot empty {}: {error}", folder.display()));
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(refuse)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(refuse)?;
+        if entry.file_name().to_str().is_some_and(is_ours) && entry.file_type().map_err(refuse)?.is_file() {
+            names.push(entry.file_name());
+        }
+    }
+    // The manifest first: without it, nobody looks for the files.
+    names.sort_by_key(|name| name.to_str() != Some(MANIFEST));
+    for name in names {
+        std::fs::remove_file(folder.join(name)).map_err(refuse)?;
+    }
+    match std::fs::remove_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::DirectoryNotEmpty => Err(refuse(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_fetch_made_goes() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("17");
+        std::fs::create_dir_all(folder.join("00-allgather-0123456789ab.xml")).unwrap();
+        Manifest::new("17", None, "msccl").write(&folder).unwrap();
+        for name in ["01-allreduce-0123456789ab.xml", ".canopy-x.tmp", "notes.txt"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        assert!(release(&folder, "18").is_err(), "another job's");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
+        release(&folder, "17").unwrap();
+        assert!(folder.join("notes.txt").exists() && folder.join("00-allgather-0123456789ab.xml").is_dir());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_is_empty_then_goes_too_and_may_be_gone() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("17");
+        std::fs::create_dir(&folder).unwrap();
+        Manifest::new("17", None, "msccl").write(&folder).unwrap();
+        release(&folder, "17").unwrap();
+        assert!(!folder.exists());
+        release(&folder, "17").unwrap();
+    }
+}

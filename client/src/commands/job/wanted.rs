@@ -1,0 +1,131 @@
+//! Which plans a job wants, and on which nodes: the arguments that `prefetch` and `fetch` share.
+
+use std::path::PathBuf;
+
+use canopy_plan::Profile;
+use canopy_proto::v1::{self, PlanRequest};
+use canopy_schedule::CollectiveKind;
+
+use crate::args;
+use crate::exit::Failure;
+use crate::{hosts, input, placement, request};
+
+use super::later::Later;
+
+/// The job and its plans.
+#[derive(Debug, clap::Args)]
+pub(super) struct WantedArgs {
+    /// Generator expression or file: the network between exactly the nodes of the job
+    #[arg(value_name = "T")]
+    pub(super) topology: Option<String>,
+    /// Id of the job
+    #[arg(long, value_name = "J", value_parser = super::job_id)]
+    pub(super) job: String,
+    /// Nodes of the job as Slurm and Flux write them, such as gpu[001-016,020]; must fit T
+    #[arg(long, value_name = "HOSTLIST", conflicts_with = "nodes_file")]
+    nodes: Option<String>,
+    /// File with the nodes of the job, one per line, such as $PBS_NODEFILE; must fit T
+    #[arg(long, value_name = "FILE")]
+    nodes_file: Option<PathBuf>,
+    /// Collectives to plan, at most as many as the runtime reads files (msccl: 4); several are separated by commas
+    #[arg(long, short, value_name = "C,...", value_delimiter = ',', value_parser = args::collective_kind)]
+    collective: Vec<CollectiveKind>,
+    /// Root of those collectives that have one; rank 0 if not given
+    #[arg(long, value_name = "RANK")]
+    root: Option<u32>,
+    /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    size: Option<u64>,
+    /// Runtime the files are for
+    #[arg(long, value_name = "P", default_value = "msccl")]
+    profile: Profile,
+    /// Output and input share memory [default: for allreduce]
+    #[arg(long, conflicts_with = "out_of_place")]
+    in_place: bool,
+    /// Output and input are different memory [default: except for allreduce]
+    #[arg(long)]
+    out_of_place: bool,
+    #[command(flatten)]
+    later: Later,
+}
+
+/// What the arguments come to.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// T, as given.
+    pub(super) topology: String,
+    /// The nodes in the scheduler's order, where they are given.
+    pub(super) nodes: Option<Vec<String>>,
+    /// Name of the runtime profile.
+    pub(super) profile: &'static str,
+    /// One request per collective.
+    pub(super) requests: Vec<(CollectiveKind, PlanRequest)>,
+}
+
+impl WantedArgs {
+    /// Reads T and the nodes, compares them and writes the requests. Reads files and computes: call it on a thread.
+    pub(super) fn resolve(&self, priority: v1::Priority, detached: bool) -> Result<Wanted, Failure> {
+        self.later.refuse()?;
+        let Some(topology) = &self.topology else {
+            return Err(Failure::input("no topology is given, and finding it by the nodes is not available yet")
+                .help("add T, a generator expression or a file for exactly the nodes of the job"));
+        };
+        self.check_collectives()?;
+        let nodes = match (&self.nodes, &self.nodes_file) {
+            (Some(list), _) => Some(hosts::expand(list).map_err(|error| Failure::input(error.to_string()))?),
+            (None, Some(path)) => Some(hosts::read_file(path)?),
+            (None, None) => None,
+        };
+        if let Some(nodes) = &nodes {
+            placement::check(&input::topology(topology)?, nodes).map_err(|error| Failure::input(error.to_string()))?;
+        }
+        let source = request::topology(topology)?;
+        let request = |&kind: &CollectiveKind| {
+            let request = PlanRequest {
+                topology: Some(source.clone()),
+                collective: Some(v1::CollectiveSpec {
+                    kind: request::collective(kind).into(),
+                    root: self.root.filter(|_| kind.has_root()),
+                }),
+                size_bytes_max: self.size,
+                in_place: (self.in_place || self.out_of_place).then_some(self.in_place),
+                algorithm: String::new(),
+                outputs: vec![v1::OutputSpec {
+                    format: v1::OutputFormat::MscclXml.into(),
+                    profile: self.profile.name().to_owned(),
+                }],
+                quality: None,
+                priority: priority.into(),
+                detached,
+            };
+            (kind, request)
+        };
+        let requests = self.collective.iter().map(request).collect();
+        Ok(Wanted { topology: topology.clone(), nodes, profile: self.profile.name(), requests })
+    }
+
+    /// At least one, each once, no more than the runtime reads.
+    fn check_collectives(&self) -> Result<(), Failure> {
+        let files_max = match self.profile {
+            Profile::Msccl => super::bundle::MSCCL_FILES_MAX,
+        };
+        let given = &self.collective;
+        if given.is_empty() {
+            let names: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
+            return Err(Failure::input("no collective is given")
+                .help(format!("add `--collective C,...` with any of {}", names.join(", "))));
+        }
+        if let Some(kind) = given.iter().enumerate().find_map(|(at, kind)| given[..at].contains(kind).then_some(kind)) {
+            return Err(Failure::input(format!("{} is asked for twice", kind.name())).help("name each collective once"));
+        }
+        if given.len() > files_max {
+            let (count, name) = (given.len(), self.profile.name());
+            return Err(Failure::input(format!("{count} collectives are asked for; {name} reads {files_max} files"))
+                .help("name the collectives that matter most"));
+        }
+        if self.root.is_some() && !given.iter().any(|kind| kind.has_root()) {
+            return Err(Failure::input("--root is given, but none of the collectives has a root").help("leave it out"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! `canopy drain`: ends a server in order.
+
+use canopy_client::ClientError;
+use canopy_proto::v1::DrainRequest;
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::output::{FORMAT_VERSION, print, print_json};
+
+use super::CommonArgs;
+
+/// End the server in order: it takes no more requests and finishes what runs
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy drain --server unix:/run/canopy/canopy.sock
+
+Answers at once; the server ends when its jobs have, or when its drain time-out has passed. A service manager may start
+it again.")]
+pub(crate) struct DrainArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of the command.
+#[derive(Serialize)]
+struct Drained {
+    canopy: u32,
+    command: &'static str,
+    unfinished: u64,
+}
+
+/// Asks the server to end.
+pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
+    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        if connection.is_own() {
+            return Ok(None);
+        }
+        match connection.shared().drain(DrainRequest {}, left).await {
+            Ok(reply) => Ok(Some(reply)),
+            // It is about to end already, perhaps on our own word that came through before the connection broke.
+            Err(ClientError::Refused(refusal)) if refusal.reason.as_deref() == Some("DRAINING") => {
+                Ok(Some(canopy_proto::v1::DrainReply::default()))
+            }
+            Err(error) => Err(error),
+        }
+    })
+    .await?;
+    let Some(reply) = reply else {
+        return Err(Failure::input("no server runs on the data folder; there is nothing to drain")
+            .help("name a server with `--server ADDR`"));
+    };
+    if args.common.json {
+        return print_json(&Drained { canopy: FORMAT_VERSION, command: "drain", unfinished: reply.unfinished });
+    }
+    print(&format!("the server is ending; {} jobs had not ended", reply.unfinished))
+}

@@ -1,0 +1,276 @@
+//! `canopy jobs`: lists, follows and ends the jobs that make plans.
+
+use std::time::Duration;
+
+use canopy_client::{Client, ClientError, ErrorClass};
+use canopy_proto::v1::operation::Result as Ended;
+use canopy_proto::v1::{
+    CancelOperationRequest, ListOperationsRequest, Operation, OperationState, Priority, WaitOperationRequest,
+};
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::request::collective_name;
+use crate::table::Table;
+
+use super::{CommonArgs, full_name, page_size};
+
+/// Longest wait of one question while a job is followed: so often its progress is shown.
+const WATCH_PAUSE_SECONDS: i64 = 1;
+/// What the answer to such a question may take on top.
+const WATCH_GRACE: Duration = Duration::from_secs(10);
+
+/// Jobs that make plans: list, watch, cancel
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  canopy jobs list --filter 'state=running'
+  canopy jobs watch operations/0123abcd
+  canopy jobs cancel operations/0123abcd")]
+pub(crate) enum JobsCommand {
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Follow a job to its end; progress is on standard error
+    Watch(WatchArgs),
+    /// End a job; all who wait for it are told
+    Cancel(CancelArgs),
+}
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// `field op value` joined by AND, over name, state, priority, detached, done, collective and created
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Most jobs to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `watch`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WatchArgs {
+    /// Job, such as operations/0123abcd
+    #[arg(value_name = "OP")]
+    operation: String,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: crate::connection::ServerArgs,
+}
+
+/// Arguments of `cancel`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CancelArgs {
+    /// Job, such as operations/0123abcd
+    #[arg(value_name = "OP")]
+    operation: String,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `list`.
+#[derive(Serialize)]
+struct Listed {
+    canopy: u32,
+    command: &'static str,
+    jobs: Vec<Row>,
+}
+
+/// JSON object of `watch` and `cancel`.
+#[derive(Serialize)]
+struct Followed {
+    canopy: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    job: Row,
+}
+
+/// A job.
+#[derive(Clone, PartialEq, Serialize)]
+pub(super) struct Row {
+    operation: String,
+    state: &'static str,
+    done: bool,
+    priority: &'static str,
+    detached: bool,
+    waiters: u32,
+    collective: Option<&'static str>,
+    stage: String,
+    stage_done: u64,
+    stage_total: u64,
+    created: Option<String>,
+    ended: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Row {
+    pub(super) fn of(operation: Operation) -> Self {
+        let metadata = operation.metadata.unwrap_or_default();
+        let progress = metadata.progress.clone().unwrap_or_default();
+        let (mut plan, mut reason, mut message) = (None, None, None);
+        match operation.result {
+            Some(Ended::Response(reply)) => plan = reply.plan.map(|plan| plan.id),
+            Some(Ended::Error(error)) => (reason, message) = (Some(error.reason), Some(error.message)),
+            None => {}
+        }
+        Self {
+            operation: operation.name,
+            state: state_name(metadata.state()),
+            done: operation.done,
+            priority: priority_name(metadata.priority()),
+            detached: metadata.detached,
+            waiters: metadata.waiters,
+            collective: metadata.collective.as_ref().and_then(|collective| collective_name(collective.kind())),
+            stage: progress.stage,
+            stage_done: progress.done,
+            stage_total: progress.total,
+            created: metadata.create_time.map(|time| time.to_string()),
+            ended: metadata.end_time.map(|time| time.to_string()),
+            plan,
+            reason,
+            message,
+        }
+    }
+
+    /// Where the job stands, such as `trees 3/8`.
+    fn stage(&self) -> String {
+        match (self.stage.is_empty(), self.stage_total) {
+            (true, _) => String::new(),
+            (false, 0) => self.stage.clone(),
+            (false, total) => format!("{} {}/{total}", self.stage, self.stage_done),
+        }
+    }
+}
+
+fn state_name(state: OperationState) -> &'static str {
+    match state {
+        OperationState::Unspecified => "unknown",
+        OperationState::Queued => "queued",
+        OperationState::Running => "running",
+        OperationState::Succeeded => "succeeded",
+        OperationState::Failed => "failed",
+        OperationState::Cancelled => "cancelled",
+    }
+}
+
+pub(super) fn priority_name(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Unspecified => "unknown",
+        Priority::Prefetch => "prefetch",
+        Priority::Interactive => "interactive",
+        Priority::JobStart => "job-start",
+        Priority::Repair => "repair",
+    }
+}
+
+/// Does what is asked and prints what came of it.
+pub(crate) async fn run(command: JobsCommand) -> Result<(), Failure> {
+    match command {
+        JobsCommand::List(args) => list(&args).await,
+        JobsCommand::Watch(args) => watch(&args).await,
+        JobsCommand::Cancel(args) => cancel(&args).await,
+    }
+}
+
+async fn list(args: &ListArgs) -> Result<(), Failure> {
+    let operations = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let (mut operations, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let page_size = page_size(args.limit, operations.len());
+            let request = ListOperationsRequest { page_size, page_token, filter: args.filter.clone() };
+            let mut page = connection.shared().list_operations(request, left).await?;
+            operations.append(&mut page.operations);
+            page_token = page.next_page_token;
+            if operations.len() >= args.limit || page_token.is_empty() {
+                operations.truncate(args.limit);
+                return Ok(operations);
+            }
+        }
+    })
+    .await?;
+    let jobs: Vec<Row> = operations.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_json(&Listed { canopy: FORMAT_VERSION, command: "jobs list", jobs });
+    }
+    print(&table(jobs))
+}
+
+/// A table of jobs.
+pub(super) fn table(jobs: Vec<Row>) -> String {
+    let mut table = Table::new(&["JOB", "STATE", "PRIORITY", "COLLECTIVE", "WAITERS#", "STAGE", "CREATED", "OUTCOME"]);
+    for job in jobs {
+        let stage = job.stage();
+        table.row([
+            job.operation,
+            job.state.to_owned(),
+            job.priority.to_owned(),
+            job.collective.unwrap_or_default().to_owned(),
+            job.waiters.to_string(),
+            stage,
+            job.created.unwrap_or_default(),
+            job.plan.or(job.reason).unwrap_or_default(),
+        ]);
+    }
+    table.text()
+}
+
+async fn watch(args: &WatchArgs) -> Result<(), Failure> {
+    let name = full_name("operations/", &args.operation);
+    let operation = ask(&args.server, None, async |connection, _| follow(connection.shared(), &name).await).await?;
+    let job = Row::of(operation);
+    let failure = match (&job.plan, &job.message) {
+        (None, message) => {
+            let class = if job.state == "cancelled" { ErrorClass::Busy } else { ErrorClass::Infeasible };
+            let message = message.clone().unwrap_or_else(|| "it ended without a plan".to_owned());
+            Some(Failure::new(class, format!("{}: {message}", job.operation)))
+        }
+        (Some(_), _) => None,
+    };
+    tell("jobs watch", job, args.json)?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Waits for the end of a job and tells each change on the way.
+async fn follow(client: &Client, name: &str) -> Result<Operation, ClientError> {
+    let mut told = String::new();
+    loop {
+        let timeout = prost_types::Duration { seconds: WATCH_PAUSE_SECONDS, nanos: 0 };
+        let request = WaitOperationRequest { name: name.to_owned(), timeout: Some(timeout) };
+        let limit = Duration::from_secs(WATCH_PAUSE_SECONDS.unsigned_abs()) + WATCH_GRACE;
+        let operation = client.wait_operation(request, Some(limit)).await?;
+        if operation.done {
+            return Ok(operation);
+        }
+        let row = Row::of(operation);
+        let line = format!("{} {}", row.state, row.stage());
+        if line != told {
+            say(line.trim_end());
+            told = line;
+        }
+    }
+}
+
+async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
+    let name = full_name("operations/", &args.operation);
+    let operation = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().cancel_operation(CancelOperationRequest { name: name.clone() }, left).await
+    })
+    .await?;
+    tell("jobs cancel", Row::of(operation), args.common.json)
+}
+
+fn tell(command: &'static str, job: Row, json: bool) -> Result<(), Failure> {
+    if json { print_json(&Followed { canopy: FORMAT_VERSION, command, job }) } else { print(&table(vec![job])) }
+}

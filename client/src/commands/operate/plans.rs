@@ -1,0 +1,282 @@
+//! `canopy plans`: lists, shows, pins and evicts cached plans.
+
+use canopy_proto::v1::{
+    EvictPlansReply, EvictPlansRequest, ListPlansRequest, PinPlanRequest, PlanSummary, UnpinPlanRequest,
+};
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::request::collective_name;
+use crate::table::Table;
+
+use super::{CommonArgs, full_name, page_size, show};
+
+/// Cached plans: list, show, pin, unpin, evict
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  canopy plans list --filter 'collective=allgather AND ranks>=64' --sort -hits --limit 20
+  canopy plans show plans/0123abcd --explain
+  canopy plans pin plans/0123abcd
+  canopy plans evict --filter 'hits=0' --dry-run")]
+pub(crate) enum PlansCommand {
+    /// List cached plans
+    List(ListArgs),
+    /// Describe a cached plan
+    Show(show::ShowArgs),
+    /// Keep plans from being evicted
+    Pin(NamesArgs),
+    /// Let plans be evicted again
+    Unpin(NamesArgs),
+    /// Remove plans from the cache; pinned ones stay
+    Evict(EvictArgs),
+}
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// `field op value` joined by AND, over id, collective, algorithm, topology, ranks, optimality, size_bytes, hits,
+    /// pinned, created and last_used
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Fields to sort by, each with `-` before it for falling order, such as -hits,ranks [default: id]
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Most plans to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `pin` and `unpin`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NamesArgs {
+    /// Plans, such as plans/0123abcd
+    #[arg(value_name = "PLAN", required = true)]
+    plans: Vec<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `evict`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EvictArgs {
+    /// Plans, such as plans/0123abcd
+    #[arg(value_name = "PLAN", required_unless_present = "filter", conflicts_with = "filter")]
+    plans: Vec<String>,
+    /// Evict all plans that match, as for `list`
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `list`, `pin` and `unpin`.
+#[derive(Serialize)]
+struct Listed {
+    canopy: u32,
+    command: &'static str,
+    plans: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+}
+
+/// A plan of a list.
+#[derive(Serialize)]
+struct Row {
+    plan: String,
+    content_key: String,
+    collective: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    algorithm: String,
+    topology_hash: String,
+    ranks: u32,
+    optimality: String,
+    bytes: u64,
+    created: Option<String>,
+    last_used: Option<String>,
+    hits: u64,
+    pinned: bool,
+}
+
+/// JSON object of `evict`.
+#[derive(Serialize)]
+struct Evicted {
+    canopy: u32,
+    command: &'static str,
+    dry_run: bool,
+    evicted: u64,
+    freed_bytes: u64,
+    pinned: u64,
+}
+
+impl Row {
+    fn of(plan: PlanSummary) -> Self {
+        let kind = plan.collective.as_ref().map_or_else(Default::default, |collective| collective.kind());
+        Self {
+            collective: collective_name(kind).unwrap_or("unknown"),
+            root: plan.collective.as_ref().and_then(|collective| collective.root),
+            created: plan.create_time.map(|time| time.to_string()),
+            last_used: plan.last_use_time.map(|time| time.to_string()),
+            plan: plan.id,
+            content_key: plan.content_key,
+            algorithm: plan.algorithm,
+            topology_hash: plan.topology_hash,
+            ranks: plan.ranks,
+            optimality: plan.optimality,
+            bytes: plan.size_bytes,
+            hits: plan.hits,
+            pinned: plan.pinned,
+        }
+    }
+}
+
+/// Does what is asked and prints what came of it.
+pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
+    match command {
+        PlansCommand::List(args) => list(&args).await,
+        PlansCommand::Show(args) => show::run(&args).await,
+        PlansCommand::Pin(args) => pin(&args, true).await,
+        PlansCommand::Unpin(args) => pin(&args, false).await,
+        PlansCommand::Evict(args) => evict(&args).await,
+    }
+}
+
+async fn list(args: &ListArgs) -> Result<(), Failure> {
+    let order_by = order(&args.sort)?;
+    let (plans, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let (mut plans, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let request = ListPlansRequest {
+                page_size: page_size(args.limit, plans.len()),
+                page_token,
+                filter: args.filter.clone(),
+                order_by: order_by.clone(),
+            };
+            let mut page = connection.shared().list_plans(request, left).await?;
+            plans.append(&mut page.plans);
+            page_token = page.next_page_token;
+            if plans.len() >= args.limit || page_token.is_empty() {
+                plans.truncate(args.limit);
+                return Ok((plans, page.total_size));
+            }
+        }
+    })
+    .await?;
+    let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_json(&Listed { canopy: FORMAT_VERSION, command: "plans list", plans: rows, total: Some(total) });
+    }
+    let count = rows.len();
+    print(&table(rows))?;
+    if (count as u64) < total {
+        crate::exit::say(&format!("{count} of {total} plans; see more with `--limit`"));
+    }
+    Ok(())
+}
+
+/// `-hits,ranks` as the server spells it: `hits desc, ranks`.
+fn order(fields: &[String]) -> Result<String, Failure> {
+    let spell = |field: &String| {
+        let field = field.trim();
+        let (name, falling) = field.strip_prefix('-').map_or((field, ""), |name| (name, " desc"));
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            return Err(Failure::input(format!("`{field}` is not a field to sort by")).help("such as -hits,ranks"));
+        }
+        Ok(format!("{name}{falling}"))
+    };
+    Ok(fields.iter().map(spell).collect::<Result<Vec<_>, _>>()?.join(", "))
+}
+
+fn table(rows: Vec<Row>) -> String {
+    let mut table = Table::new(&[
+        "PLAN",
+        "COLLECTIVE",
+        "RANKS#",
+        "ALGORITHM",
+        "OPTIMALITY#",
+        "BYTES#",
+        "HITS#",
+        "PINNED",
+        "CREATED",
+    ]);
+    for row in rows {
+        let collective = row.root.map_or(row.collective.to_owned(), |root| format!("{} {root}", row.collective));
+        table.row([
+            row.plan,
+            collective,
+            row.ranks.to_string(),
+            row.algorithm,
+            row.optimality,
+            row.bytes.to_string(),
+            row.hits.to_string(),
+            if row.pinned { "yes" } else { "no" }.to_owned(),
+            row.created.unwrap_or_default(),
+        ]);
+    }
+    table.text()
+}
+
+async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
+    let plans = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let mut plans = Vec::new();
+        for name in &args.plans {
+            let (client, name) = (connection.shared(), full_name("plans/", name));
+            plans.push(if keep {
+                client.pin_plan(PinPlanRequest { name }, left).await?
+            } else {
+                client.unpin_plan(UnpinPlanRequest { name }, left).await?
+            });
+        }
+        Ok(plans)
+    })
+    .await?;
+    let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
+    if args.common.json {
+        let command = if keep { "plans pin" } else { "plans unpin" };
+        return print_json(&Listed { canopy: FORMAT_VERSION, command, plans: rows, total: None });
+    }
+    print(&table(rows))
+}
+
+async fn evict(args: &EvictArgs) -> Result<(), Failure> {
+    let request = EvictPlansRequest {
+        names: args.plans.iter().map(|name| full_name("plans/", name)).collect(),
+        filter: args.filter.clone().unwrap_or_default(),
+        validate_only: args.dry_run,
+    };
+    let EvictPlansReply { evicted, freed_bytes, pinned } =
+        ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+            connection.shared().evict_plans(request.clone(), left).await
+        })
+        .await?;
+    if args.common.json {
+        let (canopy, command, dry_run) = (FORMAT_VERSION, "plans evict", args.dry_run);
+        return print_json(&Evicted { canopy, command, dry_run, evicted, freed_bytes, pinned });
+    }
+    let verb = if args.dry_run { "would be evicted" } else { "evicted" };
+    print(&format!("{evicted} plans {verb}, {freed_bytes} bytes; {pinned} pinned ones stay"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minus_means_falling_order() {
+        let fields = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(order(&fields("-hits,ranks")).unwrap(), "hits desc, ranks");
+        assert_eq!(order(&[]).unwrap(), "");
+        for bad in ["", "-", "--hits", "hits desc", "hits,"] {
+            assert!(order(&fields(bad)).is_err(), "{bad}");
+        }
+    }
+}

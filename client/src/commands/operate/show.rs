@@ -1,0 +1,209 @@
+//! `canopy plans show`: what a cached plan is, and why it is no better.
+
+use canopy_proto::v1::{Artifact, ExplainPlanRequest, GetPlanRequest, MscclFacts, OutputFormat, Plan, PlanExplanation};
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::request::collective_name;
+
+use super::{CommonArgs, full_name};
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// Plan, such as plans/0123abcd
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// Say what limits the plan and what is in its files
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `show`.
+#[derive(Serialize)]
+struct Shown {
+    canopy: u32,
+    command: &'static str,
+    plan: String,
+    content_key: String,
+    collective: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    algorithm: String,
+    version: String,
+    wall_ms: f64,
+    topology: Topology,
+    algbw: String,
+    bound: String,
+    tight: bool,
+    optimality: String,
+    chunks: u64,
+    steps: u32,
+    trees: u64,
+    checked: Vec<String>,
+    valid_for: ValidFor,
+    files: Vec<FileRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation>,
+}
+
+#[derive(Serialize)]
+struct Topology {
+    hash: String,
+    ranks: u32,
+    nodes: u32,
+    links: u32,
+}
+
+#[derive(Serialize)]
+struct ValidFor {
+    ranks: u32,
+    size_bytes_min: u64,
+    size_bytes_max: u64,
+    in_place: bool,
+    alignment_elements: u64,
+}
+
+#[derive(Serialize)]
+struct FileRow {
+    format: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    profile: String,
+    bytes: u64,
+    sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msccl: Option<Msccl>,
+}
+
+#[derive(Serialize)]
+struct Msccl {
+    channels: u32,
+    chunks_per_loop: u32,
+    thread_blocks_max: u32,
+    steps_max: u32,
+    scratch_chunks_max: u32,
+}
+
+#[derive(Serialize)]
+struct Explanation {
+    gap: String,
+    limit: String,
+}
+
+/// Asks for the plan and prints it.
+pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let name = full_name("plans/", &args.plan);
+    let explained = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let (client, name) = (connection.shared(), name.clone());
+        if args.explain {
+            return client.explain_plan(ExplainPlanRequest { name }, left).await.map(|told| (told, true));
+        }
+        let plan = client.get_plan(GetPlanRequest { name }, left).await?;
+        Ok((PlanExplanation { plan: Some(plan), ..PlanExplanation::default() }, false))
+    })
+    .await?;
+    let shown = shown(explained.0, explained.1)?;
+    if args.common.json { print_json(&shown) } else { print(&readable(&shown)) }
+}
+
+fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
+    let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
+    let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
+    let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
+    let provenance = plan.provenance.unwrap_or_default();
+    let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
+    let valid = plan.valid_for.ok_or_else(|| missing("where the plan is valid"))?;
+    let collective = plan.collective.ok_or_else(|| missing("the collective"))?;
+    let facts = told.artifacts.iter().map(|facts| facts.msccl).chain(std::iter::repeat(None));
+    Ok(Shown {
+        canopy: FORMAT_VERSION,
+        command: "plans show",
+        plan: plan.id,
+        content_key: plan.content_key,
+        collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
+        root: collective.root,
+        algorithm: plan.algorithm,
+        version: provenance.version,
+        wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
+        topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
+        algbw: quality.achieved,
+        bound: quality.bound,
+        tight: quality.tight,
+        optimality: quality.optimality,
+        chunks: plan.chunks_per_rank,
+        steps: plan.steps,
+        trees: plan.trees,
+        checked: plan.checked,
+        valid_for: ValidFor {
+            ranks: valid.ranks,
+            size_bytes_min: valid.size_bytes_min,
+            size_bytes_max: valid.size_bytes_max,
+            in_place: valid.in_place,
+            alignment_elements: valid.alignment_elements,
+        },
+        files: plan.artifacts.into_iter().zip(facts).map(|(artifact, facts)| file(artifact, facts)).collect(),
+        explanation: explained.then_some(Explanation { gap: told.gap, limit: told.limit }),
+    })
+}
+
+fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
+    FileRow {
+        format: match artifact.format() {
+            OutputFormat::Json => "json",
+            OutputFormat::MscclXml => "msccl-xml",
+            OutputFormat::Unspecified => "unknown",
+        },
+        profile: artifact.profile,
+        bytes: artifact.size_bytes,
+        sha256: artifact.sha256,
+        msccl: facts.map(|facts| Msccl {
+            channels: facts.channels,
+            chunks_per_loop: facts.chunks_per_loop,
+            thread_blocks_max: facts.thread_blocks_max,
+            steps_max: facts.steps_max,
+            scratch_chunks_max: facts.scratch_chunks_max,
+        }),
+    }
+}
+
+fn readable(shown: &Shown) -> String {
+    let Topology { hash, ranks, nodes, links } = &shown.topology;
+    let root = shown.root.map_or(String::new(), |root| format!(", root {root}"));
+    let mut lines = vec![
+        shown.plan.clone(),
+        format!("collective {}{root}", shown.collective),
+        format!("topology   {ranks} ranks, {nodes} nodes, {links} links, {hash}"),
+        format!("algorithm  {}, canopy {}, {} ms", shown.algorithm, shown.version, shown.wall_ms),
+        format!("algbw      {} bytes/s", shown.algbw),
+        format!("bound      {} bytes/s{}", shown.bound, if shown.tight { ", tight" } else { "" }),
+        format!("optimality {}", shown.optimality),
+        format!("schedule   {} chunks per rank, {} steps, {} trees", shown.chunks, shown.steps, shown.trees),
+        format!("checked    {}", shown.checked.join(" ")),
+        format!(
+            "valid for  {} to {} bytes, {}, multiples of {} elements",
+            shown.valid_for.size_bytes_min,
+            shown.valid_for.size_bytes_max,
+            if shown.valid_for.in_place { "in place" } else { "out of place" },
+            shown.valid_for.alignment_elements
+        ),
+    ];
+    for file in &shown.files {
+        let profile = if file.profile.is_empty() { String::new() } else { format!(" for {}", file.profile) };
+        lines.push(format!("file       {}{profile}, {} bytes, {}", file.format, file.bytes, file.sha256));
+        if let Some(msccl) = &file.msccl {
+            lines.push(format!(
+                "           {} channels, {} chunks per loop, at most {} thread blocks per rank and {} steps per block",
+                msccl.channels, msccl.chunks_per_loop, msccl.thread_blocks_max, msccl.steps_max
+            ));
+        }
+    }
+    if let Some(Explanation { gap, limit }) = &shown.explanation {
+        lines.push(format!("gap        {gap}"));
+        lines.push(format!("limit      {limit}"));
+    }
+    lines.join("\n")
+}

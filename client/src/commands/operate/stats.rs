@@ -1,0 +1,118 @@
+//! `canopy stats`: what a server holds, has done and is doing.
+
+use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerStatus};
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::output::{FORMAT_VERSION, print, print_json};
+
+use super::CommonArgs;
+use super::jobs::{self, priority_name};
+
+/// What the server holds, has done and is doing
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy stats
+  canopy stats --server unix:/run/canopy/canopy.sock --json")]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of the command.
+#[derive(Serialize)]
+struct Stats {
+    canopy: u32,
+    command: &'static str,
+    version: String,
+    draining: bool,
+    uptime_seconds: i64,
+    plans: u64,
+    pinned_plans: u64,
+    plan_bytes: u64,
+    syntheses: u64,
+    corruptions: u64,
+    waiting: u64,
+    running: u64,
+    workers: u32,
+    queue_length_max: u64,
+    held_bytes: u64,
+    held_bytes_max: u64,
+    priorities: Vec<PriorityRow>,
+    jobs: Vec<jobs::Row>,
+}
+
+#[derive(Serialize)]
+struct PriorityRow {
+    priority: &'static str,
+    waiting: u64,
+    running: u64,
+}
+
+/// Asks and prints.
+pub(crate) async fn run(args: StatsArgs) -> Result<(), Failure> {
+    let (status, queue) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let client = connection.shared();
+        Ok((client.get_status(GetStatusRequest {}, left).await?, client.get_queue(GetQueueRequest {}, left).await?))
+    })
+    .await?;
+    let stats = stats(status, queue);
+    if args.common.json { print_json(&stats) } else { print(&readable(stats)) }
+}
+
+fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
+    let (counts, limits) = (status.counts.unwrap_or_default(), status.limits.unwrap_or_default());
+    let priority = |row: &canopy_proto::v1::PriorityStatus| PriorityRow {
+        priority: priority_name(row.priority()),
+        waiting: row.waiting,
+        running: row.running,
+    };
+    Stats {
+        canopy: FORMAT_VERSION,
+        command: "stats",
+        version: status.version,
+        draining: status.draining,
+        uptime_seconds: status.uptime.map_or(0, |uptime| uptime.seconds),
+        plans: counts.plans,
+        pinned_plans: counts.pinned_plans,
+        plan_bytes: counts.plan_bytes,
+        syntheses: counts.syntheses,
+        corruptions: counts.corruptions,
+        waiting: counts.waiting,
+        running: counts.running,
+        workers: limits.workers,
+        queue_length_max: queue.length_max,
+        held_bytes: queue.held_bytes,
+        held_bytes_max: queue.held_bytes_max,
+        priorities: queue.priorities.iter().map(priority).collect(),
+        jobs: queue.operations.into_iter().map(jobs::Row::of).collect(),
+    }
+}
+
+fn readable(stats: Stats) -> String {
+    let mut lines = vec![
+        format!(
+            "canopy {}, up {} s{}",
+            stats.version,
+            stats.uptime_seconds,
+            if stats.draining { ", about to end" } else { "" }
+        ),
+        format!("cache      {} plans, {} pinned, {} bytes", stats.plans, stats.pinned_plans, stats.plan_bytes),
+        format!("since start {} syntheses, {} damaged records", stats.syntheses, stats.corruptions),
+        format!(
+            "queue      {} running on {} workers, {} of at most {} waiting, {} of {} bytes",
+            stats.running, stats.workers, stats.waiting, stats.queue_length_max, stats.held_bytes, stats.held_bytes_max
+        ),
+    ];
+    for row in &stats.priorities {
+        if row.running > 0 || row.waiting > 0 {
+            lines.push(format!("  {}: {} running, {} waiting", row.priority, row.running, row.waiting));
+        }
+    }
+    if !stats.jobs.is_empty() {
+        lines.push(jobs::table(stats.jobs));
+    }
+    lines.join("\n")
+}

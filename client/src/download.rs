@@ -1,0 +1,153 @@
+//! Files of cached plans, fetched piece by piece and resumed where a connection broke.
+
+use std::time::Duration;
+
+use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::{Artifact, FetchArtifactEvent, FetchArtifactRequest, OutputFormat};
+use tokio::time::Instant;
+use tonic::Streaming;
+
+use crate::assembly::Assembly;
+use crate::calls::{answer, limited};
+use crate::client::Client;
+use crate::error::{ClientError, from_status};
+use crate::retry::Retries;
+
+/// A file of a cached plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileName {
+    /// `plans/…`.
+    pub plan: String,
+    /// Its format.
+    pub format: OutputFormat,
+    /// Its runtime profile; empty for [`OutputFormat::Json`].
+    pub profile: String,
+}
+
+impl Client {
+    /// Fetches a file and hands out its bytes in order, each once; a broken call goes on where it ended.
+    ///
+    /// Each piece has the digest it was sent with; whether the whole file has the announced one is known when this
+    /// returns without an error. Until then, keep it from those who might use it. The deadline covers all of it, and
+    /// `retries` counts anew after each piece that came.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; also [`ClientError::Protocol`] where the file changed between two tries, and
+    /// [`ClientError::Write`] where `write` failed.
+    pub async fn download(
+        &self,
+        file: &FileName,
+        deadline: Option<Duration>,
+        retries: &mut Retries,
+        write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
+    ) -> Result<Artifact, ClientError> {
+        let end = deadline.and_then(|limit| Some((limit, Instant::now().checked_add(limit)?)));
+        let left = || end.map(|(_, end)| end.saturating_duration_since(Instant::now()));
+        let mut transfer = Transfer::default();
+        retries.forget();
+        loop {
+            let before = transfer.offset();
+            let limit = left().map(|left| left.max(Duration::from_millis(1)));
+            let attempt = self.resume(file, limit, &mut transfer, write);
+            let outcome = match (end, limit) {
+                (Some((stated, _)), Some(limit)) => {
+                    tokio::time::timeout(limit, attempt).await.unwrap_or(Err(ClientError::Deadline { limit: stated }))
+                }
+                _ => attempt.await,
+            };
+            let Err(error) = outcome else { return transfer.finish() };
+            if transfer.offset() > before {
+                retries.forget();
+            }
+            match retries.pause_after(&error, left()) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// One call, from the first byte that is missing.
+    async fn resume(
+        &self,
+        file: &FileName,
+        limit: Option<Duration>,
+        transfer: &mut Transfer,
+        write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
+    ) -> Result<(), ClientError> {
+        let request = FetchArtifactRequest {
+            plan: file.plan.clone(),
+            format: file.format.into(),
+            profile: file.profile.clone(),
+            offset: transfer.offset(),
+        };
+        let mut planner = self.planner.clone();
+        let mut stream = answer(planner.fetch_artifact(limited(request, limit)), limit).await?;
+        let Some(Event::Artifact(artifact)) = next(&mut stream, limit).await? else {
+            return Err(ClientError::Protocol { what: "the description of the file is missing" });
+        };
+        transfer.start(artifact)?;
+        while let Some(event) = next(&mut stream, limit).await? {
+            let Event::Content(mut piece) = event else {
+                return Err(ClientError::Protocol { what: "the file is described twice" });
+            };
+            // It is numbered within its plan; here it is alone.
+            piece.artifact = 0;
+            transfer.assembly()?.accept(&piece)?;
+            write(&piece.data).map_err(ClientError::Write)?;
+        }
+        Ok(())
+    }
+}
+
+/// The next event of a kind that this client knows; `None` at the end of the stream.
+async fn next(
+    stream: &mut Streaming<FetchArtifactEvent>,
+    limit: Option<Duration>,
+) -> Result<Option<Event>, ClientError> {
+    loop {
+        match stream.message().await.map_err(|status| from_status(&status, limit))? {
+            None => return Ok(None),
+            Some(FetchArtifactEvent { event: Some(event) }) => return Ok(Some(event)),
+            Some(FetchArtifactEvent { event: None }) => {}
+        }
+    }
+}
+
+/// What is there of a file, over all calls.
+#[derive(Debug, Default)]
+struct Transfer(Option<(Artifact, Assembly)>);
+
+impl Transfer {
+    /// The first byte that is missing.
+    fn offset(&self) -> u64 {
+        self.0.as_ref().map_or(0, |(artifact, assembly)| assembly.offset().unwrap_or(artifact.size_bytes))
+    }
+
+    /// Notes what the file is, or that it is still the same.
+    fn start(&mut self, artifact: Artifact) -> Result<(), ClientError> {
+        match &self.0 {
+            Some((before, _)) if (&before.sha256, before.size_bytes) != (&artifact.sha256, artifact.size_bytes) => {
+                Err(ClientError::Protocol { what: "the file changed while it was fetched" })
+            }
+            Some(_) => Ok(()),
+            None => {
+                let assembly = Assembly::new(std::slice::from_ref(&artifact));
+                self.0 = Some((artifact, assembly));
+                Ok(())
+            }
+        }
+    }
+
+    fn assembly(&mut self) -> Result<&mut Assembly, ClientError> {
+        let missing = ClientError::Protocol { what: "the description of the file is missing" };
+        self.0.as_mut().map(|(_, assembly)| assembly).ok_or(missing)
+    }
+
+    /// The description of a file that is complete.
+    fn finish(self) -> Result<Artifact, ClientError> {
+        let missing = ClientError::Protocol { what: "the description of the file is missing" };
+        let (artifact, assembly) = self.0.ok_or(missing)?;
+        assembly.finish()?;
+        Ok(artifact)
+    }
+}

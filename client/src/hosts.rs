@@ -1,0 +1,238 @@
+//! Lists of hosts as schedulers write them: Slurm and Flux hostlists, and files with one host per line.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Most hosts of one list.
+const HOSTS_MAX: usize = 65_536;
+/// Longest name of a host, as in DNS.
+const NAME_BYTES_MAX: usize = 255;
+/// Most digits of a number in brackets: any such number fits 64 bits.
+const DIGITS_MAX: usize = 18;
+
+/// A text that is no list of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HostsError {
+    #[error("the list of nodes is empty")]
+    Empty,
+    #[error("`{item}` in the list of nodes: {what}; write names such as gpu7 and ranges such as gpu[001-016,020]")]
+    Malformed { item: String, what: &'static str },
+    #[error("the list of nodes names {name} twice")]
+    Twice { name: String },
+    #[error("the list of nodes stands for more than {HOSTS_MAX} hosts")]
+    TooMany,
+}
+
+/// Expands a hostlist such as `gpu[001-016,020],login1`, in its order.
+///
+/// Commas outside brackets separate items. An item may have several brackets, of which the last counts fastest; the
+/// first number of a range says how many digits its numbers have. This is what `scontrol show hostnames` and
+/// RFC 29 of Flux do. O(hosts · name length); more than [`HOSTS_MAX`] hosts are refused before they are built.
+pub(crate) fn expand(text: &str) -> Result<Vec<String>, HostsError> {
+    let mut hosts = Vec::new();
+    for item in items(text)? {
+        let pieces = pieces(item)?;
+        let count = pieces.iter().try_fold(1_usize, |product, piece| product.checked_mul(piece.len()));
+        if count.and_then(|count| count.checked_add(hosts.len())).is_none_or(|count| count > HOSTS_MAX) {
+            return Err(HostsError::TooMany);
+        }
+        let mut names = vec![String::new()];
+        for piece in &pieces {
+            names = names.iter().flat_map(|start| piece.iter().map(move |end| format!("{start}{end}"))).collect();
+        }
+        hosts.append(&mut names);
+    }
+    checked(hosts)
+}
+
+/// Reads a file with one host per line, such as `PBS_NODEFILE` or a host file of MPI.
+///
+/// A host that stands there once per slot counts once, where it stands first; what follows the name on a line, such as
+/// `slots=8`, and comments after `#` do not count.
+pub(crate) fn read_lines(text: &str) -> Result<Vec<String>, HostsError> {
+    let mut seen = HashSet::new();
+    let names = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    let distinct: Vec<String> = names.filter(|name| seen.insert(*name)).map(str::to_owned).collect();
+    if distinct.len() > HOSTS_MAX {
+        return Err(HostsError::TooMany);
+    }
+    checked(distinct)
+}
+
+/// Whether the machine a topology names is the one a scheduler names: equal, or one is the short form of the other.
+pub(crate) fn same_host(a: &str, b: &str) -> bool {
+    let is_short =
+        |short: &str, long: &str| long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    is_short(a, b) || is_short(b, a)
+}
+
+/// Reads the file of `--nodes-file`.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<String>, crate::exit::Failure> {
+    let bytes = crate::input::bytes(path, HOSTS_MAX * (NAME_BYTES_MAX + 1))?;
+    let refuse = |what: String| crate::exit::Failure::input(format!("{}: {what}", path.display()));
+    let text = std::str::from_utf8(&bytes).map_err(|error| refuse(error.to_string()))?;
+    read_lines(text).map_err(|error| refuse(error.to_string()))
+}
+
+/// Names that can be names, each once.
+fn checked(hosts: Vec<String>) -> Result<Vec<String>, HostsError> {
+    if hosts.is_empty() {
+        return Err(HostsError::Empty);
+    }
+    let mut seen = HashSet::new();
+    for name in &hosts {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.len() > NAME_BYTES_MAX || !name.chars().all(plain) || name.starts_with('-') {
+            return Err(malformed(name, "it is not the name of a host"));
+        }
+        if !seen.insert(name.as_str()) {
+            return Err(HostsError::Twice { name: name.clone() });
+        }
+    }
+    Ok(hosts)
+}
+
+/// The items between commas outside brackets.
+fn items(text: &str) -> Result<Vec<&str>, HostsError> {
+    let (mut items, mut start, mut open) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' if open => return Err(malformed(text, "a bracket opens inside a bracket")),
+            '[' => open = true,
+            ']' if !open => return Err(malformed(text, "a bracket closes that was not opened")),
+            ']' => open = false,
+            ',' if !open => {
+                items.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if open {
+        return Err(malformed(text, "a bracket is not closed"));
+    }
+    items.push(&text[start..]);
+    let items: Vec<&str> = items.into_iter().map(str::trim).collect();
+    match items.as_slice() {
+        [""] => Err(HostsError::Empty),
+        _ if items.contains(&"") => Err(malformed(text, "a name between commas is missing")),
+        _ => Ok(items),
+    }
+}
+
+/// The alternatives of each part of an item: one for plain text, many for a bracket.
+fn pieces(item: &str) -> Result<Vec<Vec<String>>, HostsError> {
+    let (mut pieces, mut rest) = (Vec::new(), item);
+    while let Some((plain, bracket)) = rest.split_once('[') {
+        let (inner, after) = bracket.split_once(']').ok_or_else(|| malformed(item, "a bracket is not closed"))?;
+        let mut numbers = Vec::new();
+        for range in inner.split(',') {
+            append_range(&mut numbers, range).map_err(|what| match what {
+                Some(what) => malformed(item, what),
+                None => HostsError::TooMany,
+            })?;
+        }
+        pieces.push(vec![plain.to_owned()]);
+        pieces.push(numbers);
+        rest = after;
+    }
+    pieces.push(vec![rest.to_owned()]);
+    Ok(pieces)
+}
+
+/// Appends `7` or `001-016`; `None` as error where that is more than a list may hold.
+fn append_range(numbers: &mut Vec<String>, range: &str) -> Result<(), Option<&'static str>> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let number = |digits: &str| {
+        let is_number = (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { digits.parse::<u64>().ok() } else { None }.ok_or(Some("brackets hold numbers and ranges"))
+    };
+    let (low, high) = (number(first)?, number(last)?);
+    if low > high {
+        return Err(Some("a range ends before it starts"));
+    }
+    if high - low >= HOSTS_MAX as u64 || numbers.len() >= HOSTS_MAX {
+        return Err(None);
+    }
+    let width = first.len();
+    numbers.extend((low..=high).map(|number| format!("{number:0width$}")));
+    Ok(())
+}
+
+fn malformed(item: &str, what: &'static str) -> HostsError {
+    HostsError::Malformed { item: item.chars().take(200).collect(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(expand(text).unwrap(), expected, "{text}");
+    }
+
+    #[test]
+    fn ranges_keep_their_digits_and_their_order() {
+        check("gpu7", &["gpu7"]);
+        check("gpu[001-003,020]", &["gpu001", "gpu002", "gpu003", "gpu020"]);
+        check("gpu[8-11]", &["gpu8", "gpu9", "gpu10", "gpu11"]);
+        check("b,a[2,1]", &["b", "a2", "a1"]);
+        check("r[1-2]n[01-02]-ib", &["r1n01-ib", "r1n02-ib", "r2n01-ib", "r2n02-ib"]);
+        check("gpu[099-101], cpu1", &["gpu099", "gpu100", "gpu101", "cpu1"]);
+        assert_eq!(expand("n[0-65535]").unwrap().len(), HOSTS_MAX);
+    }
+
+    #[test]
+    fn what_is_no_hostlist_is_refused() {
+        for text in [
+            "gpu[1",
+            "gpu1]",
+            "gpu[]",
+            "gpu[a-b]",
+            "gpu[3-1]",
+            "gpu[1-]",
+            "gpu[[1]]",
+            "a,,b",
+            "a,",
+            "a b",
+            "gpu$1",
+            "gpu[1-2-3]",
+            "gpu[1000000000000000000000]",
+            "-x",
+            "gpu/1",
+            "gpu\n1",
+        ] {
+            assert!(matches!(expand(text), Err(HostsError::Malformed { .. })), "{text}: {:?}", expand(text));
+        }
+        assert_eq!(expand(""), Err(HostsError::Empty));
+        assert_eq!(expand("a[1-2],a2"), Err(HostsError::Twice { name: "a2".to_owned() }));
+    }
+
+    #[test]
+    fn lists_without_end_are_refused_before_they_are_built() {
+        for text in [
+            "n[0-65536]",
+            "n[0-999999999999999999]",
+            "r[1-1000]n[1-1000]",
+            "n[0-65535],m",
+            "a[1-60000,1-60000,1-60000]",
+        ] {
+            assert_eq!(expand(text), Err(HostsError::TooMany), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_per_slot_counts_once() {
+        let file = "# made by the scheduler\nn1\nn1\nn2 slots=8\n\n  n1\nn3#rack 4\n";
+        assert_eq!(read_lines(file).unwrap(), ["n1", "n2", "n3"]);
+        assert_eq!(read_lines("\n#\n"), Err(HostsError::Empty));
+    }
+
+    #[test]
+    fn a_short_name_is_the_same_host() {
+        assert!(same_host("gpu1", "gpu1.cluster.example") && same_host("gpu1.cluster.example", "gpu1"));
+        assert!(same_host("gpu1", "gpu1"));
+        assert!(!same_host("gpu1", "gpu10") && !same_host("gpu1.a", "gpu1.b"));
+    }
+}

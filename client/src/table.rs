@@ -1,0 +1,51 @@
+//! Tables for people.
+
+/// Rows of cells under a heading; each column is as wide as its widest cell.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    /// Whether the column holds numbers, which stand to the right.
+    numeric: Vec<bool>,
+}
+
+impl Table {
+    /// A table with this heading; a heading that ends with `#` is that of numbers.
+    pub(crate) fn new(heading: &[&str]) -> Self {
+        let numeric = heading.iter().map(|name| name.ends_with('#')).collect();
+        let heading = heading.iter().map(|name| name.trim_end_matches('#').to_owned()).collect();
+        Self { rows: vec![heading], numeric }
+    }
+
+    /// Adds a row with as many cells as the heading. What could move a terminal's cursor is left out.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let clean = |cell: String| cell.chars().filter(|c| !c.is_control()).collect();
+        self.rows.push(cells.into_iter().map(clean).collect());
+    }
+
+    /// The table as lines without trailing spaces.
+    pub(crate) fn text(&self) -> String {
+        let width =
+            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let widths: Vec<usize> = (0..self.numeric.len()).map(|column| width(column).unwrap_or(0)).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).zip(&self.numeric).map(|((cell, &width), &numeric)| {
+                if numeric { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        self.rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&["PLAN", "RANKS#", "STATE"]);
+        table.row(["plans/a".to_owned(), "8".to_owned(), "pin\u{1b}ned".to_owned()]);
+        table.row(["plans/bcd".to_owned(), "1024".to_owned(), String::new()]);
+        assert_eq!(table.text(), "PLAN       RANKS  STATE\nplans/a        8  pinned\nplans/bcd   1024");
+    }
+}

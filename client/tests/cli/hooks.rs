@@ -1,0 +1,147 @@
+//! The commands that schedulers call: they must not fail, not be late and not talk where a scheduler listens.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Desk, Run};
+
+/// Far more than the deadlines of the hooks below, far less than what they would wait without.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs a hook that must end with this status, with nothing on standard output.
+#[expect(clippy::disallowed_methods, reason = "how long the program takes is what is tested")]
+#[track_caller]
+fn hook(desk: &Desk, arguments: &str, status: i32, words: &str) -> Run {
+    let started = Instant::now();
+    let run = desk.run(arguments);
+    assert!(started.elapsed() < PATIENCE, "{arguments}: {:?}", started.elapsed());
+    assert_eq!((run.status, run.stdout.as_str()), (Some(status), ""), "{arguments}\n{run:?}");
+    assert!(run.stderr.contains(words), "{arguments}: `{words}` is missing from\n{}", run.stderr);
+    run
+}
+
+#[test]
+fn nothing_makes_a_hook_fail_unless_it_is_strict() {
+    let desk = Desk::new();
+    desk.write("file", "");
+    for (arguments, strict_status, words) in [
+        ("fetch ring:4 -c allgather --job 1 --out out --server unix:none.sock --on-miss fail", 6, "no server answers"),
+        ("fetch ring:4 -c allgather --job 1 --out out --server nowhere", 2, "is not a server address"),
+        ("fetch ring:4 -c allgather --job 1 --out file/out --server unix:none.sock", 2, "cannot make"),
+        ("fetch ring:4 -c allgather --job 1 --out a:b --server unix:none.sock", 2, "`:`"),
+        ("fetch ring:4 -c allgather --job 1 --out out --nodes n[1-3]", 2, "spread evenly over 3 nodes"),
+        ("fetch dgx-a100:boxes=2 -c allgather --job 1 --out out --nodes n[1-3]", 2, "3 nodes, the topology 2 boxes"),
+        ("fetch ring:4 -c allgather --job 1 --out out --nodes n[1-", 2, "not closed"),
+        ("fetch ring:4 -c allgather --job 1 --out out --nodes-file none", 2, "no such file"),
+        ("fetch ring:4 -c allgather,allgather --job 1 --out out", 2, "asked for twice"),
+        ("fetch ring:4 -c allgather,allreduce,broadcast,reduce,gather --job 1 --out out", 2, "reads 4 files"),
+        ("fetch ring:4 -c allgather --root 1 --job 1 --out out", 2, "none of the collectives has a root"),
+        ("fetch ring:4 --job 1 --out out", 2, "no collective is given"),
+        ("fetch -c allgather --job 1 --out out", 2, "finding it by the nodes is not available yet"),
+        ("fetch ring:4 -c allgather --job 1 --out out --runtime auto", 2, "--runtime is not available yet"),
+        ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl", 2, "not available yet"),
+        ("fetch ring:4 -c allgather --out out", 2, "--job"),
+        ("prefetch ring:4 -c allgather --job 1", 2, "lives on when the command ends"),
+        ("prefetch ring:4 -c allgather --job 1 --partition p", 2, ""),
+        ("prefetch ring:4 -c allgather --job 1 --server unix:none.sock", 6, "no server answers"),
+        ("env --format slurm-task-prolog --no-such-option", 2, "--no-such-option"),
+        ("env --format csh --dir out", 2, "csh"),
+        ("release --job 1 --dir file", 2, "cannot empty file"),
+    ] {
+        hook(&desk, arguments, 0, words);
+        hook(&desk, &format!("{arguments} --strict"), strict_status, words);
+    }
+    hook(&desk, "prefetch ring:4 -c allgather --job 1 --server unix:none.sock --best-effort", 0, "no server answers");
+    assert!(!desk.path("data").exists(), "none of them started a server");
+}
+
+#[test]
+fn a_server_that_never_answers_does_not_hold_a_job() {
+    let desk = Desk::new();
+    // It takes connections, but nobody reads what comes.
+    let _silent = std::os::unix::net::UnixListener::bind(desk.path("silent.sock")).unwrap();
+    let arguments = "ring:4 -c allgather,allreduce --job 1 --server unix:silent.sock --deadline 300ms";
+    hook(&desk, &format!("fetch {arguments} --out out"), 0, "0 of 2 plans for job 1");
+    hook(&desk, &format!("prefetch {arguments}"), 0, "deadline");
+    hook(&desk, &format!("prefetch {arguments} --strict"), 5, "deadline");
+    // That the job goes on without plans is what was asked for, and no failure.
+    hook(&desk, &format!("fetch {arguments} --out out --strict"), 0, "0 of 2 plans for job 1");
+    hook(&desk, &format!("fetch {arguments} --out out --strict --on-miss fail"), 5, "deadline");
+    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("out/manifest.json")).unwrap();
+    assert_eq!((&manifest["job"], &manifest["files"]), (&"1".into(), &serde_json::json!([])));
+    assert_eq!(manifest["missing"].as_array().unwrap().len(), 2);
+    hook(&desk, "env --format slurm-task-prolog --dir out --strict", 0, "");
+    hook(&desk, "release --job 1 --dir out --strict", 0, "");
+    assert!(!desk.path("out").exists());
+}
+
+#[test]
+fn a_task_of_a_job_without_plans_hears_nothing() {
+    let desk = Desk::new();
+    let run = hook(&desk, "env --format slurm-task-prolog --dir none", 0, "");
+    assert_eq!(run.stderr, "");
+    hook(&desk, "env --format slurm-task-prolog --dir none --strict", 2, "no manifest is in none");
+}
+
+/// The journey of a job: warm, fetch on a node, export in a task, release.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_job_gets_its_plans_and_leaves_nothing() {
+    use crate::support::sha256;
+
+    let desk = Desk::new();
+    let fetch = "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out jobs/17 \
+                 --deadline 60s --on-miss fail --strict";
+    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
+    let first = desk.read("jobs/17/manifest.json");
+    let manifest: serde_json::Value = serde_json::from_slice(&first).unwrap();
+    assert_eq!(manifest["nodes"], serde_json::json!(["gpu1", "gpu2"]));
+    let mut paths = Vec::new();
+    for (file, collective) in manifest["files"].as_array().unwrap().iter().zip(["allgather", "allreduce"]) {
+        assert_eq!((&file["collective"], &file["ranks"]), (&collective.into(), &16.into()));
+        let path = desk.path("jobs/17").join(file["path"].as_str().unwrap());
+        assert_eq!(file["sha256"], sha256(&path));
+        let verdict =
+            desk.json(&format!("verify {} --topology dgx-a100:boxes=2 -c {collective} --json", path.display()));
+        assert_eq!(verdict["ok"], true);
+        paths.push(path);
+    }
+    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
+    assert!(first == desk.read("jobs/17/manifest.json"), "same request, same bytes");
+    assert_eq!(std::fs::read_dir(desk.path("jobs/17")).unwrap().count(), 3, "no temporary files stay");
+
+    let task = |variables: &[(&str, &str)]| {
+        let mut command = desk.command("env --format slurm-task-prolog --dir jobs/17");
+        for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"] {
+            command.env_remove(name);
+        }
+        Run::of(command.envs(variables.iter().copied()).output().unwrap())
+    };
+    let folder = std::fs::canonicalize(desk.path("jobs/17")).unwrap();
+    let [one, two] = [0, 1].map(|at: usize| folder.join(paths[at].file_name().unwrap()).display().to_string());
+    let found = task(&[("SLURM_JOB_ID", "17"), ("SLURM_JOB_NODELIST", "gpu[1-2]")]);
+    assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{found:?}");
+    assert_eq!(found.stdout, format!("export MSCCL_XML_FILES={one}:{two}\n"));
+    for theirs in [("MSCCL_XML_FILES", "mine.xml"), ("NCCL_ALGO", "Ring")] {
+        let found = task(&[theirs]);
+        assert_eq!((found.status, found.stdout.as_str()), (Some(0), ""), "{theirs:?}: {found:?}");
+    }
+    for other in [("SLURM_JOB_ID", "18"), ("SLURM_JOB_NODELIST", "gpu[2-3]")] {
+        let found = task(&[other]);
+        assert_eq!((found.status, found.stdout.as_str()), (Some(0), ""), "{other:?}: {found:?}");
+        assert!(found.stderr.contains("error: "), "{found:?}");
+    }
+    let whole = std::fs::read(&paths[0]).unwrap();
+    std::fs::write(&paths[0], &whole[..whole.len() - 1]).unwrap();
+    let found = task(&[]);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), ""), "a damaged file is not handed on: {found:?}");
+
+    // Nodes that do not fit take the plans away: what is there may be for others.
+    hook(&desk, &fetch.replace("gpu[1-2]", "gpu[1-4]"), 2, "4 nodes, the topology 2 boxes");
+    assert_eq!(task(&[]).stdout, "");
+    hook(&desk, fetch, 0, "2 of 2 plans");
+    assert!(!task(&[]).stdout.is_empty(), "a second fetch mends the file");
+    hook(&desk, "release --job 18 --dir jobs/17 --strict", 2, "belongs to job 17");
+    hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
+    assert!(!desk.path("jobs/17").exists());
+    hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
+}

@@ -1,0 +1,47 @@
+//! The envelope that records of versions 1 and 2 share; see `v0001_first` for its layout.
+
+const MAGIC: [u8; 4] = *b"CNPY";
+const CODEC_PLAIN: [u8; 2] = [0, 0];
+/// Bytes before the hash.
+const FIELDS: usize = 16;
+/// Bytes before the payload.
+const HEADER: usize = FIELDS + blake3::OUT_LEN;
+
+/// Bytes that are not a record of the version expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SealError;
+
+/// The payload of an intact record of this version.
+pub(crate) fn open(record: &[u8], version: u16) -> Result<&[u8], SealError> {
+    let (_, payload) = record.split_at_checked(HEADER).ok_or(SealError)?;
+    // There is one way to write a record, so one that differs from it is damaged.
+    if seal(payload, version) == record { Ok(payload) } else { Err(SealError) }
+}
+
+/// A record of this version.
+pub(crate) fn seal(payload: &[u8], version: u16) -> Vec<u8> {
+    let mut record = Vec::with_capacity(HEADER + payload.len());
+    record.extend_from_slice(&MAGIC);
+    record.extend_from_slice(&version.to_le_bytes());
+    record.extend_from_slice(&CODEC_PLAIN);
+    record.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    let digest = blake3::Hasher::new().update(&record).update(payload).finalize();
+    record.extend_from_slice(digest.as_bytes());
+    record.extend_from_slice(payload);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record as a build of version 1 wrote it.
+    const VERSION_1: &str = "434e505901000000070000000000000\
+        07a30a64c00dfa689db834e93c7e64a22d8d962f5804ea238ffe5c571d83261987061796c6f6164";
+
+    #[test]
+    fn the_layout_stays() {
+        let text: String = seal(b"payload", 1).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(text, VERSION_1);
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a call that makes no plan has no answer.
+
+use canopy_proto::v1::OutputFormat;
+
+use super::PlanFailure;
+use crate::store::{DamagedRecord, StoreError};
+
+/// Why there is no answer to a call about cached plans, operations or the server.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallFailure {
+    #[error(transparent)]
+    Plan(#[from] PlanFailure),
+    #[error("there is no plan `{name}` in the cache; ask for it again, or list the plans")]
+    PlanUnknown { name: String },
+    #[error("the stored plan `{name}` was damaged and is in quarantine: {damage}; ask for it again")]
+    PlanDamaged { name: String, damage: DamagedRecord },
+    #[error("plan `{plan}` has no file of format {} for profile `{profile}`; ask for one that it lists", format.as_str_name())]
+    ArtifactUnknown { plan: String, format: OutputFormat, profile: String },
+    #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
+    Offset { offset: u64, size: u64 },
+    #[error("there is no operation `{name}`, or no more; list the operations")]
+    OperationUnknown { name: String },
+    #[error("the filter cannot be read at position {position}: {problem}")]
+    Filter { position: usize, problem: String },
+    #[error("the order cannot be read: {problem}")]
+    OrderBy { problem: String },
+    #[error("a page of {found} is asked for, over the limit of {limit}; ask for less, and for more pages")]
+    PageSize { found: u32, limit: u32 },
+    #[error("the page token is not one of this list; use the last one with the same filter and order, or none")]
+    PageToken,
+    #[error("names and a filter say what to evict; give one of them, and not both")]
+    EvictionTarget,
+    #[error("{found} plans are named, over the limit of {limit}; send several requests")]
+    TooManyNames { found: usize, limit: usize },
+    #[error("the time-out is negative; leave it out or give a positive one")]
+    Timeout,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the deadline of {deadline_ms} ms was reached before the answer; allow more time")]
+    Late { deadline_ms: u64 },
+    #[error("the call failed inside the server; this is a bug in canopy, please report it")]
+    Broken { what: String },
+}

@@ -1,0 +1,87 @@
+//! What a job says of itself on the wire.
+
+use canopy_proto::v1;
+use prost_types::Timestamp;
+
+use super::{Delivery, Job, JobState, Status};
+use crate::pipeline::collective_on_the_wire;
+use crate::status::to_operation_error;
+
+impl Job {
+    /// The operation that this job is.
+    pub(crate) fn describe(&self) -> v1::Operation {
+        // The state last: a job that has ended here has its end in its ties, too.
+        let ties = self.ties();
+        let (phase, priority, detached, waiters) = (ties.phase, ties.priority, ties.detached, ties.waiters);
+        let ended_unix_ms = ties.ended_unix_ms;
+        drop(ties);
+        let (state, progress, result) = match self.state() {
+            JobState::Working(status) if phase.runs() => (v1::OperationState::Running, Some(status.progress()), None),
+            JobState::Working(status) => (v1::OperationState::Queued, Some(status.progress()), None),
+            JobState::Done(Ok(delivery)) => {
+                let response = v1::operation::Result::Response(delivery.reply(0));
+                (v1::OperationState::Succeeded, None, Some(response))
+            }
+            JobState::Done(Err(failure)) => {
+                let state = match failure.is_cancellation() {
+                    true => v1::OperationState::Cancelled,
+                    false => v1::OperationState::Failed,
+                };
+                (state, None, Some(v1::operation::Result::Error(to_operation_error(&failure))))
+            }
+        };
+        let metadata = v1::OperationMetadata {
+            request_key: self.key.to_string(),
+            state: state.into(),
+            priority: priority.on_the_wire().into(),
+            detached,
+            waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
+            collective: Some(v1::CollectiveSpec {
+                kind: collective_on_the_wire(self.order.kind).into(),
+                root: self.order.root,
+            }),
+            progress,
+            create_time: Some(timestamp(self.arrived_unix_ms)),
+            end_time: ended_unix_ms.filter(|_| result.is_some()).map(timestamp),
+        };
+        v1::Operation { name: self.operation(), metadata: Some(metadata), done: result.is_some(), result }
+    }
+}
+
+impl Status {
+    /// The status on the wire.
+    pub(crate) fn progress(&self) -> v1::Progress {
+        v1::Progress {
+            stage: self.stage.to_owned(),
+            done: self.done,
+            total: self.total,
+            bound: self.bound.clone(),
+            incumbent: self.incumbent.clone(),
+        }
+    }
+}
+
+impl Delivery {
+    /// The plan with the content of files of at most `inline_bytes_max` bytes, and what goes with it.
+    pub(crate) fn reply(&self, inline_bytes_max: usize) -> v1::PlanReply {
+        let mut warnings = self.warnings.clone();
+        warnings.extend_from_slice(&self.plan.warnings);
+        let plan = plan_header(&self.plan.plan, inline_bytes_max);
+        v1::PlanReply { plan: Some(plan), cache: self.cache.into(), timings: Some(self.timings), warnings }
+    }
+}
+
+/// A plan with the content of those files that have at most so many bytes; 0: of none.
+pub(crate) fn plan_header(plan: &v1::Plan, inline_bytes_max: usize) -> v1::Plan {
+    let mut plan = plan.clone();
+    for artifact in &mut plan.artifacts {
+        artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
+    }
+    plan
+}
+
+/// A time on the wire.
+pub(crate) fn timestamp(unix_ms: u64) -> Timestamp {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
+}

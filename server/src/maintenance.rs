@@ -1,0 +1,218 @@
+//! What an operator does with a store while no server runs on it: check, back up, restore, bring up to date.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::clock;
+use crate::config::{ConfigError, ServerFlags};
+use crate::failure::chain;
+use crate::store::{
+    ArchiveError, CheckReport, Opened, Repair, StoreEngine, StoreError, check_store, open_store, pending_migration,
+    read_archive, write_archive,
+};
+
+/// Work on the data directory (`--data-dir`, `--store-engine`) while no server uses it.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum MaintenanceCommand {
+    /// Verify every stored plan.
+    Fsck {
+        /// Put damaged plans into quarantine and make summaries again.
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Write all plans, pins and uses into one file.
+    Backup {
+        /// The file; replaced when it is complete.
+        file: PathBuf,
+    },
+    /// Put all plans of a backup into the store, in place of those of the same keys.
+    Restore {
+        /// The file; nothing is taken from a damaged one.
+        file: PathBuf,
+    },
+    /// Bring the data up to this version, as the next start would.
+    Migrate {
+        /// Only say what would be done.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// A data directory and its engine.
+struct Place {
+    directory: PathBuf,
+    engine: StoreEngine,
+}
+
+impl Place {
+    /// Opens a store that must be there: making an empty one would hide a wrong path.
+    fn open(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        self.must_exist()?;
+        self.open_or_make(output)
+    }
+
+    fn must_exist(&self) -> Result<(), MaintenanceError> {
+        let there = self.directory.join("lock").exists();
+        if there { Ok(()) } else { Err(MaintenanceError::NoStore { directory: self.directory.clone() }) }
+    }
+
+    fn open_or_make(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        let opened = open_store(&self.directory, self.engine)?;
+        if let Some(done) = &opened.migration {
+            let (from, to, records, left) = (done.from, done.to, done.records, done.left_behind);
+            writeln!(output, "brought {records} plans from schema version {from} to {to}; {left} could not be read")?;
+        }
+        if let Some((path, reason)) = &opened.moved_aside {
+            let path = path.display();
+            writeln!(
+                output,
+                "the store could not be opened ({reason}); it is now {path}, and one with what could be saved is there"
+            )?;
+        }
+        Ok(opened)
+    }
+}
+
+/// Why maintenance did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum MaintenanceError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{} holds no store; name the directory with --data-dir", directory.display())]
+    NoStore { directory: PathBuf },
+    #[error("cannot use {}", path.display())]
+    Archive {
+        path: PathBuf,
+        #[source]
+        source: ArchiveError,
+    },
+    #[error("cannot write the report")]
+    Output(#[from] io::Error),
+    #[error("the store is not in order; canopyd fsck --repair puts it right")]
+    Faults,
+    #[error("the store could not be opened and was moved aside to {}", path.display())]
+    MovedAside { path: PathBuf },
+}
+
+impl MaintenanceError {
+    /// The exit status of canopy: 2 for bad input or a failed check, 6 for busy, 4 for everything else.
+    pub const fn exit_status(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::NoStore { .. } | Self::Faults | Self::MovedAside { .. } => 2,
+            Self::Archive { source: ArchiveError::Io(_) | ArchiveError::Store(_), .. } => 4,
+            Self::Archive { .. } => 2,
+            Self::Store(StoreError::InUse { .. }) => 6,
+            Self::Store(StoreError::Version { .. } | StoreError::OtherEngine { .. }) => 2,
+            Self::Store(_) | Self::Output(_) => 4,
+        }
+    }
+
+    /// The error with all its causes, for people.
+    pub fn describe(&self) -> String {
+        chain(self)
+    }
+}
+
+/// Does what is asked in the data directory that the flags name, and reports on `output`.
+///
+/// # Errors
+/// What kept it from being done; [`MaintenanceError::Faults`] when a check without repair found something.
+pub fn run_maintenance(
+    command: &MaintenanceCommand,
+    flags: ServerFlags,
+    output: &mut dyn Write,
+) -> Result<(), MaintenanceError> {
+    let options = flags.into_options()?;
+    let place = Place { directory: options.data_dir, engine: options.store_engine };
+    match command {
+        MaintenanceCommand::Fsck { repair } => fsck(&place, if *repair { Repair::Fix } else { Repair::Report }, output),
+        MaintenanceCommand::Backup { file } => backup(&place, file, output),
+        MaintenanceCommand::Restore { file } => restore(&place, file, output),
+        MaintenanceCommand::Migrate { dry_run: true } => {
+            place.must_exist()?;
+            let pending = pending_migration(&place.directory, place.engine)?;
+            match pending {
+                None => writeln!(output, "nothing to do")?,
+                Some(pending) => writeln!(
+                    output,
+                    "{} plans would be brought from schema version {} to {}",
+                    pending.records, pending.from, pending.to
+                )?,
+            }
+            Ok(())
+        }
+        MaintenanceCommand::Migrate { dry_run: false } => {
+            let opened = place.open(output)?;
+            if opened.migration.is_none() && opened.moved_aside.is_none() {
+                writeln!(output, "nothing to do")?;
+            }
+            fail_if_moved_aside(opened)
+        }
+    }
+}
+
+fn fsck(place: &Place, repair: Repair, output: &mut dyn Write) -> Result<(), MaintenanceError> {
+    let opened = place.open(output)?;
+    let report = check_store(opened.store.as_ref(), repair, clock::unix_ms())?;
+    describe_check(&report, repair, output)?;
+    fail_if_moved_aside(opened)?;
+    if report.is_clean() || repair == Repair::Fix { Ok(()) } else { Err(MaintenanceError::Faults) }
+}
+
+fn describe_check(report: &CheckReport, repair: Repair, output: &mut dyn Write) -> io::Result<()> {
+    let done = |text: &'static str| if repair == Repair::Fix { text } else { "" };
+    for (key, damage) in &report.damaged {
+        writeln!(output, "{key}: {damage}{}", done("; in quarantine now"))?;
+    }
+    for key in &report.without_summary {
+        writeln!(output, "{key}: its summary is missing or wrong{}", done("; made again"))?;
+    }
+    for key in &report.without_record {
+        writeln!(output, "{key}: a summary without a plan{}", done("; removed"))?;
+    }
+    let CheckReport { intact, bytes, damaged, quarantined, .. } = report;
+    writeln!(output, "{intact} plans of {bytes} bytes intact, {} damaged, {quarantined} in quarantine", damaged.len())
+}
+
+fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), MaintenanceError> {
+    let opened = place.open(output)?;
+    let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
+    let mut name = file.as_os_str().to_owned();
+    name.push(".partial");
+    let partial = PathBuf::from(name);
+    let written = File::create(&partial).map_err(ArchiveError::from).and_then(|target| {
+        let mut writer = BufWriter::new(target);
+        let count = write_archive(opened.store.as_ref(), &mut writer)?;
+        // Complete on the disk before it takes the name that says so.
+        writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&partial, file)?;
+        Ok(count)
+    });
+    let count = written.map_err(|error| {
+        let _nothing_more_to_do = fs::remove_file(&partial);
+        failed(error)
+    })?;
+    writeln!(output, "{count} plans written to {}", file.display())?;
+    fail_if_moved_aside(opened)
+}
+
+fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), MaintenanceError> {
+    let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
+    let source = File::open(file).map_err(|error| failed(error.into()))?;
+    let opened = place.open_or_make(output)?;
+    let count = read_archive(opened.store.as_ref(), &mut BufReader::new(source), clock::unix_ms()).map_err(failed)?;
+    writeln!(output, "{count} plans restored from {}", file.display())?;
+    Ok(())
+}
+
+/// A store that had to be started anew is not all that was to be worked on.
+fn fail_if_moved_aside(opened: Opened) -> Result<(), MaintenanceError> {
+    opened.moved_aside.map_or(Ok(()), |(path, _)| Err(MaintenanceError::MovedAside { path }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! What a server counts, for Prometheus.
+//!
+//! Each server has a registry of its own. Names and labels are fixed here; label values are words of this program,
+//! never of a request, so that their number is bounded. Figures that others keep anyway, such as the length of the
+//! queue, are asked for when a page is drawn.
+
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Key, Label, Level, Metadata, Recorder as _, SharedString};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use tonic::Code;
+
+use crate::rpc::outcome;
+use crate::server::Statistics;
+
+pub(crate) use names::size_class;
+
+/// Counts, times and sizes of one server; clones share them. [`Metrics::off`] costs nothing and shows nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Metrics {
+    registry: Option<Arc<Registry>>,
+}
+
+struct Registry {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+/// A label: its name, and a value out of a bounded set.
+type Pair = (&'static str, SharedString);
+
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
+
+impl Metrics {
+    /// Nothing is counted.
+    pub(crate) fn off() -> Self {
+        Self::default()
+    }
+
+    /// A registry of its own.
+    pub(crate) fn on() -> Self {
+        let mut builder = PrometheusBuilder::new();
+        for (name, buckets) in names::BUCKETS {
+            builder = builder
+                .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets)
+                .expect("no list of buckets is empty");
+        }
+        let recorder = builder.build_recorder();
+        for (kind, name, help) in names::HELP {
+            names::describe(&recorder, *kind, name, help);
+        }
+        let handle = recorder.handle();
+        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle })) };
+        metrics.set("canopy_build_info", &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
+        metrics
+    }
+
+    /// The page, with the figures of now.
+    pub(crate) fn render(&self, statistics: &Statistics) -> String {
+        let Some(registry) = &self.registry else {
+            return String::new();
+        };
+        statistics.show(self);
+        registry.handle.render()
+    }
+
+    /// Folds recorded times into their buckets, so that they do not pile up where nobody asks for the page.
+    pub(crate) fn upkeep(&self) {
+        if let Some(registry) = &self.registry {
+            registry.handle.run_upkeep();
+        }
+    }
+
+    /// A request for a plan has ended; `cache` is the name of the outcome in the protocol, empty if there is none.
+    pub(crate) fn plan_request(&self, collective: &'static str, cache: &'static str, code: Code, time: Duration) {
+        let collective = if collective.is_empty() { "unknown" } else { collective };
+        let cache = match cache {
+            "CACHE_OUTCOME_HIT" => "hit",
+            "CACHE_OUTCOME_JOINED" => "joined",
+            "CACHE_OUTCOME_MISS" => "miss",
+            _ => "none",
+        };
+        let labels = [("collective", collective.into()), ("cache", cache.into()), ("outcome", outcome(code).into())];
+        self.count("canopy_plan_requests_total", &labels);
+        if code == Code::Ok {
+            self.took("canopy_plan_latency_seconds", &labels[1..2], time);
+        }
+    }
+
+    /// One more.
+    pub(crate) fn count(&self, name: &'static str, labels: &[Pair]) {
+        if let Some(registry) = &self.registry {
+            registry.recorder.register_counter(&key(name, labels), &METADATA).increment(1);
+        }
+    }
+
+    /// A count that somebody else keeps.
+    pub(crate) fn count_is(&self, name: &'static str, labels: &[Pair], count: u64) {
+        if let Some(registry) = &self.registry {
+            registry.recorder.register_counter(&key(name, labels), &METADATA).absolute(count);
+        }
+    }
+
+    /// A figure of now.
+    pub(crate) fn set(&self, name: &'static str, labels: &[Pair], value: f64) {
+        if let Some(registry) = &self.registry {
+            registry.recorder.register_gauge(&key(name, labels), &METADATA).set(value);
+        }
+    }
+
+    /// One more, until the result is dropped.
+    pub(crate) fn going_on(&self, name: &'static str, labels: &[Pair]) -> GoingOn {
+        GoingOn(self.registry.as_ref().map(|registry| {
+            let gauge = registry.recorder.register_gauge(&key(name, labels), &METADATA);
+            gauge.increment(1.0);
+            gauge
+        }))
+    }
+
+    /// How long something took.
+    pub(crate) fn took(&self, name: &'static str, labels: &[Pair], time: Duration) {
+        self.measured(name, labels, time.as_secs_f64());
+    }
+
+    /// How much something was.
+    pub(crate) fn measured(&self, name: &'static str, labels: &[Pair], value: f64) {
+        if let Some(registry) = &self.registry {
+            registry.recorder.register_histogram(&key(name, labels), &METADATA).record(value);
+        }
+    }
+}
+
+/// Counts something that goes on; dropping this ends it.
+pub(crate) struct GoingOn(Option<metrics::Gauge>);
+
+impl Drop for GoingOn {
+    fn drop(&mut self) {
+        if let Some(gauge) = &self.0 {
+            gauge.decrement(1.0);
+        }
+    }
+}
+
+fn key(name: &'static str, labels: &[Pair]) -> Key {
+    let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, value.clone())).collect();
+    Key::from_parts(name, labels)
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").field("on", &self.registry.is_some()).finish()
+    }
+}

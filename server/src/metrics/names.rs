@@ -1,0 +1,73 @@
+//! Every metric of a server: name, kind, meaning, buckets.
+
+use metrics::{KeyName, Recorder as _};
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+/// How a metric behaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+pub(super) const HELP: &[(Kind, &str, &str)] = &[
+    (Gauge, "canopy_build_info", "Always 1; the labels tell the build."),
+    (Counter, "canopy_rpc_requests_total", "Calls that have ended."),
+    (Histogram, "canopy_rpc_duration_seconds", "Time from a call's arrival to the last byte of its answer."),
+    (Gauge, "canopy_rpc_in_flight", "Calls that have not ended."),
+    (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),
+    (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
+    (Counter, "canopy_synthesis_total", "Syntheses that have ended."),
+    (Histogram, "canopy_synthesis_duration_seconds", "Time of a synthesis, by stage; stage `all` is the whole."),
+    (Gauge, "canopy_synthesis_running", "Syntheses that run."),
+    (Gauge, "canopy_synthesis_queue_depth", "Jobs that no planning worker has taken yet."),
+    (Histogram, "canopy_synthesis_queue_wait_seconds", "Time a job waited before its synthesis."),
+    (Counter, "canopy_verifier_failures_total", "Plans that failed their own checks; each is a bug."),
+    (Counter, "canopy_export_total", "Files that were written for a runtime."),
+    (Histogram, "canopy_artifact_bytes", "Size of the files that were written."),
+    (Gauge, "canopy_cache_entries", "Plans in the store."),
+    (Gauge, "canopy_cache_bytes", "Bytes of the plans in the store."),
+    (Gauge, "canopy_cache_capacity_bytes", "Most bytes of plans the store may hold."),
+    (Gauge, "canopy_cache_pinned_entries", "Plans in the store that are never evicted."),
+    (Counter, "canopy_cache_evictions_total", "Plans that made room for others."),
+    (Counter, "canopy_store_operations_total", "Reads and writes of the store."),
+    (Histogram, "canopy_store_operation_duration_seconds", "Time of a read or write of the store."),
+    (Counter, "canopy_store_corruptions_total", "Damaged records that were met and put into quarantine."),
+];
+
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0];
+const SECONDS_OF_DISK: &[f64] = &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
+const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+pub(super) const BUCKETS: &[(&str, &[f64])] = &[
+    ("canopy_rpc_duration_seconds", SECONDS),
+    ("canopy_plan_latency_seconds", SECONDS),
+    ("canopy_synthesis_duration_seconds", SECONDS),
+    ("canopy_synthesis_queue_wait_seconds", SECONDS),
+    ("canopy_store_operation_duration_seconds", SECONDS_OF_DISK),
+    ("canopy_artifact_bytes", BYTES),
+];
+
+pub(super) fn describe(recorder: &PrometheusRecorder, kind: Kind, name: &'static str, help: &'static str) {
+    let name = KeyName::from_const_str(name);
+    match kind {
+        Counter => recorder.describe_counter(name, None, help.into()),
+        Gauge => recorder.describe_gauge(name, None, help.into()),
+        Histogram => recorder.describe_histogram(name, None, help.into()),
+    }
+}
+
+/// Ranks of a topology as a label: few classes, whatever is asked for.
+pub(crate) const fn size_class(ranks: u32) -> &'static str {
+    match ranks {
+        0..=16 => "le16",
+        17..=64 => "le64",
+        65..=256 => "le256",
+        257..=1024 => "le1024",
+        _ => "gt1024",
+    }
+}

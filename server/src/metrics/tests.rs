@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use tonic::Code;
+
+use super::names::{BUCKETS, HELP};
+use super::{Metrics, size_class};
+
+fn page(metrics: &Metrics) -> String {
+    metrics.registry.as_ref().map(|registry| registry.handle.render()).unwrap_or_default()
+}
+
+#[test]
+fn names_are_declared_once_and_buckets_belong_to_histograms() {
+    let mut names: Vec<&str> = HELP.iter().map(|(_, name, _)| *name).collect();
+    assert!(names.iter().all(|name| name.starts_with("canopy_")));
+    for (name, buckets) in BUCKETS {
+        assert!(names.contains(name) && buckets.is_sorted(), "{name}");
+    }
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn each_registry_is_its_own_and_none_shows_nothing() {
+    let (first, second, off) = (Metrics::on(), Metrics::on(), Metrics::off());
+    for metrics in [&first, &off] {
+        metrics.plan_request("allgather", "CACHE_OUTCOME_HIT", Code::Ok, Duration::from_millis(3));
+        drop(metrics.going_on("canopy_synthesis_running", &[]));
+    }
+    first.upkeep();
+    let line = "canopy_plan_requests_total{collective=\"allgather\",cache=\"hit\",outcome=\"ok\"} 1\n";
+    assert!(page(&first).contains(line), "{}", page(&first));
+    assert!(page(&first).contains("canopy_plan_latency_seconds_bucket{cache=\"hit\",le=\"0.005\"} 1\n"));
+    assert!(page(&first).contains("canopy_synthesis_running 0\n"));
+    assert!(!page(&second).contains("canopy_plan_requests_total{"));
+    assert_eq!(page(&off), "");
+}
+
+#[test]
+fn sizes_fall_into_five_classes() {
+    let classes = [(0, "le16"), (16, "le16"), (17, "le64"), (256, "le256"), (1024, "le1024"), (u32::MAX, "gt1024")];
+    assert!(classes.into_iter().all(|(ranks, class)| size_class(ranks) == class));
+}

@@ -1,0 +1,7 @@
+//! Wrappers around planner and store that count, time and trace what these do.
+
+mod planner;
+mod store;
+
+pub(crate) use planner::ObservedPlanner;
+pub(crate) use store::ObservedStore;

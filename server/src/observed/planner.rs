@@ -1,0 +1,184 @@
+//! A planner that is watched.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use canopy_synth::Stop;
+use canopy_topology::Rate;
+use tracing::Span;
+
+use crate::clock;
+use crate::failure::PlanFailure;
+use crate::metrics::{Metrics, size_class};
+use crate::order::{Order, Output};
+use crate::planner::{Planner, Prepared, Produced, Watch};
+use crate::trace::stage_span;
+
+/// Counts, times and traces syntheses.
+pub(crate) struct ObservedPlanner {
+    pub(crate) inner: Arc<dyn Planner>,
+    pub(crate) metrics: Metrics,
+}
+
+impl Planner for ObservedPlanner {
+    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
+        stage_span!("canonicalise").in_scope(|| self.inner.prepare(order))
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        let _running = self.metrics.going_on("canopy_synthesis_running", &[]);
+        let size_class = size_class(prepared.topology.rank_count());
+        // Counts as an error unless it says otherwise: a panic passes through here.
+        let mut run = Run { metrics: &self.metrics, order, size_class, started: clock::now(), outcome: "error" };
+        let stages = Stages::new(&run, watch);
+        let result = self.inner.produce(order, prepared, stop, &stages);
+        drop(stages);
+        run.outcome = match &result {
+            Ok(_) => "ok",
+            Err(failure) => outcome(failure),
+        };
+        self.count_files(order, &result);
+        if let Err(PlanFailure::Rejected { check, .. }) = &result {
+            self.metrics.count("canopy_verifier_failures_total", &[("check", (*check).into())]);
+        }
+        result
+    }
+}
+
+impl ObservedPlanner {
+    fn count_files(&self, order: &Order, result: &Result<Produced, PlanFailure>) {
+        let labels = |output: &Output, outcome: &'static str| {
+            let (format, profile) = match output {
+                Output::Json => ("json", "none"),
+                Output::MscclXml(profile) => ("msccl-xml", profile.name()),
+            };
+            [("format", format.into()), ("profile", profile.into()), ("outcome", outcome.into())]
+        };
+        match result {
+            Ok(produced) => {
+                for (output, artifact) in order.outputs.iter().zip(&produced.plan.plan.artifacts) {
+                    let labels = labels(output, "ok");
+                    self.metrics.count("canopy_export_total", &labels);
+                    let bytes = artifact.content.as_ref().map_or(0, |content| content.len());
+                    self.metrics.measured("canopy_artifact_bytes", &labels[..2], bytes as f64);
+                }
+            }
+            Err(PlanFailure::Lower { output, .. } | PlanFailure::TooLargeToRun { output, .. }) => {
+                if let Some(output) = order.outputs.get(*output) {
+                    self.metrics.count("canopy_export_total", &labels(output, "refused"));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn outcome(failure: &PlanFailure) -> &'static str {
+    use canopy_synth::{BoundError, SynthesisError};
+    match failure {
+        PlanFailure::Stopped
+        | PlanFailure::Bound(BoundError::Stopped)
+        | PlanFailure::Synthesis(SynthesisError::Stopped) => "cancelled",
+        _ if failure.fault().is_some() => "error",
+        _ => "infeasible",
+    }
+}
+
+/// One synthesis; dropping this counts it.
+struct Run<'a> {
+    metrics: &'a Metrics,
+    order: &'a Order,
+    size_class: &'static str,
+    started: Instant,
+    outcome: &'static str,
+}
+
+impl Run<'_> {
+    /// A stage has ended.
+    fn took(&self, stage: &'static str, since: Instant) {
+        let algorithm = ("algorithm", self.order.algorithm.name().into());
+        let labels = [algorithm, ("stage", stage.into()), ("size_class", self.size_class.into())];
+        self.metrics.took("canopy_synthesis_duration_seconds", &labels, clock::now().duration_since(since));
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.took("all", self.started);
+        let labels = [("algorithm", self.order.algorithm.name().into()), ("outcome", self.outcome.into())];
+        self.metrics.count("canopy_synthesis_total", &labels);
+    }
+}
+
+/// Passes reports on, and makes spans and times of the stages that are worth one.
+struct Stages<'a> {
+    run: &'a Run<'a>,
+    inner: &'a dyn Watch,
+    /// The caller's span: reports may come from other threads.
+    parent: Span,
+    current: Mutex<Option<Current>>,
+}
+
+struct Current {
+    stage: &'static str,
+    since: Instant,
+    _span: Span,
+}
+
+impl<'a> Stages<'a> {
+    fn new(run: &'a Run<'a>, inner: &'a dyn Watch) -> Self {
+        Self { run, inner, parent: Span::current(), current: Mutex::new(None) }
+    }
+
+    fn enter(&self, stage: Option<&'static str>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().map(|current| current.stage) == stage {
+            return;
+        }
+        if let Some(ended) = current.take() {
+            self.run.took(ended.stage, ended.since);
+        }
+        *current = stage.map(|stage| {
+            let span = self.parent.in_scope(|| match stage {
+                "bound" => stage_span!("bound"),
+                "verify" => stage_span!("verify"),
+                "lower" => stage_span!("lower"),
+                _ => stage_span!("solve"),
+            });
+            Current { stage, since: clock::now(), _span: span }
+        });
+    }
+}
+
+impl Drop for Stages<'_> {
+    fn drop(&mut self) {
+        self.enter(None);
+    }
+}
+
+impl Watch for Stages<'_> {
+    fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        self.enter(Some(match stage {
+            "bound" => "bound",
+            "check" => "verify",
+            "lower" => "lower",
+            // A synthesizer's own stages are the inside of the solution.
+            _ => "solve",
+        }));
+        self.inner.stage(stage, done, total);
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.inner.bound(algbw);
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.inner.incumbent(algbw);
+    }
+}

@@ -1,0 +1,44 @@
+//! Jobs that wait for a worker: the highest priority first, and among equals the first to arrive.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::job::Job;
+use crate::order::Priority;
+
+/// A line of jobs. The place of a job follows from its priority and its number alone.
+#[derive(Debug, Default)]
+pub(super) struct Line(BTreeMap<(Reverse<Priority>, u64), Arc<Job>>);
+
+impl Line {
+    /// Puts a job where its priority says.
+    pub(super) fn push(&mut self, job: Arc<Job>) {
+        let priority = job.ties().priority;
+        self.0.insert((Reverse(priority), job.number), job);
+    }
+
+    /// Takes the first job.
+    pub(super) fn pop(&mut self) -> Option<Arc<Job>> {
+        self.0.pop_first().map(|(_, job)| job)
+    }
+
+    /// Takes a job out, if it is in the line. Before its priority changes, that is.
+    pub(super) fn remove(&mut self, job: &Job) -> Option<Arc<Job>> {
+        let priority = job.ties().priority;
+        self.0.remove(&(Reverse(priority), job.number))
+    }
+
+    /// Jobs that stand before a newcomer of this priority. O(their number).
+    pub(super) fn ahead_of(&self, priority: Priority) -> usize {
+        self.0.range(..=(Reverse(priority), u64::MAX)).count()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

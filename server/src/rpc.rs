@@ -1,0 +1,217 @@
+//! Follows every call from its arrival to the last byte of its answer: counts it, and opens its span.
+//!
+//! What a call is about only its handler knows; [`metrics_of_call`] is how it reaches the counters of the server
+//! that serves it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use metrics::SharedString;
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tonic::body::Body;
+use tonic::codegen::{Bytes, http};
+use tonic::{Code, Status};
+use tower::{Layer, Service};
+use tracing::{Instrument as _, Span};
+
+use crate::clock;
+use crate::metrics::{GoingOn, Metrics};
+use crate::trace::call_span;
+
+tokio::task_local! {
+    static METRICS: Metrics;
+}
+
+/// Where the call that is being handled is counted; outside of a call nowhere.
+pub(crate) fn metrics_of_call() -> Metrics {
+    METRICS.try_with(Clone::clone).unwrap_or_default()
+}
+
+/// The methods a server knows. A path that names none of them is counted as `other`.
+#[derive(Clone, Debug)]
+pub(crate) struct Methods(Arc<HashMap<String, Method>>);
+
+#[derive(Clone, Debug)]
+struct Method {
+    service: SharedString,
+    method: SharedString,
+}
+
+impl Methods {
+    /// The methods of all services in encoded descriptor sets.
+    pub(crate) fn of(descriptor_sets: &[&[u8]]) -> Self {
+        let mut methods = HashMap::new();
+        for set in descriptor_sets {
+            let set = FileDescriptorSet::decode(*set).expect("descriptors are compiled in");
+            for file in &set.file {
+                for service in &file.service {
+                    let full_name: Arc<str> = format!("{}.{}", file.package(), service.name()).into();
+                    for method in &service.method {
+                        let path = format!("/{full_name}/{}", method.name());
+                        let service = Arc::clone(&full_name).into();
+                        methods.insert(path, Method { service, method: Arc::<str>::from(method.name()).into() });
+                    }
+                }
+            }
+        }
+        Self(Arc::new(methods))
+    }
+
+    fn named(&self, path: &str) -> Method {
+        let other = || Method { service: "other".into(), method: "other".into() };
+        self.0.get(path).cloned().unwrap_or_else(other)
+    }
+}
+
+/// Wraps a service in [`Record`].
+#[derive(Clone, Debug)]
+pub(crate) struct RecordLayer {
+    pub(crate) metrics: Metrics,
+    pub(crate) methods: Methods,
+}
+
+/// Counts calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Record<S> {
+    inner: S,
+    layer: RecordLayer,
+}
+
+impl<S> Layer<S> for RecordLayer {
+    type Service = Record<S>;
+
+    fn layer(&self, inner: S) -> Record<S> {
+        Record { inner, layer: self.clone() }
+    }
+}
+
+impl<S, R> Service<http::Request<R>> for Record<S>
+where
+    S: Service<http::Request<R>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(ready!(self.inner.poll_ready(context)))
+    }
+
+    fn call(&mut self, request: http::Request<R>) -> Self::Future {
+        let method = self.layer.methods.named(request.uri().path());
+        let span = call_span(&method.method, request.headers());
+        let metrics = self.layer.metrics.clone();
+        let mut call = Call::begin(metrics.clone(), method, span.clone());
+        let answer = {
+            let _within = span.enter();
+            METRICS.sync_scope(metrics.clone(), || self.inner.call(request))
+        };
+        let answer = METRICS.scope(metrics, answer).instrument(span);
+        Box::pin(async move {
+            let response = answer.await?;
+            // A refusal has its status among the headers, everything else at the end of the body.
+            call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
+            Ok(response.map(|body| Body::new(Followed { body, call })))
+        })
+    }
+}
+
+/// A call that goes on; dropping this ends it.
+struct Call {
+    metrics: Metrics,
+    method: Method,
+    arrived: Instant,
+    code: Code,
+    _span: Span,
+    _in_flight: GoingOn,
+}
+
+impl Call {
+    fn begin(metrics: Metrics, method: Method, span: Span) -> Self {
+        let labels = [("service", method.service.clone()), ("method", method.method.clone())];
+        let in_flight = metrics.going_on("canopy_rpc_in_flight", &labels);
+        // Until it has ended otherwise, a call that goes away was cancelled.
+        Self { metrics, method, arrived: clock::now(), code: Code::Cancelled, _span: span, _in_flight: in_flight }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Method { service, method } = self.method.clone();
+        let labels = [("service", service), ("method", method), ("code", code_name(self.code).into())];
+        self.metrics.count("canopy_rpc_requests_total", &labels);
+        let time = clock::now().duration_since(self.arrived);
+        self.metrics.took("canopy_rpc_duration_seconds", &labels[..2], time);
+    }
+}
+
+/// A body that ends its call with itself.
+struct Followed {
+    body: Body,
+    call: Call,
+}
+
+impl HttpBody for Followed {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame
+            && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
+        {
+            self.call.code = status.code();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The name of a code as the specification of gRPC writes it.
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+/// What came of a request for a plan, as a label.
+pub(crate) const fn outcome(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::DeadlineExceeded => "timeout",
+        Code::ResourceExhausted | Code::Unavailable => "busy",
+        Code::Internal | Code::Unknown | Code::DataLoss => "error",
+        _ => "refused",
+    }
+}

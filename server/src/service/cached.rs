@@ -1,0 +1,146 @@
+//! What is asked of cached plans: their files, and why they are as good as they are.
+
+use canopy_plan::{Profile, ProfileError, parse_msccl_xml};
+use canopy_proto::v1::certificate::Kind;
+use canopy_proto::v1::{
+    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
+    Quality,
+};
+use canopy_topology::Rate;
+
+use super::desk::shown;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::job::plan_header;
+use crate::order::RequestError;
+use crate::store::StoredPlan;
+
+/// Most names of nodes in a sentence.
+const NAMES_MAX: usize = 12;
+
+/// A file of a plan that is to be sent.
+#[derive(Debug)]
+pub(super) struct ChosenFile {
+    /// Its place in the plan.
+    pub(super) position: u32,
+    /// The file with its content.
+    pub(super) artifact: Artifact,
+    /// Where to begin, at most its size.
+    pub(super) offset: usize,
+}
+
+/// The file that a request names.
+pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Result<ChosenFile, CallFailure> {
+    let (format, profile) = wanted(request)?;
+    let is_wanted = |file: &Artifact| file.format == i32::from(format) && file.profile == profile;
+    let found = (0_u32..).zip(&stored.plan.artifacts).find(|(_, file)| is_wanted(file));
+    let Some((position, artifact)) = found else {
+        return Err(CallFailure::ArtifactUnknown { plan: stored.plan.id.clone(), format, profile });
+    };
+    let error = CallFailure::Offset { offset: request.offset, size: artifact.size_bytes };
+    if request.offset > artifact.size_bytes {
+        return Err(error);
+    }
+    let offset = usize::try_from(request.offset).map_err(|_| error)?;
+    Ok(ChosenFile { position, artifact: artifact.clone(), offset })
+}
+
+fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
+    let known = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
+    let refused = |error| CallFailure::Plan(PlanFailure::Request(error));
+    match OutputFormat::try_from(request.format) {
+        Ok(OutputFormat::Json) => Ok((OutputFormat::Json, shown(&request.profile))),
+        Ok(OutputFormat::MscclXml) if request.profile.is_empty() => {
+            Ok((OutputFormat::MscclXml, Profile::Msccl.name().to_owned()))
+        }
+        Ok(OutputFormat::MscclXml) => Ok((OutputFormat::MscclXml, shown(&request.profile))),
+        Ok(OutputFormat::Unspecified) | Err(_) => {
+            let (field, number) = ("format".to_owned(), request.format);
+            Err(refused(RequestError::UnknownValue { field, number, known }))
+        }
+    }
+}
+
+/// Says what limits a plan and what is in its files.
+pub(super) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailure> {
+    let broken = |what: &str| CallFailure::Broken { what: format!("{}: {what}", stored.plan.id) };
+    let quality = stored.plan.quality.as_ref().ok_or_else(|| broken("no quality"))?;
+    // A ratio is a rate of one per second as far as its digits go, and rates show theirs.
+    let optimality: Rate = quality.optimality.parse().map_err(|_| broken("optimality"))?;
+    let (achieved, whole) = optimality.parts();
+    if achieved > whole {
+        return Err(broken("better than its bound"));
+    }
+    let artifacts = stored.plan.artifacts.iter().map(|artifact| facts(artifact).map_err(|error| broken(&error)));
+    Ok(PlanExplanation {
+        gap: format!("{}/{whole}", &whole - achieved),
+        gap_float: (1.0 - quality.optimality_float).max(0.0),
+        limit: limit(&stored.plan, quality).ok_or_else(|| broken("no certificate"))?,
+        artifacts: artifacts.collect::<Result<_, _>>()?,
+        plan: Some(plan_header(&stored.plan, 0)),
+    })
+}
+
+/// What is in a file.
+fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
+    let msccl = match artifact.format() {
+        OutputFormat::MscclXml => Some(msccl_facts(artifact)?),
+        OutputFormat::Json | OutputFormat::Unspecified => None,
+    };
+    Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
+}
+
+fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
+    let profile: Profile = artifact.profile.parse().map_err(|error: ProfileError| error.to_string())?;
+    let content = artifact.content.as_deref().unwrap_or_default();
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
+    let blocks = || program.ranks.iter().flat_map(|rank| &rank.thread_blocks);
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(MscclFacts {
+        channels: program.channel_count,
+        chunks_per_loop: program.chunk_count,
+        thread_blocks_max: program.ranks.iter().map(|rank| count(rank.thread_blocks.len())).max().unwrap_or(0),
+        steps_max: blocks().map(|block| count(block.steps.len())).max().unwrap_or(0),
+        scratch_chunks_max: program.ranks.iter().map(|rank| rank.scratch_chunks).max().unwrap_or(0),
+        size_bytes_min: program.bytes_min.unwrap_or(0),
+        size_bytes_max: program.bytes_max.unwrap_or(0),
+    })
+}
+
+/// The limit in a sentence.
+fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
+    let bound = &quality.bound;
+    match quality.certificate.as_ref()?.kind.as_ref()? {
+        Kind::Cut(cut) => {
+            let verb = match cut.direction() {
+                CutDirection::In => "enter",
+                CutDirection::Out => "leave",
+                CutDirection::Unspecified => return None,
+            };
+            let set = cut.set.as_ref()?;
+            let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
+            Some(format!(
+                "the links that {verb} the set of {} add up to {} bytes/s; {} of {ranks} ranks are in it, so no \
+                 schedule exceeds {bound} bytes/s",
+                names(&set.nodes),
+                cut.capacity,
+                set.ranks.len(),
+            ))
+        }
+        Kind::Partition(partition) => Some(format!(
+            "the links that leave any of the {} sets {} add up to {} bytes/s, so no schedule exceeds {bound} bytes/s",
+            partition.sets.len(),
+            partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; "),
+            partition.capacity,
+        )),
+    }
+}
+
+/// Names in a row, not too many.
+fn names(names: &[String]) -> String {
+    let mut text = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES_MAX {
+        text += &format!(" and {} more", names.len() - NAMES_MAX);
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! Fields of listed things: what filters compare and orders sort by.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Ratio;
+use prost_types::Timestamp;
+
+/// A field that things of type `T` have.
+#[derive(Debug)]
+pub(super) struct Field<T: 'static> {
+    /// Its name in filters and orders.
+    pub(super) name: &'static str,
+    /// What its values are.
+    pub(super) kind: Kind,
+    /// Its value.
+    pub(super) get: fn(&T) -> Value,
+}
+
+/// What the values of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    Number,
+    /// `num/den`, or a whole number.
+    Ratio,
+    /// RFC 3339, such as `2026-01-31T12:00:00Z`.
+    Time,
+    /// `true` or `false`.
+    Flag,
+}
+
+/// The names of all collectives.
+pub(super) const COLLECTIVES: &[&str] = &{
+    let mut names = [""; CollectiveKind::ALL.len()];
+    let mut position = 0;
+    while position < names.len() {
+        names[position] = CollectiveKind::ALL[position].name();
+        position += 1;
+    }
+    names
+};
+
+/// The value of a field. Those of one field are all of one variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Number(u64),
+    Ratio(Ratio),
+    /// In milliseconds since 1970 UTC.
+    Time(u64),
+    Flag(bool),
+}
+
+impl Kind {
+    /// Whether `<` and its like mean something.
+    pub(super) const fn is_ordered(self) -> bool {
+        matches!(self, Self::Number | Self::Ratio | Self::Time)
+    }
+
+    /// Reads a value as people write it. The error says what would be accepted.
+    pub(super) fn parse(self, text: &str) -> Result<Value, String> {
+        let refused = |wanted: &str| format!("`{}` is not {wanted}", text.chars().take(80).collect::<String>());
+        match self {
+            Self::Text => Ok(Value::Text(text.to_owned())),
+            Self::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            Self::Word(words) => Err(refused(&format!("one of {}", words.join(", ")))),
+            Self::Number => text.parse().map(Value::Number).map_err(|_| refused("a whole number")),
+            Self::Ratio => text.parse().map(Value::Ratio).map_err(|_| refused("a fraction such as 9/10")),
+            Self::Time => {
+                let time = Timestamp::from_str(text).ok().and_then(unix_ms);
+                time.map(Value::Time).ok_or_else(|| refused("a time such as 2026-01-31T12:00:00Z"))
+            }
+            Self::Flag => text.parse().map(Value::Flag).map_err(|_| refused("true or false")),
+        }
+    }
+
+    /// Reads what [`Value::encode`] wrote.
+    pub(super) fn decode(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Time => text.parse().ok().map(Value::Time),
+            kind => kind.parse(text).ok(),
+        }
+    }
+}
+
+impl Value {
+    /// The value in a page token.
+    pub(super) fn encode(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) | Self::Time(number) => number.to_string(),
+            Self::Ratio(ratio) => ratio.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+        }
+    }
+
+    /// Which of two values of one field is greater.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Text(left), Self::Text(right)) => left.cmp(right),
+            (Self::Number(left), Self::Number(right)) | (Self::Time(left), Self::Time(right)) => left.cmp(right),
+            (Self::Ratio(left), Self::Ratio(right)) => left.cmp(right),
+            (Self::Flag(left), Self::Flag(right)) => left.cmp(right),
+            // Values of different fields are never compared.
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+/// Milliseconds since 1970 UTC; none before that.
+pub(super) fn unix_ms(time: Timestamp) -> Option<u64> {
+    let seconds = u64::try_from(time.seconds).ok()?;
+    let millis = u64::try_from(time.nanos).ok()? / 1_000_000;
+    seconds.checked_mul(1000)?.checked_add(millis)
+}

@@ -1,0 +1,158 @@
+//! `canopy.v1.Operations`: the jobs of the queue.
+
+use std::time::Duration;
+
+use canopy_proto::v1::operations_server::Operations;
+use canopy_proto::v1::{
+    CancelOperationRequest, GetOperationRequest, ListOperationsReply, ListOperationsRequest, Operation, OperationState,
+    WaitOperationRequest,
+};
+use tokio::time;
+use tonic::{Request, Response, Status};
+
+use super::deadline::DeadlinePolicy;
+use super::desk::{log, shown};
+use super::fields::{COLLECTIVES, Field, Kind, Value, unix_ms};
+use super::listing::{ListRequest, Listing};
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::job::JobState;
+use crate::order::Priority;
+use crate::queue::{Queue, WaitedOperation};
+use crate::status::call_status;
+
+const STATES: &[&str] = &["queued", "running", "succeeded", "failed", "cancelled"];
+const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
+
+/// What operations are listed by.
+const FIELDS: &[Field<Operation>] = &[
+    Field { name: "name", kind: Kind::Text, get: |operation| Value::Text(operation.name.clone()) },
+    Field { name: "state", kind: Kind::Word(STATES), get: |operation| Value::Text(state(operation).to_owned()) },
+    Field {
+        name: "priority",
+        kind: Kind::Word(PRIORITIES),
+        get: |operation| Value::Text(priority(operation).to_owned()),
+    },
+    Field {
+        name: "detached",
+        kind: Kind::Flag,
+        get: |operation| Value::Flag(operation.metadata.as_ref().is_some_and(|metadata| metadata.detached)),
+    },
+    Field { name: "done", kind: Kind::Flag, get: |operation| Value::Flag(operation.done) },
+    Field {
+        name: "collective",
+        kind: Kind::Word(COLLECTIVES),
+        get: |operation| {
+            let collective = operation.metadata.as_ref().and_then(|metadata| metadata.collective);
+            Value::Text(super::plan_admin::collective_name(collective.as_ref()).to_owned())
+        },
+    },
+    Field {
+        name: "created",
+        kind: Kind::Time,
+        get: |operation| {
+            let created = operation.metadata.as_ref().and_then(|metadata| metadata.create_time);
+            Value::Time(created.and_then(unix_ms).unwrap_or(0))
+        },
+    },
+];
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationsService {
+    queue: Queue,
+    deadlines: DeadlinePolicy,
+}
+
+impl OperationsService {
+    pub(crate) fn new(queue: Queue, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, deadlines }
+    }
+
+    fn find(&self, name: &str) -> Result<WaitedOperation, CallFailure> {
+        self.queue.operation(name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) })
+    }
+
+    fn list(&self, request: &ListOperationsRequest) -> Result<ListOperationsReply, CallFailure> {
+        let ListOperationsRequest { page_size, page_token, filter } = request;
+        let mut listing =
+            Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by: "" })?;
+        for (number, operation) in self.queue.operations() {
+            // Newest first.
+            listing.show(operation, (u64::MAX - number).to_be_bytes().to_vec());
+        }
+        let page = listing.finish();
+        Ok(ListOperationsReply { operations: page.items, next_page_token: page.next_page_token })
+    }
+
+    /// Waits at most so long for the end, and answers with what there is then.
+    async fn wait(&self, request: WaitOperationRequest, longest: Duration) -> Result<Operation, CallFailure> {
+        let wanted = match request.timeout {
+            Some(timeout) => Duration::try_from(timeout).map_err(|_| CallFailure::Timeout)?,
+            None => longest,
+        };
+        let mut operation = self.find(&request.name)?;
+        if let WaitedOperation::Live(_, state) = &mut operation {
+            let ended = state.wait_for(|state| matches!(state, JobState::Done(_)));
+            // Late or not: what there is then is the answer.
+            let _late = time::timeout(wanted.min(longest), ended).await.is_err();
+        }
+        Ok(operation.describe())
+    }
+}
+
+/// Logs a call and encodes its end.
+fn answer<T>(
+    method: &'static str,
+    arrived: std::time::Instant,
+    answer: Result<T, CallFailure>,
+) -> Result<Response<T>, Status> {
+    log(method, arrived, answer.as_ref().err());
+    answer.map(Response::new).map_err(|failure| call_status(&failure))
+}
+
+#[tonic::async_trait]
+impl Operations for OperationsService {
+    async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<Operation>, Status> {
+        let arrived = clock::now();
+        let found = self.find(&request.get_ref().name).map(|operation| operation.describe());
+        answer("GetOperation", arrived, found)
+    }
+
+    async fn list_operations(
+        &self,
+        request: Request<ListOperationsRequest>,
+    ) -> Result<Response<ListOperationsReply>, Status> {
+        answer("ListOperations", clock::now(), self.list(request.get_ref()))
+    }
+
+    async fn wait_operation(&self, request: Request<WaitOperationRequest>) -> Result<Response<Operation>, Status> {
+        let arrived = clock::now();
+        let longest = self.deadlines.apply(request.metadata()).work;
+        answer("WaitOperation", arrived, self.wait(request.into_inner(), longest).await)
+    }
+
+    async fn cancel_operation(&self, request: Request<CancelOperationRequest>) -> Result<Response<Operation>, Status> {
+        let arrived = clock::now();
+        let name = &request.get_ref().name;
+        let cancelled = self.queue.cancel(name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) });
+        answer("CancelOperation", arrived, cancelled)
+    }
+}
+
+fn state(operation: &Operation) -> &'static str {
+    match operation.metadata.as_ref().map_or(OperationState::Unspecified, |metadata| metadata.state()) {
+        OperationState::Unspecified => "",
+        OperationState::Queued => "queued",
+        OperationState::Running => "running",
+        OperationState::Succeeded => "succeeded",
+        OperationState::Failed => "failed",
+        OperationState::Cancelled => "cancelled",
+    }
+}
+
+fn priority(operation: &Operation) -> &'static str {
+    let stated = operation.metadata.as_ref().map(|metadata| metadata.priority());
+    let mut known = Priority::ALL.into_iter();
+    known.find(|priority| stated == Some(priority.on_the_wire())).map_or("", Priority::name)
+}

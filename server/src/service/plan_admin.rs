@@ -1,0 +1,204 @@
+//! `canopy.v1.PlanAdmin`: the plans of the store.
+
+use canopy_proto::v1;
+use canopy_proto::v1::plan_admin_server::PlanAdmin;
+use canopy_proto::v1::{
+    EvictPlansReply, EvictPlansRequest, ListPlansReply, ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
+};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Ratio;
+use tonic::{Request, Response, Status};
+
+use super::desk::{Desk, key_of, shown};
+use super::fields::{COLLECTIVES, Field, Kind, Value};
+use super::listing::{ListRequest, Listing};
+use crate::failure::CallFailure;
+use crate::job::timestamp;
+use crate::key::PlanKey;
+use crate::pipeline::collective_on_the_wire;
+use crate::store::{Eviction, PlanSummary, Records};
+
+/// Summaries read at once.
+const BATCH: usize = 1000;
+/// Most plans named in one request.
+const NAMES_MAX: usize = 1000;
+
+/// What plans are listed by.
+const FIELDS: &[Field<PlanSummary>] = &[
+    Field { name: "id", kind: Kind::Text, get: |plan| Value::Text(plan.id.clone()) },
+    Field {
+        name: "collective",
+        kind: Kind::Word(COLLECTIVES),
+        get: |plan| Value::Text(collective_name(Some(&plan.collective)).to_owned()),
+    },
+    Field { name: "algorithm", kind: Kind::Text, get: |plan| Value::Text(plan.algorithm.clone()) },
+    Field { name: "topology", kind: Kind::Text, get: |plan| Value::Text(plan.topology_hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number, get: |plan| Value::Number(plan.ranks.into()) },
+    Field { name: "optimality", kind: Kind::Ratio, get: |plan| Value::Ratio(ratio(&plan.optimality)) },
+    Field { name: "size_bytes", kind: Kind::Number, get: |plan| Value::Number(plan.size_bytes) },
+    Field { name: "created", kind: Kind::Time, get: |plan| Value::Time(plan.created_ms) },
+    Field { name: "last_used", kind: Kind::Time, get: |plan| Value::Time(plan.last_used_ms) },
+    Field { name: "hits", kind: Kind::Number, get: |plan| Value::Number(plan.hits) },
+    Field { name: "pinned", kind: Kind::Flag, get: |plan| Value::Flag(plan.pinned) },
+];
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanAdminService {
+    desk: Desk,
+}
+
+impl PlanAdminService {
+    pub(crate) fn new(desk: Desk) -> Self {
+        Self { desk }
+    }
+}
+
+#[tonic::async_trait]
+impl PlanAdmin for PlanAdminService {
+    async fn list_plans(&self, request: Request<ListPlansRequest>) -> Result<Response<ListPlansReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let listed = self.desk.run("ListPlans", &headers, move |records| list(records, &request));
+        listed.await.map(Response::new)
+    }
+
+    async fn pin_plan(&self, request: Request<PinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
+        let (headers, _, PinPlanRequest { name }) = request.into_parts();
+        let pinned = self.desk.run("PinPlan", &headers, move |records| {
+            let summary = records.pin(&key_of(records, &name)?)?;
+            summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
+        });
+        pinned.await.map(Response::new)
+    }
+
+    async fn unpin_plan(&self, request: Request<UnpinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
+        let (headers, _, UnpinPlanRequest { name }) = request.into_parts();
+        let unpinned = self.desk.run("UnpinPlan", &headers, move |records| {
+            let summary = records.unpin(&key_of(records, &name)?)?;
+            summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
+        });
+        unpinned.await.map(Response::new)
+    }
+
+    async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let evicted = self.desk.run("EvictPlans", &headers, move |records| evict(records, &request));
+        evicted.await.map(Response::new)
+    }
+}
+
+/// One page. With a filter or an order, reads every summary; O(page) otherwise.
+fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply, CallFailure> {
+    let ListPlansRequest { page_size, page_token, filter, order_by } = request;
+    let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    let plain_total = if listing.is_plain() {
+        let after = match listing.after_id() {
+            Some(id) => Some(PlanKey::from_bytes(id.try_into().map_err(|_| CallFailure::PageToken)?)),
+            None => None,
+        };
+        for summary in records.list(after, listing.needed())? {
+            let id = summary.key.as_bytes().to_vec();
+            listing.show(summary, id);
+        }
+        Some(records.usage()?.records as u64)
+    } else {
+        for_each(records, |summary| {
+            let id = summary.key.as_bytes().to_vec();
+            listing.show(summary, id);
+            Ok(())
+        })?;
+        None
+    };
+    let page = listing.finish();
+    Ok(ListPlansReply {
+        plans: page.items.into_iter().map(on_the_wire).collect(),
+        next_page_token: page.next_page_token,
+        total_size: plain_total.unwrap_or(page.total),
+    })
+}
+
+fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansReply, CallFailure> {
+    let EvictPlansRequest { names, filter, validate_only } = request;
+    if names.is_empty() == filter.trim().is_empty() {
+        return Err(CallFailure::EvictionTarget);
+    }
+    if names.len() > NAMES_MAX {
+        return Err(CallFailure::TooManyNames { found: names.len(), limit: NAMES_MAX });
+    }
+    let mut reply = EvictPlansReply::default();
+    let mut evict_one = |summary: PlanSummary| -> Result<(), CallFailure> {
+        let end = match *validate_only {
+            true if summary.pinned => Eviction::Pinned,
+            true => Eviction::Evicted,
+            false => records.evict(&summary.key)?,
+        };
+        match end {
+            Eviction::Evicted => {
+                reply.evicted += 1;
+                reply.freed_bytes += summary.size_bytes;
+            }
+            Eviction::Pinned => reply.pinned += 1,
+            // Somebody else was faster.
+            Eviction::Missing => {}
+        }
+        Ok(())
+    };
+    if filter.is_empty() {
+        // Every name is known before anything is removed.
+        let mut named = Vec::with_capacity(names.len());
+        for name in names {
+            let summary = records.summary(&key_of(records, name)?)?;
+            named.push(summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?);
+        }
+        named.sort_by_key(|summary| summary.key);
+        named.dedup_by_key(|summary| summary.key);
+        named.into_iter().try_for_each(evict_one)?;
+    } else {
+        let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
+        for_each(records, |summary| if filter.accepts(&summary) { evict_one(summary) } else { Ok(()) })?;
+    }
+    Ok(reply)
+}
+
+/// Shows every summary to `take`, in order of the keys. What is removed meanwhile may or may not be shown.
+fn for_each(
+    records: &Records,
+    mut take: impl FnMut(PlanSummary) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
+    let mut after = None;
+    loop {
+        let batch = records.list(after, BATCH)?;
+        let Some(last) = batch.last() else { return Ok(()) };
+        after = Some(last.key);
+        batch.into_iter().try_for_each(&mut take)?;
+    }
+}
+
+fn on_the_wire(summary: PlanSummary) -> v1::PlanSummary {
+    v1::PlanSummary {
+        id: summary.id,
+        content_key: summary.key.to_string(),
+        collective: Some(summary.collective),
+        algorithm: summary.algorithm,
+        topology_hash: summary.topology_hash,
+        ranks: summary.ranks,
+        optimality: summary.optimality,
+        size_bytes: summary.size_bytes,
+        create_time: Some(timestamp(summary.created_ms)),
+        last_use_time: Some(timestamp(summary.last_used_ms)),
+        hits: summary.hits,
+        pinned: summary.pinned,
+    }
+}
+
+/// The name of a collective in text; empty for none.
+pub(super) fn collective_name(spec: Option<&v1::CollectiveSpec>) -> &'static str {
+    let kinds = CollectiveKind::ALL.into_iter();
+    let is_meant = |kind: &CollectiveKind| spec.is_some_and(|spec| spec.kind() == collective_on_the_wire(*kind));
+    kinds.filter(is_meant).map(CollectiveKind::name).next().unwrap_or_default()
+}
+
+/// achieved ÷ bound of a stored plan, which was written by this server's kind.
+fn ratio(text: &str) -> Ratio {
+    text.parse().or_else(|_| "0".parse()).expect("zero is a ratio")
+}

@@ -1,0 +1,116 @@
+//! `canopy.v1.ServerAdmin`: the server as a whole.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use canopy_plan::Profile;
+use canopy_proto::v1::server_admin_server::ServerAdmin;
+use canopy_proto::v1::{
+    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, OutputFormat, PriorityStatus,
+    QueueStatus, ServerCounts, ServerLimits, ServerStatus,
+};
+use canopy_synth::Algorithm;
+use tonic::{Request, Response, Status};
+
+use super::desk::{Desk, log};
+use crate::clock;
+use crate::config::Options;
+use crate::drain::DrainHandle;
+use crate::workers::Workshop;
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerAdminService {
+    workshop: Arc<Workshop>,
+    desk: Desk,
+    drain: DrainHandle,
+    limits: ServerLimits,
+    started: Instant,
+}
+
+impl ServerAdminService {
+    pub(crate) fn new(workshop: Arc<Workshop>, desk: Desk, drain: DrainHandle, options: &Options) -> Self {
+        let limits = ServerLimits {
+            nodes_max: options.limits.nodes_max as u64,
+            links_max: options.limits.links_max as u64,
+            topology_bytes_max: options.limits.bytes_max as u64,
+            queue_length_max: options.queue_length_max.get() as u64,
+            queue_bytes_max: options.queue_bytes_max as u64,
+            workers: u32::try_from(options.worker_count.get()).unwrap_or(u32::MAX),
+            default_deadline: on_the_wire(options.default_deadline),
+            max_deadline: on_the_wire(options.max_deadline),
+        };
+        Self { workshop, desk, drain, limits, started: clock::now() }
+    }
+}
+
+#[tonic::async_trait]
+impl ServerAdmin for ServerAdminService {
+    async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
+        let (headers, ..) = request.into_parts();
+        let usage = self.desk.run("GetStatus", &headers, |records| Ok((records.usage()?, records.corruption_count())));
+        let (usage, corruptions) = usage.await?;
+        let queue = self.workshop.queue.counts();
+        let counts = ServerCounts {
+            plans: usage.records as u64,
+            pinned_plans: usage.pinned as u64,
+            plan_bytes: usage.bytes,
+            syntheses: self.workshop.synthesis_count.load(Ordering::Relaxed),
+            corruptions,
+            waiting: queue.waiting as u64,
+            running: queue.running as u64,
+        };
+        Ok(Response::new(ServerStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            draining: self.drain.is_draining(),
+            uptime: on_the_wire(clock::now().duration_since(self.started)),
+            algorithms: Algorithm::ALL.iter().map(|algorithm| algorithm.name().to_owned()).collect(),
+            formats: vec![
+                FormatSupport { format: OutputFormat::Json.into(), profiles: Vec::new() },
+                FormatSupport {
+                    format: OutputFormat::MscclXml.into(),
+                    profiles: vec![Profile::Msccl.name().to_owned()],
+                },
+            ],
+            limits: Some(self.limits),
+            counts: Some(counts),
+        }))
+    }
+
+    async fn get_queue(&self, _request: Request<GetQueueRequest>) -> Result<Response<QueueStatus>, Status> {
+        let arrived = clock::now();
+        let counts = self.workshop.queue.counts();
+        let status = QueueStatus {
+            waiting: counts.waiting as u64,
+            length_max: counts.limits.length_max as u64,
+            held_bytes: counts.held_bytes as u64,
+            held_bytes_max: counts.limits.bytes_max as u64,
+            priorities: counts
+                .priorities
+                .iter()
+                .map(|&(priority, waiting, running)| PriorityStatus {
+                    priority: priority.on_the_wire().into(),
+                    waiting: waiting as u64,
+                    running: running as u64,
+                })
+                .collect(),
+            operations: counts.jobs.iter().map(|job| job.describe()).filter(|operation| !operation.done).collect(),
+        };
+        log("GetQueue", arrived, None);
+        Ok(Response::new(status))
+    }
+
+    async fn drain(&self, _request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
+        let arrived = clock::now();
+        let counts = self.workshop.queue.counts();
+        self.drain.start();
+        log("Drain", arrived, None);
+        Ok(Response::new(DrainReply { unfinished: (counts.waiting + counts.running) as u64 }))
+    }
+}
+
+/// A duration on the wire; none beyond what the wire can say.
+fn on_the_wire(duration: Duration) -> Option<prost_types::Duration> {
+    duration.try_into().ok()
+}

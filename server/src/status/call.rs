@@ -1,0 +1,98 @@
+//! The status of calls that make no plan.
+
+use tonic::{Code, Status};
+
+use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
+use crate::failure::{CallFailure, chain};
+
+/// Kinds of resources in `ResourceInfo`.
+const PLAN: &str = "canopy.v1.Plan";
+const ARTIFACT: &str = "canopy.v1.Artifact";
+const OPERATION: &str = "canopy.v1.Operation";
+
+/// The status of such a failure.
+pub(crate) fn call_status(failure: &CallFailure) -> Status {
+    status(call_refusal(failure), &chain(failure))
+}
+
+fn call_refusal(failure: &CallFailure) -> Refusal {
+    match failure {
+        CallFailure::Plan(failure) => refusal(failure),
+        CallFailure::PlanUnknown { name } => missing("PLAN_UNKNOWN", PLAN, name),
+        CallFailure::PlanDamaged { name, .. } => {
+            Refusal::new(Code::DataLoss, "STORED_PLAN_CORRUPT", Detail::Resource(PLAN, name.clone()))
+        }
+        CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
+        CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
+        CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
+        CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
+        CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
+        CallFailure::PageSize { limit, .. } => Refusal::input("PAGE_SIZE_INVALID", "page_size").with("limit", limit),
+        CallFailure::PageToken => Refusal::input("PAGE_TOKEN_INVALID", "page_token"),
+        CallFailure::EvictionTarget => Refusal::input("EVICTION_TARGET_INVALID", "filter"),
+        CallFailure::TooManyNames { limit, .. } => Refusal::input("TOO_MANY_NAMES", "names").with("limit", limit),
+        CallFailure::Timeout => Refusal::input("TIMEOUT_INVALID", "timeout"),
+        CallFailure::Store(_) => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
+        CallFailure::Late { deadline_ms } => {
+            Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
+        }
+        CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
+    }
+}
+
+fn missing(reason: &'static str, kind: &'static str, name: &str) -> Refusal {
+    Refusal::new(Code::NotFound, reason, Detail::Resource(kind, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_proto::v1::OutputFormat;
+    use tonic_types::StatusExt as _;
+
+    use super::*;
+    use crate::failure::PlanFailure;
+    use crate::store::DamagedRecord;
+
+    #[track_caller]
+    fn check(failure: CallFailure, code: Code, reason: &str, named: &str) {
+        let status = call_status(&failure);
+        let details = status.get_error_details();
+        let info = details.error_info().expect("every status says why");
+        assert_eq!((status.code(), &*info.reason, &*info.domain), (code, reason, "canopy"));
+        let field = details.bad_request().map(|detail| detail.field_violations[0].field.clone());
+        let resource = details.resource_info().map(|detail| detail.resource_name.clone());
+        assert_eq!(field.or(resource).unwrap_or_default(), named);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let name = || "plans/x".to_owned();
+        check(CallFailure::PlanUnknown { name: name() }, Code::NotFound, "PLAN_UNKNOWN", "plans/x");
+        let damage = DamagedRecord::Checksum;
+        check(CallFailure::PlanDamaged { name: name(), damage }, Code::DataLoss, "STORED_PLAN_CORRUPT", "plans/x");
+        let artifact = CallFailure::ArtifactUnknown { plan: name(), format: OutputFormat::Json, profile: name() };
+        check(artifact, Code::NotFound, "ARTIFACT_UNKNOWN", "plans/x");
+        let operation = CallFailure::OperationUnknown { name: "operations/x-1".to_owned() };
+        check(operation, Code::NotFound, "OPERATION_UNKNOWN", "operations/x-1");
+    }
+
+    #[test]
+    fn bad_input_names_its_field() {
+        let check = |failure, reason, field| check(failure, Code::InvalidArgument, reason, field);
+        check(CallFailure::Offset { offset: 9, size: 8 }, "OFFSET_INVALID", "offset");
+        check(CallFailure::Filter { position: 3, problem: String::new() }, "FILTER_SYNTAX", "filter");
+        check(CallFailure::OrderBy { problem: String::new() }, "ORDER_SYNTAX", "order_by");
+        check(CallFailure::PageSize { found: 9, limit: 8 }, "PAGE_SIZE_INVALID", "page_size");
+        check(CallFailure::PageToken, "PAGE_TOKEN_INVALID", "page_token");
+        check(CallFailure::EvictionTarget, "EVICTION_TARGET_INVALID", "filter");
+        check(CallFailure::TooManyNames { found: 9, limit: 8 }, "TOO_MANY_NAMES", "names");
+        check(CallFailure::Timeout, "TIMEOUT_INVALID", "timeout");
+    }
+
+    #[test]
+    fn the_rest_says_whose_fault_it_is() {
+        check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
+        check(CallFailure::Broken { what: "x".to_owned() }, Code::Internal, "CALL_FAILED", "");
+        check(CallFailure::Plan(PlanFailure::Draining), Code::Unavailable, "DRAINING", "");
+    }
+}

@@ -1,0 +1,121 @@
+//! Looks at every record and summary of a store, and puts right what can be.
+
+use bytes::Bytes;
+
+use super::records::decode_plan;
+use super::{DamagedRecord, Durability, PlanSummary, Store, StoreError};
+use crate::key::PlanKey;
+
+/// Keys read at a time.
+const PAGE: usize = 256;
+
+/// What is done about faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing is changed.
+    Report,
+    /// Damaged records go into quarantine; summaries are made again, or removed where there is no record.
+    Fix,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Records that are in order.
+    pub intact: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Records that are damaged, with what is wrong.
+    pub damaged: Vec<(PlanKey, DamagedRecord)>,
+    /// Intact records whose summary is missing, unreadable or of another record.
+    pub without_summary: Vec<PlanKey>,
+    /// Summaries without a record.
+    pub without_record: Vec<PlanKey>,
+    /// Records that are in quarantine, those of this check included.
+    pub quarantined: usize,
+}
+
+impl CheckReport {
+    /// Whether nothing was wrong.
+    pub const fn is_clean(&self) -> bool {
+        self.damaged.is_empty() && self.without_summary.is_empty() && self.without_record.is_empty()
+    }
+}
+
+/// Reads and verifies every record and every summary. O(bytes stored).
+///
+/// # Errors
+/// The engine failed.
+pub fn check_store(store: &dyn Store, repair: Repair, now_ms: u64) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport::default();
+    let mut after = None;
+    loop {
+        let keys = store.keys(after.as_ref(), PAGE)?;
+        let Some(&last) = keys.last() else { break };
+        after = Some(last);
+        for key in keys {
+            check_record(store, &key, repair, now_ms, &mut report)?;
+        }
+    }
+    let mut after = None;
+    loop {
+        let page = store.summaries(after.as_ref(), PAGE)?;
+        let Some(&(last, _)) = page.last() else { break };
+        for (key, _) in &page {
+            if store.keys(predecessor(key).as_ref(), 1)?.first() != Some(key) {
+                report.without_record.push(*key);
+            }
+        }
+        after = Some(last);
+    }
+    if repair == Repair::Fix {
+        // Those of records that went into quarantine are gone with them.
+        store.remove(&report.without_record)?;
+    }
+    report.quarantined = store.quarantined_count()?;
+    Ok(report)
+}
+
+fn check_record(
+    store: &dyn Store,
+    key: &PlanKey,
+    repair: Repair,
+    now_ms: u64,
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
+    let Some(record) = store.get(key)? else { return Ok(()) };
+    let size_bytes = record.len() as u64;
+    let plan = match decode_plan(key, Bytes::from(record)) {
+        Ok(stored) => stored.plan,
+        Err(damage) => {
+            report.damaged.push((*key, damage));
+            return if repair == Repair::Fix { store.quarantine(key) } else { Ok(()) };
+        }
+    };
+    report.intact += 1;
+    report.bytes += size_bytes;
+    let fresh = PlanSummary::of(*key, &plan, size_bytes, now_ms);
+    let stored = store.summary(key)?.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
+    if stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh)) {
+        return Ok(());
+    }
+    report.without_summary.push(*key);
+    if repair == Repair::Fix {
+        let mended = stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored));
+        store.set_summaries(&[(*key, mended.encode())], Durability::Synced)?;
+    }
+    Ok(())
+}
+
+/// The greatest key below this one.
+fn predecessor(key: &PlanKey) -> Option<PlanKey> {
+    let mut bytes = *key.as_bytes();
+    for byte in bytes.iter_mut().rev() {
+        let (lower, borrowed) = byte.overflowing_sub(1);
+        *byte = lower;
+        if !borrowed {
+            return Some(PlanKey::from_bytes(bytes));
+        }
+    }
+    None
+}

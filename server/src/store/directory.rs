@@ -1,0 +1,304 @@
+//! A data directory: its lock, the engine's files in it, and their schema version.
+//!
+//! | name | what |
+//! |---|---|
+//! | `lock` | held by the process that owns the directory |
+//! | `store`, `store-redb` | the files of the engine |
+//! | `….damaged-N` | files that could not be opened, kept for a person |
+//! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use canopy_migrations::{Version, current_version, steps_from};
+use serde::{Deserialize, Serialize};
+
+use super::migrate::{Migration, migrate};
+use super::redb::RedbStore;
+use super::sled::SledStore;
+use super::{Store, StoreError};
+
+/// What keeps the records on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreEngine {
+    /// sled: small puts are fast.
+    Sled,
+    /// redb: one file, every put is a transaction with checksums.
+    Redb,
+}
+
+impl StoreEngine {
+    /// Name of the engine's files in a data directory.
+    const fn file_name(self) -> &'static str {
+        match self {
+            Self::Sled => "store",
+            Self::Redb => "store-redb",
+        }
+    }
+
+    /// Name of the engine, as its flag takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sled => "sled",
+            Self::Redb => "redb",
+        }
+    }
+}
+
+/// A store that has been opened, and what happened on the way.
+pub struct Opened {
+    /// The store. The data directory is this process's as long as it lives.
+    pub store: Arc<dyn Store>,
+    /// Where a database that could not be opened was moved, with the reason.
+    pub moved_aside: Option<(PathBuf, String)>,
+    /// What was brought up to date.
+    pub migration: Option<Migration>,
+}
+
+/// Takes the lock of a data directory, creating it if needed, and opens the store in it.
+///
+/// A database that does not open is moved aside, and one with what can be saved of it takes its place; the other plans
+/// can be computed again. Data of an older schema version is brought up to date first.
+///
+/// # Errors
+/// [`StoreError::InUse`] when another process holds the directory; [`StoreError::Version`] when the data is of a
+/// newer version; [`StoreError::OtherEngine`] when it is of another engine; otherwise what the file system said.
+pub fn open_store(directory: &Path, engine: StoreEngine) -> Result<Opened, StoreError> {
+    let lock = Arc::new(lock_directory(directory)?);
+    match engine {
+        StoreEngine::Sled => open_with::<SledStore>(directory, engine, &lock),
+        StoreEngine::Redb => open_with::<RedbStore>(directory, engine, &lock),
+    }
+}
+
+/// What opening the data directory would bring up to date: `None` for nothing. Changes nothing.
+///
+/// # Errors
+/// As [`open_store`]; a database that does not open is an error here.
+pub fn pending_migration(directory: &Path, engine: StoreEngine) -> Result<Option<Pending>, StoreError> {
+    let lock = Arc::new(lock_directory(directory)?);
+    match engine {
+        StoreEngine::Sled => pending_with::<SledStore>(directory, engine, &lock),
+        StoreEngine::Redb => pending_with::<RedbStore>(directory, engine, &lock),
+    }
+}
+
+/// A migration that has not been done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Version of the data.
+    pub from: u32,
+    /// Version it would have.
+    pub to: u32,
+    /// Records it would rewrite.
+    pub records: usize,
+}
+
+/// An engine with files.
+pub(super) trait DiskStore: Store + Sized {
+    /// Opens the files at this path, or makes new ones.
+    fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure>;
+
+    /// Copies those files of a damaged store that suffice to open another one; makes at least its directory.
+    fn salvage(damaged: &Path, path: &Path) -> io::Result<()>;
+
+    /// The schema version written last; `None` in a new store.
+    fn schema_version(&self) -> Result<Option<u32>, StoreError>;
+
+    /// Writes the schema version down; returns once it survives a crash.
+    fn set_schema_version(&self, version: u32) -> Result<(), StoreError>;
+
+    /// Returns once a store that has been dropped has let go of its files.
+    fn wait_until_closed(path: &Path) -> io::Result<()>;
+}
+
+fn open_with<S: DiskStore>(
+    directory: &Path,
+    engine: StoreEngine,
+    lock: &Arc<DirectoryLock>,
+) -> Result<Opened, StoreError> {
+    let path = path_of(directory, engine)?;
+    clean_up(&path).map_err(io_error(directory, "finishing an interrupted migration"))?;
+    let (store, moved_aside) = match S::open(&path, lock) {
+        Ok(store) => (store, None),
+        Err(OpenFailure::File(source)) => return Err(io_error(directory, "opening it")(source)),
+        Err(OpenFailure::Damaged(reason)) => {
+            let aside = free_name(&path);
+            fs::rename(&path, &aside).map_err(io_error(directory, "moving the damaged database aside"))?;
+            (start_anew(directory, &path, &aside, lock)?, Some((aside, reason)))
+        }
+    };
+    let (store, migration) = match pending_steps(&store, directory)? {
+        None => {
+            store.set_schema_version(current_version())?;
+            (store, None)
+        }
+        Some((_, [])) => (store, None),
+        Some((from, steps)) => {
+            let (store, migration) = migrate(store, directory, &path, lock, from, steps)?;
+            (store, Some(migration))
+        }
+    };
+    Ok(Opened { store: Arc::new(store), moved_aside, migration })
+}
+
+/// Opens a store in place of a damaged one: with what can be saved of it, else an empty one.
+fn start_anew<S: DiskStore>(
+    directory: &Path,
+    path: &Path,
+    damaged: &Path,
+    lock: &Arc<DirectoryLock>,
+) -> Result<S, StoreError> {
+    let failed = io_error(directory, "starting it anew");
+    S::salvage(damaged, path).map_err(&failed)?;
+    match S::open(path, lock) {
+        Ok(store) => Ok(store),
+        Err(OpenFailure::File(source)) => Err(failed(source)),
+        Err(OpenFailure::Damaged(_)) => {
+            fs::remove_dir_all(path).map_err(&failed)?;
+            S::open(path, lock).map_err(|failure| failed(failure.into()))
+        }
+    }
+}
+
+fn pending_with<S: DiskStore>(
+    directory: &Path,
+    engine: StoreEngine,
+    lock: &Arc<DirectoryLock>,
+) -> Result<Option<Pending>, StoreError> {
+    let path = path_of(directory, engine)?;
+    if !path.exists() {
+        return Ok(None);
+    }
+    let store = S::open(&path, lock).map_err(|failure| io_error(directory, "opening it")(failure.into()))?;
+    match pending_steps(&store, directory)? {
+        None | Some((_, [])) => Ok(None),
+        Some((from, _)) => {
+            let records = store.keys(None, usize::MAX)?.len();
+            Ok(Some(Pending { from, to: current_version(), records }))
+        }
+    }
+}
+
+/// The version of a store and the steps to the current one; `None` for a new store.
+fn pending_steps(store: &impl DiskStore, directory: &Path) -> Result<Option<(u32, &'static [Version])>, StoreError> {
+    let Some(found) = store.schema_version()? else { return Ok(None) };
+    let version_error = |source| StoreError::Version { directory: directory.display().to_string(), source };
+    Ok(Some((found, steps_from(found).map_err(version_error)?)))
+}
+
+/// Where the engine has its files. Those of another engine must not be passed over in silence.
+fn path_of(directory: &Path, engine: StoreEngine) -> Result<PathBuf, StoreError> {
+    let other = match engine {
+        StoreEngine::Sled => StoreEngine::Redb,
+        StoreEngine::Redb => StoreEngine::Sled,
+    };
+    let path = directory.join(engine.file_name());
+    if !path.exists() && directory.join(other.file_name()).exists() {
+        let directory = directory.display().to_string();
+        return Err(StoreError::OtherEngine { directory, found: other.name(), asked: engine.name() });
+    }
+    Ok(path)
+}
+
+/// Names of a migration's files beside the store.
+pub(super) struct Names {
+    /// The new store while it is being written.
+    pub(super) migrating: PathBuf,
+    /// The new store when it is complete.
+    pub(super) migrated: PathBuf,
+    /// The old store, about to be removed.
+    pub(super) old: PathBuf,
+}
+
+impl Names {
+    pub(super) fn beside(path: &Path) -> Self {
+        let with = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self { migrating: with(".migrating"), migrated: with(".migrated"), old: with(".old") }
+    }
+}
+
+/// Finishes or undoes a migration that was interrupted. A new store counts once it bears the name of a complete one
+/// and the old one is out of the way; until then the old one does, and the migration is done again.
+fn clean_up(path: &Path) -> io::Result<()> {
+    let names = Names::beside(path);
+    if !path.exists() && names.migrated.exists() {
+        fs::rename(&names.migrated, path)?;
+    }
+    for leftover in [names.migrating, names.migrated, names.old] {
+        if leftover.exists() {
+            fs::remove_dir_all(leftover)?;
+        }
+    }
+    Ok(())
+}
+
+/// Held by the process that owns a data directory.
+#[derive(Debug)]
+pub(super) struct DirectoryLock {
+    _file: File,
+}
+
+/// Creates the directory for its owner alone, and locks it for as long as what is returned lives.
+fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory).map_err(io_error(directory, "creating its directory"))?;
+    let mut options = fs::OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).open(directory.join("lock"));
+    let file = file.map_err(io_error(directory, "opening its lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(DirectoryLock { _file: file }),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { directory: directory.display().to_string() }),
+        Err(TryLockError::Error(source)) => Err(io_error(directory, "locking it")(source)),
+    }
+}
+
+/// An error of the file system in a data directory.
+pub(super) fn io_error(directory: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+    move |source| StoreError::Io { directory: directory.display().to_string(), doing, source }
+}
+
+/// Why a database did not open.
+pub(super) enum OpenFailure {
+    /// The file system refused: permissions, a full disk. Nothing is known to be wrong with the data.
+    File(io::Error),
+    /// The data cannot be read.
+    Damaged(String),
+}
+
+impl OpenFailure {
+    /// Tells an error of the environment from one of the data.
+    pub(super) fn of_io(error: io::Error) -> Self {
+        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        match error.kind() {
+            PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull => Self::File(error),
+            _ => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<OpenFailure> for io::Error {
+    fn from(failure: OpenFailure) -> Self {
+        match failure {
+            OpenFailure::File(error) => error,
+            OpenFailure::Damaged(reason) => Self::other(reason),
+        }
+    }
+}
+
+/// First name `….damaged-N` that is free.
+fn free_name(path: &Path) -> PathBuf {
+    (1_u32..)
+        .map(|number| path.with_extension(format!("damaged-{number}")))
+        .find(|path| !path.exists())
+        .expect("a directory holds fewer than 2³² names")
+}

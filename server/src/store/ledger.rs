@@ -1,0 +1,115 @@
+//! What the store holds, in some hundred bytes of memory per plan: enough to decide what goes when room is needed.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::PlanSummary;
+use crate::key::PlanKey;
+
+/// Weights of all stored plans.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    entries: BTreeMap<PlanKey, Weight>,
+    bytes: u64,
+    pinned_bytes: u64,
+    pinned_count: usize,
+}
+
+/// What decides how long a plan stays.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    bytes: u64,
+    synthesis_ms: u64,
+    hits: u64,
+    last_used_ms: u64,
+    pinned: bool,
+}
+
+impl Weight {
+    /// Synthesis time × uses: what would have to be spent again. Storing counts as a use and nothing takes no time,
+    /// else a plan that is new or cheap would weigh nothing at any size.
+    fn worth(&self) -> u128 {
+        u128::from(self.synthesis_ms.max(1)) * (u128::from(self.hits) + 1)
+    }
+
+    /// Orders by worth ÷ bytes, exactly; of equals the one unused for longest comes first.
+    fn compare(&self, other: &Self) -> Ordering {
+        let own = self.worth().saturating_mul(u128::from(other.bytes.max(1)));
+        let others = other.worth().saturating_mul(u128::from(self.bytes.max(1)));
+        own.cmp(&others).then(self.last_used_ms.cmp(&other.last_used_ms))
+    }
+}
+
+impl Ledger {
+    /// Enters a plan in place of what was known of it.
+    pub(super) fn enter(&mut self, summary: &PlanSummary) {
+        self.strike(&summary.key);
+        let weight = Weight {
+            bytes: summary.size_bytes,
+            synthesis_ms: summary.synthesis_ms,
+            hits: summary.hits,
+            last_used_ms: summary.last_used_ms,
+            pinned: summary.pinned,
+        };
+        self.bytes += weight.bytes;
+        if weight.pinned {
+            self.pinned_bytes += weight.bytes;
+            self.pinned_count += 1;
+        }
+        self.entries.insert(summary.key, weight);
+    }
+
+    /// Strikes out a plan that is no longer stored.
+    pub(super) fn strike(&mut self, key: &PlanKey) {
+        if let Some(weight) = self.entries.remove(key) {
+            self.bytes -= weight.bytes;
+            if weight.pinned {
+                self.pinned_bytes -= weight.bytes;
+                self.pinned_count -= 1;
+            }
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn pinned_bytes(&self) -> u64 {
+        self.pinned_bytes
+    }
+
+    pub(super) fn pinned_count(&self) -> usize {
+        self.pinned_count
+    }
+
+    /// Bytes in use once a plan of `needed` bytes is stored under `key`, and how many of them would be pinned.
+    pub(super) fn with(&self, key: &PlanKey, needed: u64) -> (u64, u64) {
+        let old = self.entries.get(key).copied();
+        let (old_bytes, pinned) = old.map_or((0, false), |weight| (weight.bytes, weight.pinned));
+        let bytes = self.bytes - old_bytes + needed;
+        let pinned_bytes = self.pinned_bytes - if pinned { old_bytes } else { 0 };
+        (bytes, pinned_bytes)
+    }
+
+    /// The plans that go first until `excess` bytes are free: least worth per byte first, never a pinned one, never
+    /// `keep`. O(plans × log plans).
+    pub(super) fn victims(&self, excess: u64, keep: &PlanKey) -> Vec<PlanKey> {
+        let mut candidates: Vec<_> =
+            self.entries.iter().filter(|(key, weight)| !weight.pinned && *key != keep).collect();
+        candidates.sort_by(|(key, weight), (other_key, other)| weight.compare(other).then(key.cmp(other_key)));
+        let mut freed = 0_u64;
+        candidates
+            .into_iter()
+            .take_while(|(_, weight)| {
+                let wanted = freed < excess;
+                freed = freed.saturating_add(weight.bytes);
+                wanted
+            })
+            .map(|(key, _)| *key)
+            .collect()
+    }
+}

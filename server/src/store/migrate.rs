@@ -1,0 +1,76 @@
+//! Brings a store of an older schema version up to date.
+//!
+//! The new store is written beside the old one, and takes its name when it is complete and on the disk: a crash at any
+//! moment leaves one that is whole, and the next start goes on from there.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use canopy_migrations::{Version, current_version};
+
+use super::StoreError;
+use super::directory::{DirectoryLock, DiskStore, Names, OpenFailure, io_error};
+use super::upgrade::upgrade;
+use crate::clock;
+
+/// Keys read at a time.
+const PAGE: usize = 256;
+
+/// What a migration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// Version of the data before.
+    pub from: u32,
+    /// Version of the data now.
+    pub to: u32,
+    /// Records that were brought up to date.
+    pub records: usize,
+    /// Records that could not be read and were left behind; those plans will be computed again.
+    pub left_behind: usize,
+}
+
+/// Writes a new store at the place of `old`, which is removed.
+pub(super) fn migrate<S: DiskStore>(
+    old: S,
+    directory: &Path,
+    path: &Path,
+    lock: &Arc<DirectoryLock>,
+    from: u32,
+    steps: &[Version],
+) -> Result<(S, Migration), StoreError> {
+    let names = Names::beside(path);
+    let failed = |doing| io_error(directory, doing);
+    let open = |path: &Path| {
+        S::open(path, lock).map_err(|failure: OpenFailure| failed("opening its successor")(failure.into()))
+    };
+    let new = open(&names.migrating)?;
+    let mut migration = Migration { from, to: current_version(), records: 0, left_behind: 0 };
+    let mut after = None;
+    loop {
+        let keys = old.keys(after.as_ref(), PAGE)?;
+        let Some(&last) = keys.last() else { break };
+        after = Some(last);
+        for key in keys {
+            let record = old.get(&key)?.unwrap_or_default();
+            let Some(entry) = upgrade(steps, &key, record, old.summary(&key)?, clock::unix_ms()) else {
+                migration.left_behind += 1;
+                continue;
+            };
+            new.put(&key, &entry.record, &entry.summary.encode())?;
+            migration.records += 1;
+        }
+    }
+    new.set_schema_version(current_version())?;
+    drop((old, new));
+    for path in [path, &names.migrating] {
+        S::wait_until_closed(path).map_err(failed("closing it for migration"))?;
+    }
+    let renamed = fs::rename(&names.migrating, &names.migrated)
+        .and_then(|()| fs::rename(path, &names.old))
+        .and_then(|()| fs::rename(&names.migrated, path))
+        .and_then(|()| File::open(directory)?.sync_all())
+        .and_then(|()| fs::remove_dir_all(&names.old));
+    renamed.map_err(failed("putting its successor in place"))?;
+    Ok((open(path)?, migration))
+}

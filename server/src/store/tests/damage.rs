@@ -1,0 +1,136 @@
+//! Files that are not as they were left: the start succeeds, and nothing wrong is served.
+
+use super::*;
+
+const PLANS: u8 = 40;
+
+#[test]
+fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
+    // sled's log tells all; redb has but one file.
+    for (engine, file, saved) in [(StoreEngine::Sled, "conf", true), (StoreEngine::Redb, "db", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        Records::new(open(directory.path(), engine)).put(&key(1), &plan(&key(1), 10)).unwrap();
+        let path = directory.path().join(if engine == StoreEngine::Sled { "store" } else { "store-redb" });
+        fs::write(path.join(file), b"this is nothing the engine has written").unwrap();
+        let opened = open_store(directory.path(), engine).unwrap();
+        let (aside, reason) = opened.moved_aside.expect("the damaged one is kept");
+        assert_eq!(aside, path.with_extension("damaged-1"));
+        assert!(aside.join("db").exists() && !reason.is_empty());
+        let records = Records::new(opened.store);
+        let found = matches!(records.get(&key(1)).unwrap(), Lookup::Found(_));
+        assert_eq!(found, saved, "{engine:?} {file}");
+        records.put(&key(1), &plan(&key(1), 10)).unwrap();
+    }
+}
+
+#[test]
+fn a_check_finds_and_fixes_what_is_wrong() {
+    on_every_engine(|engine, store| {
+        let records = records(&store);
+        for byte in 1..=4 {
+            records.put(&key(byte), &plan(&key(byte), 100)).unwrap();
+        }
+        assert!(check_store(store.as_ref(), Repair::Report, 0).unwrap().is_clean(), "{engine}");
+        let (record, summary) = (store.get(&key(1)).unwrap().unwrap(), store.summary(&key(1)).unwrap().unwrap());
+        store.put(&key(1), &record[1..], &summary).unwrap();
+        store.set_summaries(&[(key(2), summary.clone()), (key(9), summary)], Durability::Synced).unwrap();
+        for repair in [Repair::Report, Repair::Fix] {
+            let report = check_store(store.as_ref(), repair, 0).unwrap();
+            assert_eq!(report.intact, 3, "{engine}");
+            assert_eq!(report.damaged, [(key(1), DamagedRecord::Magic)], "{engine}");
+            assert_eq!((report.without_summary, report.without_record), (vec![key(2)], vec![key(9)]), "{engine}");
+        }
+        let report = check_store(store.as_ref(), Repair::Fix, 0).unwrap();
+        assert!(report.is_clean() && report.intact == 3 && report.quarantined == 1, "{engine}: {report:?}");
+    });
+}
+
+/// A generator of numbers that needs no seed from outside (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).unwrap()
+    }
+}
+
+/// All files below a directory.
+fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+    found.sort();
+}
+
+/// Changes some bytes of a file that is not empty, or cuts it.
+fn damage(file: &Path, numbers: &mut Numbers) {
+    let mut bytes = fs::read(file).unwrap();
+    if bytes.is_empty() {
+        return;
+    }
+    let written = bytes.iter().rposition(|&byte| byte != 0).map_or(1, |last| last + 1);
+    match numbers.below(3) {
+        0 => bytes.truncate(numbers.below(written)),
+        1 => bytes[numbers.below(written)] ^= 1 << numbers.below(8),
+        _ => {
+            let start = numbers.below(written);
+            let end = (start + 1 + numbers.below(4096)).min(bytes.len());
+            bytes[start..end].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        }
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+/// Damages a store in so many ways; returns how many plans were served in all.
+fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
+    let origin = tempfile::tempdir().unwrap();
+    let records = Records::new(open(origin.path(), engine));
+    let plans: Vec<_> = (0..PLANS).map(|byte| plan(&key(byte), 1000 * usize::from(byte))).collect();
+    for (byte, plan) in (0..PLANS).zip(&plans) {
+        records.put(&key(byte), plan).unwrap();
+    }
+    drop(records);
+    let mut served = 0;
+    for round in 0..rounds {
+        let directory = tempfile::tempdir().unwrap();
+        versions::copy(origin.path(), directory.path());
+        let mut numbers = Numbers(round);
+        let mut found = Vec::new();
+        files(directory.path(), &mut found);
+        found.retain(|file| !file.ends_with("lock") && fs::metadata(file).unwrap().len() > 0);
+        damage(&found[numbers.below(found.len())], &mut numbers);
+        let opened = open_store(directory.path(), engine).expect("the start succeeds");
+        let records = Records::new(opened.store);
+        let mut count = 0;
+        for (byte, plan) in (0..PLANS).zip(&plans) {
+            match records.get(&key(byte)) {
+                Ok(Lookup::Found(stored)) => {
+                    assert_eq!(*stored, *plan, "round {round}: a wrong plan was served");
+                    count += 1;
+                }
+                Ok(Lookup::Missing | Lookup::Quarantined(_)) | Err(_) => {
+                    records.put(&key(byte), plan).expect("a plan that is lost can be stored again");
+                }
+            }
+        }
+        served += count;
+    }
+    served
+}
+
+/// A start never fails, and nothing but the true plan is ever served: that is asserted in each round. How much is lost
+/// depends on where the damage is; that it is not everything, again and again, is asserted here.
+#[test]
+fn damaged_files_are_survived() {
+    const ROUNDS: u64 = 60;
+    for engine in ENGINES {
+        let served = check_damage(engine, ROUNDS);
+        let stored = usize::from(PLANS) * usize::try_from(ROUNDS).unwrap();
+        assert!(2 * served >= stored, "{}: {served} of {stored} plans are left", engine.name());
+    }
+}

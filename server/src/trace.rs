@@ -1,0 +1,102 @@
+//! The spans of a request: call → job → queue, canonicalise, lookup, solve, verify, lower, store.
+//!
+//! They have a target of their own at level `debug`: where no collector is configured, making one comes down to a
+//! look at a flag.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tonic::codegen::http::HeaderMap;
+use tracing::Span;
+use tracing::span::EnteredSpan;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::clock;
+use crate::metrics::Metrics;
+use crate::rpc::metrics_of_call;
+use crate::telemetry::TRACE;
+
+/// A stage of a job's work.
+macro_rules! stage_span {
+    ($name:literal) => {
+        tracing::debug_span!(target: $crate::telemetry::TRACE, $name)
+    };
+}
+pub(crate) use stage_span;
+
+/// The span of a call, below the caller's own if the headers name one (W3C `traceparent`).
+pub(crate) fn call_span(method: &str, headers: &HeaderMap) -> Span {
+    let span = tracing::debug_span!(target: TRACE, "call", otel.name = method, otel.kind = "server");
+    if !span.is_disabled() && headers.contains_key("traceparent") {
+        let context = TraceContextPropagator::new().extract(&Headers(headers));
+        // It fails only where no traces are sent.
+        let _set = span.set_parent(context);
+    }
+    span
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(AsRef::as_ref).collect()
+    }
+}
+
+/// The spans of a job, from the call that brought it to its end, and the time it waits.
+#[derive(Debug)]
+pub(crate) struct JobTrace {
+    metrics: Metrics,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    job: Span,
+    queue: Span,
+    /// Since when it waits for a planning worker.
+    waiting: Option<Instant>,
+}
+
+impl JobTrace {
+    /// A job of the call that is being handled, at the end of a line.
+    pub(crate) fn begin() -> Self {
+        let job = stage_span!("job");
+        let queue = job.in_scope(|| stage_span!("queue"));
+        Self { metrics: metrics_of_call(), state: Mutex::new(State { job, queue, waiting: None }) }
+    }
+
+    /// The job is at the end of the line for planning workers.
+    pub(crate) fn wait(&self) {
+        let mut state = self.state();
+        state.queue = state.job.in_scope(|| stage_span!("queue"));
+        state.waiting = Some(clock::now());
+    }
+
+    /// A worker has taken the job and works on it until the result is dropped.
+    pub(crate) fn enter(&self) -> EnteredSpan {
+        let mut state = self.state();
+        state.queue = Span::none();
+        if let Some(since) = state.waiting.take() {
+            let time = clock::now().duration_since(since);
+            self.metrics.took("canopy_synthesis_queue_wait_seconds", &[], time);
+        }
+        state.job.clone().entered()
+    }
+
+    /// The job has ended, though somebody may remember it.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        (state.job, state.queue) = (Span::none(), Span::none());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

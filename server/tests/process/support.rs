@@ -1,0 +1,120 @@
+//! A `canopyd` with a folder of its own.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{Collective, CollectiveSpec, PlanRequest, TopologySource};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tonic::transport::Channel;
+
+/// A command that knows no configuration but what it is given.
+pub(crate) fn canopyd() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_canopyd"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CANOPY_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A running process that serves; killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    /// What it said about itself when it began to serve.
+    pub(crate) serving: Value,
+    _folder: TempDir,
+}
+
+impl Process {
+    /// Starts a process on ports that the system chooses.
+    pub(crate) fn start(arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = canopyd();
+        command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
+        arrange(&mut command, folder.path().to_owned());
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let serving = loop {
+            let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
+            if line["message"] == "serving canopy.v1" {
+                break line;
+            }
+        };
+        Self { child, log, serving, _folder: folder }
+    }
+
+    pub(crate) fn address(&self, name: &str) -> SocketAddr {
+        self.serving[name].as_str().unwrap().parse().unwrap()
+    }
+
+    pub(crate) async fn client(&self) -> PlannerClient<Channel> {
+        let endpoint = Channel::from_shared(format!("http://{}", self.address("tcp"))).unwrap();
+        PlannerClient::new(endpoint.connect().await.unwrap())
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits until a synthesis runs, as the metrics say.
+    pub(crate) async fn wait_until_synthesis_runs(&self) {
+        for _ in 0..10_000 {
+            let mut connection = TcpStream::connect(self.address("admin")).await.unwrap();
+            connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
+            let mut page = String::new();
+            connection.read_to_string(&mut page).await.unwrap();
+            if page.contains("\ncanopy_synthesis_running 1\n") {
+                return;
+            }
+        }
+        panic!("no synthesis began");
+    }
+
+    /// Reads the log up to a line with this message.
+    pub(crate) fn wait_for(&mut self, message: &str) -> Value {
+        loop {
+            let line: Value = serde_json::from_str(&self.log.next().unwrap().unwrap()).unwrap();
+            if line["message"] == message {
+                return line;
+            }
+        }
+    }
+
+    /// Its exit status, and the rest of its log, each line an object.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>) {
+        let lines = self.log.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        (self.child.wait().unwrap().code(), lines)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has ended already where a test went well.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+pub(crate) fn request(expression: &str) -> PlanRequest {
+    PlanRequest {
+        topology: Some(TopologySource { source: Some(Source::Expression(expression.to_owned())) }),
+        collective: Some(CollectiveSpec { kind: Collective::Allgather.into(), root: None }),
+        ..PlanRequest::default()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests own their tasks")]
+pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
+    tokio::spawn(future)
+}

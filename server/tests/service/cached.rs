@@ -1,0 +1,185 @@
+//! Cached plans: lookups, descriptions, explanations and files.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::{
+    Artifact, CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat, Plan, PlanRequest,
+    Priority,
+};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use crate::support::{GatedPlanner, TestServer, both_outputs, request, sha256, spawn, stream};
+
+/// The reason of a refusal and what its details name.
+#[track_caller]
+pub(crate) fn check_refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, reason: &str, named: &str) {
+    let status = answer.expect_err("it is refused");
+    let details = status.get_error_details();
+    let info = details.error_info().expect("every refusal says why");
+    assert_eq!((status.code(), &*info.reason, &*info.domain), (code, reason, "canopy"), "{status:?}");
+    let field = details.bad_request().map(|detail| detail.field_violations[0].field.clone());
+    let resource = details.resource_info().map(|detail| detail.resource_name.clone());
+    assert_eq!(field.or(resource).unwrap_or_default(), named);
+}
+
+async fn planned(server: &TestServer, asked: PlanRequest) -> (Plan, Vec<Vec<u8>>) {
+    let streamed = stream(server, asked).await.unwrap();
+    (streamed.header.plan.unwrap(), streamed.files)
+}
+
+/// The description and the bytes of a file from an offset on.
+async fn fetch(server: &TestServer, wanted: FetchArtifactRequest) -> Result<(Artifact, Vec<u8>), Status> {
+    let start = wanted.offset;
+    let mut incoming = server.client().fetch_artifact(wanted).await?.into_inner();
+    let (mut described, mut bytes) = (None, Vec::new());
+    while let Some(event) = incoming.message().await? {
+        match event.event.unwrap() {
+            Event::Artifact(artifact) => {
+                assert!(described.is_none() && artifact.content.is_none());
+                described = Some(artifact);
+            }
+            Event::Content(piece) => {
+                assert!(described.is_some(), "the description comes first");
+                assert_eq!(piece.offset, start + bytes.len() as u64);
+                assert_eq!(piece.sha256, sha256(&piece.data));
+                assert!(piece.data.len() <= 256 << 10);
+                bytes.extend_from_slice(&piece.data);
+            }
+        }
+    }
+    Ok((described.expect("a file is described"), bytes))
+}
+
+#[tokio::test]
+async fn a_lookup_answers_from_the_cache_only_and_sends_no_files() {
+    let server = TestServer::start().await;
+    let missing = server.client().lookup_plan(request("ring:6")).await;
+    check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
+    assert_eq!(server.statistics.synthesis_count(), 0);
+    let made = server.client().plan(request("ring:6")).await.unwrap().into_inner();
+    let found = server.client().lookup_plan(request("ring:6")).await.unwrap().into_inner();
+    assert_eq!(found.cache(), CacheOutcome::Hit);
+    let (made, found) = (made.plan.unwrap(), found.plan.unwrap());
+    assert_eq!((&found.id, &found.quality), (&made.id, &made.quality));
+    assert!(found.artifacts.iter().all(|artifact| artifact.content.is_none() && artifact.size_bytes > 0));
+    let detached = PlanRequest { detached: true, ..request("ring:6") };
+    let refused = server.client().lookup_plan(detached).await;
+    check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "detached");
+    let urgent = PlanRequest { priority: Priority::Repair.into(), ..request("ring:6") };
+    let refused = server.client().lookup_plan(urgent).await;
+    check_refused(refused, Code::InvalidArgument, "FIELD_NOT_APPLICABLE", "priority");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lookup_waits_for_no_synthesis_even_when_the_queue_is_full() {
+    let (planner, gate) = GatedPlanner::new();
+    let one = NonZeroUsize::MIN;
+    let server =
+        TestServer::start_with(|options| (options.worker_count, options.queue_length_max) = (one, one), planner).await;
+    let call = |expression: &'static str| {
+        let mut client = server.client();
+        spawn(async move { client.plan(request(expression)).await })
+    };
+    let running = call("ring:5");
+    gate.wait_for(1, 0);
+    let _waiting = server.client().plan_stream(request("ring:6")).await.unwrap();
+    for expression in ["ring:5", "ring:6", "ring:7"] {
+        let missing = server.client().lookup_plan(request(expression)).await;
+        check_refused(missing, Code::NotFound, "PLAN_NOT_CACHED", "");
+    }
+    gate.open();
+    running.await.unwrap().unwrap();
+    server.client().lookup_plan(request("ring:5")).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_plan_is_described_and_explained_by_its_name() {
+    let server = TestServer::start().await;
+    let (plan, _) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("torus:4x4") }).await;
+    let name = plan.id.clone();
+    let described = server.client().get_plan(GetPlanRequest { name: name.clone() }).await.unwrap().into_inner();
+    assert_eq!(described, plan);
+    let explained = server.client().explain_plan(ExplainPlanRequest { name }).await.unwrap().into_inner();
+    assert_eq!((&*explained.gap, explained.gap_float), ("0/1", 0.0));
+    let bound = &plan.quality.as_ref().unwrap().bound;
+    assert!(explained.limit.contains(&format!("no schedule exceeds {bound} bytes/s")), "{}", explained.limit);
+    assert!(explained.limit.contains("of 16 ranks"), "{}", explained.limit);
+    assert_eq!(explained.plan.unwrap(), plan);
+    let [json, msccl] = &explained.artifacts[..] else { panic!("two files") };
+    assert_eq!((&json.artifact, &json.msccl), (&Some(plan.artifacts[0].clone()), &None));
+    let facts = msccl.msccl.unwrap();
+    assert!(facts.channels >= 1 && facts.thread_blocks_max >= 1 && facts.steps_max >= 1 && facts.chunks_per_loop >= 16);
+    assert!(facts.size_bytes_max > facts.size_bytes_min);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_cached_has_no_name() {
+    let server = TestServer::start().await;
+    let unknown = format!("plans/{:032}", 7);
+    for name in ["", "plans/", "plans/x", "ring:4", "operations/1", &unknown] {
+        let name = name.to_owned();
+        let refused = server.client().get_plan(GetPlanRequest { name: name.clone() }).await;
+        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        let refused = server.client().explain_plan(ExplainPlanRequest { name: name.clone() }).await;
+        check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
+        let format = OutputFormat::Json.into();
+        let wanted = FetchArtifactRequest { plan: name.clone(), format, ..FetchArtifactRequest::default() };
+        check_refused(fetch(&server, wanted).await, Code::NotFound, "PLAN_UNKNOWN", &name);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_whole_and_from_any_offset() {
+    let server = TestServer::start().await;
+    let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:32") }).await;
+    for (artifact, file) in plan.artifacts.iter().zip(&files) {
+        let wanted = |offset| FetchArtifactRequest {
+            plan: plan.id.clone(),
+            format: artifact.format,
+            profile: String::new(),
+            offset,
+        };
+        for offset in [0, 1, file.len() / 2, 256 << 10, file.len() - 1, file.len()] {
+            if offset > file.len() {
+                continue;
+            }
+            let (described, bytes) = fetch(&server, wanted(offset as u64)).await.unwrap();
+            assert_eq!((&described, &bytes[..]), (artifact, &file[offset..]), "from {offset}");
+        }
+        let beyond = fetch(&server, wanted(file.len() as u64 + 1)).await;
+        check_refused(beyond, Code::InvalidArgument, "OFFSET_INVALID", "offset");
+        check_refused(fetch(&server, wanted(u64::MAX)).await, Code::InvalidArgument, "OFFSET_INVALID", "offset");
+    }
+    let json = |format: i32, profile: &str| FetchArtifactRequest {
+        plan: plan.id.clone(),
+        format,
+        profile: profile.to_owned(),
+        offset: 0,
+    };
+    let refused = fetch(&server, json(0, "")).await;
+    check_refused(refused, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN", "format");
+    let refused = fetch(&server, json(OutputFormat::Json.into(), "msccl")).await;
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unary_plan_that_is_late_says_so_with_its_own_code() {
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_with(|_| {}, planner).await;
+    for timeout_ms in [50, 120, 400] {
+        let mut asked = Request::new(request("ring:6"));
+        asked.set_timeout(Duration::from_millis(timeout_ms));
+        let late = server.client().plan(asked).await;
+        check_refused(late, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
+    }
+    gate.open();
+    server.stop().await;
+}
