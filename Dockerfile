@@ -1,0 +1,31 @@
+# syntax=docker/dockerfile:1
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /source
+COPY Cargo.toml Cargo.lock ./
+COPY crates crates
+COPY proto proto
+COPY migrations migrations
+COPY server server
+COPY client client
+COPY tests tests
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/source/target \
+    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-client --bin canopy \
+    && install -D --target-directory=/image/bin target/release/canopyd target/release/canopy \
+    && install -d --mode=0700 /image/data
+
+# glibc and nothing else: no shell, no package manager; user and group 65532.
+FROM gcr.io/distroless/cc-debian12:nonroot
+LABEL org.opencontainers.image.title="canopy" \
+      org.opencontainers.image.description="Planner of collective communication: canopyd and canopy" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /image/bin/ /usr/local/bin/
+# The only place that is written to.
+COPY --from=build --chown=65532:65532 /image/data/ /var/lib/canopy/
+COPY LICENSE /usr/share/doc/canopy/LICENSE
+ENV CANOPY_DATA_DIR=/var/lib/canopy
+VOLUME ["/var/lib/canopy"]
+EXPOSE 7423 7424
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/canopyd"]

@@ -1,0 +1,163 @@
+"""Checks the files of this folder against each other, against the server and with promtool.
+
+Usage: check.py PATH_OF_CANOPYD. Needs PyYAML, promtool and the root of the repository as working directory.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+DEPLOY = Path("deploy")
+PROMETHEUS = DEPLOY / "prometheus"
+DASHBOARD = DEPLOY / "grafana/canopy.json"
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def promtool(*arguments, **options):
+    run("promtool", *arguments, **options)
+
+
+def require(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def dashboard_expressions():
+    """Every query of the dashboard, with Grafana's variables filled in."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    require(len(ids) == len(set(ids)), f"{DASHBOARD}: two panels have one id")
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    require(len(queries) >= 20, f"{DASHBOARD}: only {len(queries)} queries")
+    return [query.replace("$__rate_interval", "5m").replace("$instance", ".*") for query in queries]
+
+
+def check_rules(expressions):
+    promtool("check", "config", "--syntax-only", PROMETHEUS / "prometheus.yaml")
+    promtool("check", "rules", PROMETHEUS / "alerts.yaml")
+    promtool("test", "rules", PROMETHEUS / "alerts_test.yaml")
+    rules = [{"record": f"dashboard:{index}", "expr": query} for index, query in enumerate(expressions)]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
+        file.flush()
+        promtool("check", "rules", file.name)
+
+
+def check_metrics(expressions):
+    """Every metric that an alert or a panel reads is one that the server writes."""
+    rules = yaml.safe_load((PROMETHEUS / "alerts.yaml").read_text())["groups"]
+    expressions = expressions + [rule["expr"] for group in rules for rule in group["rules"]]
+    read = {name for query in expressions for name in re.findall(r"\bcanopy_\w+", query)}
+    sources = "\n".join(path.read_text() for path in Path("server/src").rglob("*.rs"))
+    written = set(re.findall(r"\"(canopy_\w+)\"", sources))
+    missing = {name for name in read if name not in written and name.removesuffix("_bucket") not in written}
+    require(not missing, f"no source of the server names {', '.join(sorted(missing))}")
+    tested = (PROMETHEUS / "alerts_test.yaml").read_text()
+    for group in rules:
+        for rule in group["rules"]:
+            require(rule["alert"] in tested, f"alerts_test.yaml does not raise {rule['alert']}")
+
+
+def check_server(canopyd):
+    """The sample is what the server prints and reads, and a real parser reads the server's metrics."""
+    sample = DEPLOY / "canopyd.toml"
+    remedy = f"{sample} is not what the server prints; write it anew: canopyd --print-config > {sample}"
+    require(run(canopyd, "--print-config") == sample.read_text(), remedy)
+    run(canopyd, "--config", sample, "check-config")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [canopyd, "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data", "--log-format", "json"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            try:
+                address = json.loads(server.stderr.readline())["admin"]
+                with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+                    promtool("check", "metrics", input=page.read().decode())
+            finally:
+                server.terminate()
+
+
+def check_documents():
+    """Every YAML file can be read; labels, ports and mounted files agree."""
+    documents = {path: list(yaml.safe_load_all(path.read_text())) for path in sorted(DEPLOY.rglob("*.yaml"))}
+    for path, content in documents.items():
+        require(content and all(content), f"{path} holds an empty document")
+    objects = documents[DEPLOY / "kubernetes/canopyd.yaml"]
+    by_kind = {document["kind"]: document["spec"] for document in objects if "spec" in document}
+    template = by_kind["StatefulSet"]["template"]
+    labels = template["metadata"]["labels"]
+    selectors = [
+        by_kind["Service"]["selector"],
+        by_kind["StatefulSet"]["selector"]["matchLabels"],
+        by_kind["PodDisruptionBudget"]["selector"]["matchLabels"],
+        by_kind["NetworkPolicy"]["podSelector"]["matchLabels"],
+    ]
+    require(all(selector == labels for selector in selectors), "a selector does not select the pods of canopyd")
+    container = template["spec"]["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    for port in by_kind["Service"]["ports"]:
+        require(port["targetPort"] in ports, f"the service leads to no port named {port['targetPort']}")
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        require(container[probe]["grpc"]["port"] == ports["grpc"], f"the {probe} asks another port")
+    job = documents[DEPLOY / "kubernetes/init-container.yaml"][0]["spec"]["template"]["spec"]
+    claims = {claim["metadata"]["name"] for claim in by_kind["StatefulSet"]["volumeClaimTemplates"]}
+    for pod, volumes in [(template["spec"], claims), (job, set())]:
+        volumes = volumes | {volume["name"] for volume in pod.get("volumes", [])}
+        for part in pod["containers"] + pod.get("initContainers", []):
+            for mount in part["volumeMounts"]:
+                require(mount["name"] in volumes, f"{part['name']} mounts {mount['name']}, which is not there")
+    compose = documents[DEPLOY / "compose.yaml"][0]
+    for name, service in compose["services"].items():
+        for port in service["ports"]:
+            require(port.startswith("127.0.0.1:"), f"{name} publishes {port} beyond this machine")
+        for volume in service["volumes"]:
+            source = volume.split(":")[0]
+            exists = (DEPLOY / source).exists() if source.startswith(".") else source in compose["volumes"]
+            require(exists, f"{name} mounts {source}, which is not there")
+
+
+def check_image():
+    """What the image copies is there and is not hidden from the build."""
+    dockerfile = Path("Dockerfile").read_text()
+    shown = {line[1:] for line in Path(".dockerignore").read_text().splitlines() if line.startswith("!")}
+    for line in re.findall(r"^COPY (?!--)(.+)$", dockerfile, re.MULTILINE):
+        for source in line.split()[:-1]:
+            require(Path(source).exists() and source in shown, f"Dockerfile copies {source}, which is not there")
+    rust = re.search(r'^rust-version = "(.+)"', Path("Cargo.toml").read_text(), re.MULTILINE)[1]
+    require(f"FROM rust:{rust}-" in dockerfile, f"Dockerfile does not build with Rust {rust}")
+
+
+def check_unit():
+    """systemd reads the unit without complaint and finds it well confined: an exposure of at most 1.5 out of 10."""
+    if shutil.which("systemd-analyze") is None:
+        print("skipped the systemd unit: systemd-analyze is not installed")
+        return
+    unit = DEPLOY / "systemd/canopyd.service"
+    with tempfile.TemporaryDirectory() as folder:
+        # The program is not installed where it is checked.
+        copy = Path(folder) / unit.name
+        copy.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.MULTILINE))
+        run("systemd-analyze", "verify", "--man=no", copy)
+        run("systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", copy)
+
+
+if __name__ == "__main__":
+    expressions = dashboard_expressions()
+    check_rules(expressions)
+    check_metrics(expressions)
+    check_server(sys.argv[1])
+    check_documents()
+    check_image()
+    check_unit()
+    print("deploy: ok")
