@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Generates the client, runs its tests, and asks a real server for plans.
+# Usage: check.sh PATH_OF_CANOPYD PATH_OF_CANOPY PATH_OF_PYTHON_WITH_REQUIREMENTS
+set -euo pipefail
+canopyd=$(realpath "$1")
+canopy=$(realpath "$2")
+# The link itself, not what it leads to: an environment is known by its own path.
+PYTHON=$(realpath --no-symlinks "$3")
+export PYTHON
+cd "$(dirname "$0")"
+export PYTHONPATH=$PWD/src
+
+./generate.sh
+"$PYTHON" -m unittest discover --start-directory tests
+
+work=$(mktemp -d)
+"$canopyd" --listen 127.0.0.1:0 --data-dir "$work/data" 2>"$work/log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" || true; rm -rf "$work"' EXIT
+ask() { "$PYTHON" plan.py "$@" --collective allgather --server "unix:$work/data/canopy.sock"; }
+
+# The first call waits until the server is there. A file of many pieces, then the same out of the cache.
+ask dgx-a100:boxes=2 --format msccl-xml --output "$work/cold.xml" | grep '"cache": "miss"' >/dev/null
+ask dgx-a100:boxes=2 --format msccl-xml --output "$work/warm.xml" | grep '"cache": "hit"' >/dev/null
+cmp "$work/cold.xml" "$work/warm.xml"
+ask torus:8x8 --output "$work/plan.json" >/dev/null
+ask ../../examples/two-boxes.yaml --output "$work/boxes.json" >/dev/null
+for plan in cold.xml plan.json boxes.json; do "$canopy" verify "$work/$plan" >/dev/null; done
+
+# Refusals have the exit status of `canopy` and leave no file.
+refused() {
+    local expected=$1 status=0
+    ask "$2" --output "$work/none.json" --deadline "$3" 2>/dev/null || status=$?
+    [ "$status" = "$expected" ] || { echo "$2: exit status $status where $expected was due" >&2; exit 1; }
+}
+refused 2 ring:0 30
+refused 3 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2' 30
+refused 5 torus:40x40 0.3
+if compgen -G "$work/none*" || compgen -G "$work/tmp*"; then exit 1; fi
+echo "python client: ok"

@@ -1,0 +1,79 @@
+"""Receives the events of PlanStream and believes none of them: order, offsets, lengths and digests are checked."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import BinaryIO
+
+from canopy import v1
+
+
+class StreamError(Exception):
+    """The stream broke its promises; nothing received may be used."""
+
+
+def receive(
+    events: Iterable[v1.PlanEvent],
+    open_file: Callable[[int, v1.Artifact], BinaryIO],
+    on_progress: Callable[[v1.Progress], None] = lambda _: None,
+) -> v1.PlanReply:
+    """Writes every file of a plan to what `open_file` returns for its index and description; answers the final header.
+
+    The files may be used only once this has returned. Raises StreamError, and whatever `events` and the files raise.
+    """
+    reply = None
+    files: list[_File] = []
+    current = 0
+    for expected, event in enumerate(events):
+        if event.sequence != expected:
+            raise StreamError(f"event {event.sequence} came where event {expected} was due")
+        kind = event.WhichOneof("event")
+        if (kind == "accepted") != (expected == 0):
+            raise StreamError(f"event {expected} is `{kind}`; a stream starts with `accepted` and has only one")
+        if kind == "progress" and reply is None:
+            on_progress(event.progress)
+        elif kind == "final" and reply is None:
+            reply = event.final
+            files = [_File(artifact, open_file(index, artifact)) for index, artifact in enumerate(reply.plan.artifacts)]
+        elif kind == "content" and reply is not None:
+            current = _take(files, current, event.content)
+        elif kind is not None and kind != "accepted":
+            raise StreamError(f"event {expected} is `{kind}`, which has no place there")
+    if reply is None:
+        raise StreamError("the stream ended before the plan came")
+    for index, file in enumerate(files):
+        file.finish(index)
+    return reply
+
+
+def _take(files: list["_File"], current: int, piece: v1.ContentPiece) -> int:
+    if not current <= piece.artifact < len(files):
+        raise StreamError(f"a piece of file {piece.artifact} of {len(files)} came after one of file {current}")
+    if hashlib.sha256(piece.data).hexdigest() != piece.sha256:
+        raise StreamError(f"the piece of file {piece.artifact} at {piece.offset} does not have its digest")
+    files[piece.artifact].write(piece)
+    return piece.artifact
+
+
+class _File:
+    """A file on its way, and the digest of what has come."""
+
+    def __init__(self, artifact: v1.Artifact, sink: BinaryIO) -> None:
+        self._artifact = artifact
+        self._sink = sink
+        self._digest = hashlib.sha256()
+        self._size_bytes = 0
+
+    def write(self, piece: v1.ContentPiece) -> None:
+        if piece.offset != self._size_bytes:
+            raise StreamError(f"file {piece.artifact} goes on at {piece.offset} where {self._size_bytes} was due")
+        if self._size_bytes + len(piece.data) > self._artifact.size_bytes:
+            raise StreamError(f"file {piece.artifact} is longer than its {self._artifact.size_bytes} bytes")
+        self._sink.write(piece.data)
+        self._digest.update(piece.data)
+        self._size_bytes += len(piece.data)
+
+    def finish(self, index: int) -> None:
+        if self._size_bytes != self._artifact.size_bytes:
+            raise StreamError(f"file {index} ended after {self._size_bytes} of {self._artifact.size_bytes} bytes")
+        if self._digest.hexdigest() != self._artifact.sha256:
+            raise StreamError(f"file {index} does not have its digest")
