@@ -171,13 +171,21 @@ impl Topology {
     /// Two ranks `(from, to)` such that no path leads from the first to the second; `None` when every rank reaches
     /// every other. O(nodes + links).
     pub fn first_unreachable(&self) -> Option<(Rank, Rank)> {
-        let forward = self.reach_from_rank_zero(false);
-        if let Some(lost) = self.ranks().find(|rank| !forward[rank.index()]) {
-            return Some((Rank::new(0), lost));
-        }
-        let backward = self.reach_from_rank_zero(true);
-        let lost = self.ranks().find(|rank| !backward[rank.index()])?;
-        Some((lost, Rank::new(0)))
+        let first = Rank::new(0);
+        let lost = self.first_unreachable_from(first).map(|lost| (first, lost));
+        lost.or_else(|| Some((self.first_not_reaching(first)?, first)))
+    }
+
+    /// First rank to which no path leads from `root`. O(nodes + links).
+    pub fn first_unreachable_from(&self, root: Rank) -> Option<Rank> {
+        let reached = self.reach(root, false);
+        self.ranks().find(|rank| !reached[rank.index()])
+    }
+
+    /// First rank from which no path leads to `root`. O(nodes + links).
+    pub fn first_not_reaching(&self, root: Rank) -> Option<Rank> {
+        let reached = self.reach(root, true);
+        self.ranks().find(|rank| !reached[rank.index()])
     }
 
     /// The same nodes with every link turned around.
@@ -187,15 +195,16 @@ impl Topology {
         Self::assemble(self.name.clone(), self.nodes.clone(), links, self.rank_count)
     }
 
-    fn reach_from_rank_zero(&self, against_links: bool) -> Vec<bool> {
+    /// Nodes reached from an existing rank, along links or against them.
+    fn reach(&self, root: Rank, against_links: bool) -> Vec<bool> {
         let mut neighbours = vec![Vec::new(); self.nodes.len()];
         for link in &self.links {
             let (from, to) = if against_links { (link.to, link.from) } else { (link.from, link.to) };
             neighbours[from.index()].push(to);
         }
         let mut seen = vec![false; self.nodes.len()];
-        let mut stack = vec![NodeIndex::new(0)];
-        seen[0] = true;
+        let mut stack = vec![root.node()];
+        seen[root.index()] = true;
         while let Some(node) = stack.pop() {
             for &next in &neighbours[node.index()] {
                 if !std::mem::replace(&mut seen[next.index()], true) {
