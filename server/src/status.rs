@@ -256,7 +256,14 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::TooManyTrees { trees_per_rank, .. } => {
             Refusal::infeasible("TOO_MANY_TREES", "topology").with("trees_per_rank", trees_per_rank)
         }
-        SynthesisError::TooManyHops => Refusal::infeasible("TOO_MANY_TREES", "topology"),
+        SynthesisError::TooManyHops { needed, limit } => {
+            Refusal::infeasible("TOO_MANY_TREES", "topology").with("needed", needed).with("limit", limit)
+        }
+        SynthesisError::TooManyNeighbours { node, neighbours, limit } => {
+            Refusal::infeasible("TOO_MANY_NEIGHBOURS", format!("node {node}"))
+                .with("neighbours", neighbours)
+                .with("limit", limit)
+        }
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }

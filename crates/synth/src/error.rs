@@ -29,10 +29,15 @@ pub enum SynthesisError {
     )]
     TooManyTrees { trees_per_rank: u128, rank_count: u32 },
     #[error(
-        "the trees have more than 4294967295 hops in all; round the bandwidths to multiples of a common unit, such as \
-         1GB/s, so that fewer different trees are needed"
+        "the trees have at least {needed} hops in all, over the limit of {limit}; plan for fewer ranks, or round the \
+         bandwidths to multiples of a common unit, such as 1GB/s, so that fewer different trees are needed"
     )]
-    TooManyHops,
+    TooManyHops { needed: u64, limit: u64 },
+    #[error(
+        "switch {node} joins {neighbours} neighbours that all talk to each other through it, over the limit of {limit}; \
+         give ranks that share a faster switch the same `box`, or plan for fewer ranks"
+    )]
+    TooManyNeighbours { node: String, neighbours: usize, limit: usize },
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

@@ -24,9 +24,11 @@ mod trees;
 #[cfg(test)]
 mod tests;
 
-use canopy_optimize::{FlowUnit, Stop};
-use canopy_schedule::{Action, Collective, CollectiveKind, Forest};
-use canopy_topology::{LinkIndex, Topology};
+use std::ops::Range;
+
+use canopy_optimize::{FlowUnit, Stop, Stopped};
+use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable};
+use canopy_topology::Topology;
 
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
@@ -35,6 +37,13 @@ use assembly::Assembly;
 use condition::Condition;
 use instance::{Instance, Roots};
 use logical::LogicalGraph;
+
+/// Edges or hops handled between two looks at whether to stop, where each costs some ten to some hundred nanoseconds.
+const ASK_INTERVAL: u32 = 1 << 12;
+
+fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
+    if stop.is_requested() { Err(Stopped) } else { Ok(()) }
+}
 
 /// Plans a collective as weighted trees.
 ///
@@ -55,34 +64,41 @@ pub(crate) fn plan(
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
         _ => &[Action::Copy],
     };
-    instance::require_plannable(topology)?;
+    instance::require_plannable(topology, roots, actions[0])?;
+    let rank_count = topology.rank_count() as usize;
+    packing::require_room(if roots == Roots::All { rank_count } else { 1 }, rank_count)?;
+    ask(stop)?;
     let transposed = topology.transposed();
     // Where the network is its own mirror image, one solution serves both directions.
     let is_mirror = transposed == *topology;
     let behind = instance::links_behind_transposed(topology);
-    let mut phases: Vec<(Action, RoutedTrees)> = Vec::new();
-    for &action in actions {
-        let routed = match phases.last() {
-            Some((_, mirrored)) if is_mirror => mirrored.clone(),
-            _ if action == Action::Reduce => solve(&transposed, roots, stop, progress)?,
-            _ => solve(topology, roots, stop, progress)?,
-        };
-        phases.push((action, routed));
+    let mut solutions: Vec<RoutedTrees> = Vec::new();
+    for &action in actions.iter().take(if is_mirror { 1 } else { actions.len() }) {
+        let network = if action == Action::Reduce { &transposed } else { topology };
+        solutions.push(solve(network, roots, stop, progress)?);
     }
-    let mut assembly = Assembly::new(phases.iter().map(|(_, routed)| routed.trees_per_root), topology.rank_count())?;
-    for (action, routed) in &phases {
-        assembly.add_phase(*action, routed, &behind)?;
+    let mut assembly =
+        Assembly::new(solutions.iter().map(|solution| solution.trees_per_root), topology.rank_count(), stop)?;
+    // Of a mirror image, the one solution is that of every phase.
+    for (&action, solution) in actions.iter().zip(solutions.iter().cycle()) {
+        assembly.add_phase(action, solution, &behind)?;
     }
     Ok(assembly.finish())
 }
 
-/// Broadcast trees on physical routes.
+/// Broadcast trees on physical routes, flat: plans have tens of millions of hops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RoutedTrees {
     /// k.
     trees_per_root: u64,
     /// By root.
     trees: Vec<RoutedTree>,
+    /// Hops of all trees; trees own ranges of it.
+    hops: Vec<RoutedHop>,
+    /// Routes with the number of trees on each; hops own ranges of it.
+    carriers: Vec<(RouteIndex, u64)>,
+    /// On the network that the trees were found on.
+    routes: RouteTable,
 }
 
 /// Equal broadcast trees.
@@ -91,7 +107,7 @@ struct RoutedTree {
     root: u32,
     multiplicity: u64,
     /// In an order in which data can flow down.
-    hops: Vec<RoutedHop>,
+    hops: Range<u32>,
 }
 
 /// One hop of a broadcast tree.
@@ -99,8 +115,7 @@ struct RoutedTree {
 struct RoutedHop {
     from: u32,
     to: u32,
-    /// Routes with the number of trees on each.
-    carriers: Vec<(Vec<LinkIndex>, u64)>,
+    carriers: Range<u32>,
 }
 
 /// Trees that spread the data of `roots` to all ranks at the optimal rate.
@@ -136,11 +151,11 @@ fn solve_in<C: FlowUnit>(
     let mut demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
     let rank_count = topology.rank_count();
 
-    let mut graph = LogicalGraph::new(topology, &capacities);
+    let mut graph = LogicalGraph::new(topology, &capacities, stop)?;
     switches::remove_switches(topology, &mut graph, &demands, stop, progress)?;
 
     demands.truncate(rank_count as usize);
-    let condition = Condition::new(graph.edges(), demands, rank_count, stop);
+    let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;
     let (grower, trees) = packing::pack(&condition, rank_count, stop, progress)?;
-    assembly::lay(&grower, graph.into_strands(), trees, instance.trees_per_root, progress)
+    assembly::lay(&grower, graph.into_strands(), trees, instance.trees_per_root, stop, progress)
 }

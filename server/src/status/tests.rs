@@ -87,7 +87,10 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     check(PlanFailure::Synthesis(eulerian), "NOT_EULERIAN", "node s");
     let trees = SynthesisError::TooManyTrees { trees_per_rank: 1 << 70, rank_count: 2 };
     check(PlanFailure::Synthesis(trees), "TOO_MANY_TREES", "topology");
-    check(PlanFailure::Synthesis(SynthesisError::TooManyHops), "TOO_MANY_TREES", "topology");
+    let too_many = SynthesisError::TooManyHops { needed: 9, limit: 8 };
+    check(PlanFailure::Synthesis(too_many), "TOO_MANY_TREES", "topology");
+    let crowded = SynthesisError::TooManyNeighbours { node: "hub".to_owned(), neighbours: 9, limit: 8 };
+    check(PlanFailure::Synthesis(crowded), "TOO_MANY_NEIGHBOURS", "node hub");
     check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
     let unsupported = LowerError::Unsupported { collective: CollectiveKind::Gather };
     check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");

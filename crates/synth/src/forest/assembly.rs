@@ -1,67 +1,91 @@
 //! From packed trees to the schedule: trees on routes, and phases of trees in one table.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use canopy_optimize::FlowUnit;
-use canopy_schedule::{Action, Carrier, Forest, Hop, Phase, RouteInterner, Tree};
+use canopy_optimize::{FlowUnit, Stop};
+use canopy_schedule::{Action, Carrier, Forest, Hop, Phase, RouteIndex, RouteInterner, Tree};
 use canopy_topology::{LinkIndex, Rank};
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
 use crate::forest::logical::Strand;
 use crate::forest::trees::{Grower, PackedTree};
-use crate::forest::{RoutedHop, RoutedTree, RoutedTrees};
+use crate::forest::{ASK_INTERVAL, RoutedHop, RoutedTree, RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
 
 /// Gives each hop of each tree as many strands of its edge as the tree weighs, a single one wherever one is thick enough.
 ///
-/// * **Out.** Trees by root, heaviest first. **Errors.** Broken, if an edge carries more trees than it has strands for.
+/// * **Out.** Trees by root, heaviest first. **Errors.** Stopped; broken, if an edge carries more trees than it has
+///   strands for.
 /// * **Cost.** O(hops · strands per edge).
 pub(super) fn lay<C: FlowUnit>(
     grower: &Grower<C>,
     mut strands: BTreeMap<(u32, u32), Vec<Strand<C>>>,
     mut trees: Vec<PackedTree<C>>,
     trees_per_root: u64,
+    stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     trees.sort_by_key(|tree| (tree.root, std::cmp::Reverse(tree.weight)));
     let total = trees.len() as u64;
-    let mut laid = Vec::with_capacity(trees.len());
+    let mut laid = Layer { routes: RouteInterner::default(), carriers: Vec::new(), hops: Vec::new() };
+    let mut routed = Vec::with_capacity(trees.len());
     for (done, tree) in (0..).zip(trees) {
         progress.report(Stage::Routes, done, total);
-        let mut hops = Vec::with_capacity(tree.edges.len());
-        for &edge in &tree.edges {
+        let start = position(laid.hops.len())?;
+        for (&edge, place) in tree.edges.iter().zip(0_u32..) {
+            if place % ASK_INTERVAL == 0 {
+                ask(stop)?;
+            }
             let (from, to) = grower.ends(edge);
-            let carriers = strands.get_mut(&(from, to)).and_then(|strands| draw(strands, tree.weight));
-            let carriers = carriers.ok_or_else(|| SynthesisError::Broken {
+            let strands = strands.get_mut(&(from, to)).map_or(&mut [][..], Vec::as_mut_slice);
+            let carriers = laid.draw(strands, tree.weight)?.ok_or_else(|| SynthesisError::Broken {
                 what: format!("the trees on the edge {from} -> {to} outnumber its routes"),
             })?;
-            hops.push(RoutedHop { from, to, carriers });
+            laid.hops.push(RoutedHop { from, to, carriers });
         }
-        laid.push(RoutedTree { root: tree.root, multiplicity: count(tree.weight), hops });
+        let hops = start..position(laid.hops.len())?;
+        routed.push(RoutedTree { root: tree.root, multiplicity: count(tree.weight), hops });
     }
     progress.report(Stage::Routes, total, total);
-    Ok(RoutedTrees { trees_per_root, trees: laid })
+    let Layer { routes, carriers, hops } = laid;
+    Ok(RoutedTrees { trees_per_root, trees: routed, hops, carriers, routes: routes.finish() })
 }
 
-/// Takes `amount` from the first strand that has so much left, else from the thickest ones; `None` if all together
-/// have less.
-fn draw<C: FlowUnit>(strands: &mut [Strand<C>], amount: C) -> Option<Vec<(Vec<LinkIndex>, u64)>> {
-    let mut missing = amount;
-    let mut carriers = Vec::new();
-    while missing > C::ZERO {
-        let enough = strands.iter().position(|strand| strand.amount >= missing);
-        let thickest = || (0..strands.len()).rev().max_by_key(|&position| strands[position].amount);
-        let strand = &mut strands[enough.or_else(thickest)?];
-        let part = strand.amount.min(missing);
-        if part == C::ZERO {
-            return None;
+/// The tables of the trees laid so far.
+struct Layer {
+    routes: RouteInterner,
+    carriers: Vec<(RouteIndex, u64)>,
+    hops: Vec<RoutedHop>,
+}
+
+impl Layer {
+    /// Takes `amount` from the first strand that has so much left, else from the thickest ones; `None` if all together
+    /// have less.
+    fn draw<C: FlowUnit>(
+        &mut self,
+        strands: &mut [Strand<C>],
+        amount: C,
+    ) -> Result<Option<Range<u32>>, SynthesisError> {
+        let start = position(self.carriers.len())?;
+        let mut missing = amount;
+        while missing > C::ZERO {
+            let enough = strands.iter().position(|strand| strand.amount >= missing);
+            let thickest = || (0..strands.len()).rev().max_by_key(|&position| strands[position].amount);
+            let Some(strand) = enough.or_else(thickest).map(|position| &mut strands[position]) else {
+                return Ok(None);
+            };
+            let part = strand.amount.min(missing);
+            if part == C::ZERO {
+                return Ok(None);
+            }
+            strand.amount -= part;
+            missing -= part;
+            self.carriers.push((self.routes.intern(&strand.links), count(part)));
         }
-        strand.amount -= part;
-        missing -= part;
-        carriers.push((strand.links.clone(), count(part)));
+        Ok(Some(start..position(self.carriers.len())?))
     }
-    Some(carriers)
 }
 
 fn count<C: FlowUnit>(amount: C) -> u64 {
@@ -69,14 +93,19 @@ fn count<C: FlowUnit>(amount: C) -> u64 {
 }
 
 /// A forest being put together, phase by phase.
-pub(super) struct Assembly {
+pub(super) struct Assembly<'a> {
     forest: Forest,
     routes: RouteInterner,
+    stop: &'a dyn Stop,
 }
 
-impl Assembly {
+impl<'a> Assembly<'a> {
     /// A forest without phases, in chunks that every phase can be divided into: the least common multiple of their k.
-    pub(super) fn new(trees_per_root: impl Iterator<Item = u64>, rank_count: u32) -> Result<Self, SynthesisError> {
+    pub(super) fn new(
+        trees_per_root: impl Iterator<Item = u64>,
+        rank_count: u32,
+        stop: &'a dyn Stop,
+    ) -> Result<Self, SynthesisError> {
         let mut common = 1_u128;
         for count in trees_per_root.map(u128::from) {
             // At most two phases, so at most 128 bits.
@@ -89,6 +118,7 @@ impl Assembly {
         Ok(Self {
             forest: Forest { chunks_per_share, routes, carriers, hops, phases },
             routes: RouteInterner::default(),
+            stop,
         })
     }
 
@@ -100,21 +130,22 @@ impl Assembly {
         routed: &RoutedTrees,
         behind: &[LinkIndex],
     ) -> Result<(), SynthesisError> {
+        let mut phase = PhaseRoutes { action, routed, behind, known: vec![None; routed.routes.len()] };
         let scale = self.forest.chunks_per_share / routed.trees_per_root;
         let mut trees = Vec::with_capacity(routed.trees.len());
         for tree in &routed.trees {
+            ask(self.stop)?;
             let start = position(self.forest.hops.len())?;
+            let hops = &routed.hops[tree.hops.start as usize..tree.hops.end as usize];
             match action {
                 Action::Copy => {
-                    for hop in &tree.hops {
-                        self.add_hop(hop.from, hop.to, &hop.carriers, scale)?;
+                    for hop in hops {
+                        self.add_hop(hop.from, hop.to, hop, &mut phase, scale)?;
                     }
                 }
                 Action::Reduce => {
-                    for hop in tree.hops.iter().rev() {
-                        let carriers: Vec<(Vec<LinkIndex>, u64)> =
-                            hop.carriers.iter().map(|(route, count)| (turned(route, behind), *count)).collect();
-                        self.add_hop(hop.to, hop.from, &carriers, scale)?;
+                    for hop in hops.iter().rev() {
+                        self.add_hop(hop.to, hop.from, hop, &mut phase, scale)?;
                     }
                 }
             }
@@ -129,12 +160,14 @@ impl Assembly {
         &mut self,
         from: u32,
         to: u32,
-        carriers: &[(Vec<LinkIndex>, u64)],
+        hop: &RoutedHop,
+        phase: &mut PhaseRoutes<'_>,
         scale: u64,
     ) -> Result<(), SynthesisError> {
         let start = position(self.forest.carriers.len())?;
-        for (route, count) in carriers {
-            self.forest.carriers.push(Carrier { route: self.routes.intern(route), chunk_count: count * scale });
+        for &(route, count) in &phase.routed.carriers[hop.carriers.start as usize..hop.carriers.end as usize] {
+            let route = phase.route(route, &mut self.routes);
+            self.forest.carriers.push(Carrier { route, chunk_count: count * scale });
         }
         let carriers = start..position(self.forest.carriers.len())?;
         self.forest.hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
@@ -148,11 +181,33 @@ impl Assembly {
     }
 }
 
+/// Where the routes of a solution are in the table of the forest.
+struct PhaseRoutes<'a> {
+    action: Action,
+    routed: &'a RoutedTrees,
+    behind: &'a [LinkIndex],
+    /// Those that have been asked for.
+    known: Vec<Option<RouteIndex>>,
+}
+
+impl PhaseRoutes<'_> {
+    fn route(&mut self, route: RouteIndex, table: &mut RouteInterner) -> RouteIndex {
+        *self.known[route.index()].get_or_insert_with(|| {
+            let links = self.routed.routes.get(route).expect("carriers name routes of their own table");
+            match self.action {
+                Action::Copy => table.intern(links),
+                Action::Reduce => table.intern(&turned(links, self.behind)),
+            }
+        })
+    }
+}
+
 /// The route of the transposed network as one of the network itself: backwards, link by link.
 fn turned(route: &[LinkIndex], behind: &[LinkIndex]) -> Vec<LinkIndex> {
     route.iter().rev().map(|link| behind[link.index()]).collect()
 }
 
 fn position(length: usize) -> Result<u32, SynthesisError> {
-    u32::try_from(length).map_err(|_| SynthesisError::TooManyHops)
+    let too_many = |_| SynthesisError::TooManyHops { needed: length as u64, limit: u32::MAX.into() };
+    u32::try_from(length).map_err(too_many)
 }

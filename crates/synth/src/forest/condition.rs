@@ -12,9 +12,10 @@
 
 use std::collections::HashMap;
 
-use canopy_optimize::{ArcId, FlowNetwork, FlowUnit, Stop, sweep};
+use canopy_optimize::{ArcId, FlowNetwork, FlowUnit, Stop, Stopped, sweep};
 
 use crate::error::SynthesisError;
+use crate::forest::{ASK_INTERVAL, ask};
 
 /// Position of an edge in a [`Condition`].
 pub(super) type EdgeIndex = usize;
@@ -57,13 +58,13 @@ pub(super) trait Step<C> {
 }
 
 impl<'a, C: FlowUnit> Condition<'a, C> {
-    /// A network of these edges, ranks being nodes `0 … rank_count−1`.
+    /// A network of these edges, ranks being nodes `0 … rank_count−1`. O(edges).
     pub(super) fn new(
         edges: impl Iterator<Item = (u32, u32, C)>,
         demands: Vec<C>,
         rank_count: u32,
         stop: &'a dyn Stop,
-    ) -> Self {
+    ) -> Result<Self, Stopped> {
         let node_count = u32::try_from(demands.len()).expect("node counts are u32");
         let mut condition = Self {
             ends: Vec::new(),
@@ -76,13 +77,17 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
             stop,
             flows: 0,
         };
-        for (from, to, capacity) in edges {
+        for ((from, to, capacity), position) in edges.zip(0_u32..) {
+            if position % ASK_INTERVAL == 0 {
+                ask(stop)?;
+            }
             let edge = condition.edge_or_new(from, to);
             condition.raise(edge, capacity);
         }
+        ask(stop)?;
         condition.order = condition.network.breadth_first_order();
         condition.order.retain(|&node| node < rank_count);
-        condition
+        Ok(condition)
     }
 
     /// Flows asked for so far.

@@ -1,6 +1,7 @@
 //! The packing problem of a topology in whole trees: how many per root, and how many each link can carry.
 
 use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, forest_optimum_for};
+use canopy_schedule::Action;
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
@@ -26,11 +27,15 @@ pub(super) struct Instance {
     pub(super) capacities: Vec<u128>,
 }
 
-/// Refuses a topology on which some rank can not reach another, or whose switches are not balanced.
-///
-/// O(links), and as often again as dead ends hang on dead ends.
-pub(super) fn require_plannable(topology: &Topology) -> Result<(), SynthesisError> {
-    match topology.first_unreachable() {
+/// Refuses a topology on which data of these roots can not go where `action` takes it, or whose switches are not
+/// balanced. O(links).
+pub(super) fn require_plannable(topology: &Topology, roots: Roots, action: Action) -> Result<(), SynthesisError> {
+    let lost = match (roots, action) {
+        (Roots::All, _) => topology.first_unreachable(),
+        (Roots::One(root), Action::Copy) => topology.first_unreachable_from(root).map(|lost| (root, lost)),
+        (Roots::One(root), Action::Reduce) => topology.first_not_reaching(root).map(|lost| (lost, root)),
+    };
+    match lost {
         Some((from, to)) => Err(disconnected(topology, from, to)),
         None => require_balanced_switches(topology, &useful_links(topology)),
     }
@@ -109,50 +114,60 @@ fn disconnected(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {
 /// Leaves out switches through which nothing can pass: those with no way in, no way out, or only one neighbour. Taking
 /// one away can make the next one useless.
 ///
-/// O(switches · links) at worst, one or two rounds in practice.
+/// O(links): a switch is looked at again only when it has lost a neighbour.
 fn useful_links(topology: &Topology) -> Vec<bool> {
-    let mut useful = vec![true; topology.links().len()];
-    loop {
-        let dead = dead_ends(topology, &useful);
-        let mut changed = false;
-        for (link, useful) in topology.links().iter().zip(&mut useful) {
-            if *useful && (dead[link.from.index()] || dead[link.to.index()]) {
-                *useful = false;
-                changed = true;
-            }
+    let mut sides = vec![Sides::default(); topology.nodes().len()];
+    // Links are sorted by both ends, so a neighbour that is there already is the last one.
+    let add = |side: &mut Vec<NodeIndex>, node: NodeIndex| {
+        if side.last() != Some(&node) {
+            side.push(node);
         }
-        if !changed {
-            return useful;
-        }
+    };
+    for link in topology.links() {
+        add(&mut sides[link.from.index()].leaving, link.to);
+        add(&mut sides[link.to.index()].entering, link.from);
     }
+    for side in &mut sides {
+        (side.entering_left, side.leaving_left) = (side.entering.len(), side.leaving.len());
+    }
+    let first_switch = topology.rank_count() as usize;
+    let mut dead = vec![false; sides.len()];
+    let mut suspects: Vec<usize> = (first_switch..sides.len()).collect();
+    while let Some(switch) = suspects.pop() {
+        if dead[switch] || !sides[switch].is_dead_end(&dead) {
+            continue;
+        }
+        dead[switch] = true;
+        let Sides { mut entering, mut leaving, .. } = std::mem::take(&mut sides[switch]);
+        entering.retain(|from| !dead[from.index()]);
+        leaving.retain(|to| !dead[to.index()]);
+        entering.iter().for_each(|from| sides[from.index()].leaving_left -= 1);
+        leaving.iter().for_each(|to| sides[to.index()].entering_left -= 1);
+        let neighbours = entering.into_iter().chain(leaving).map(NodeIndex::index);
+        suspects.extend(neighbours.filter(|&neighbour| neighbour >= first_switch));
+    }
+    topology.links().iter().map(|link| !dead[link.from.index()] && !dead[link.to.index()]).collect()
 }
 
-/// Marks switches that some useful link touches but that no route can cross.
-fn dead_ends(topology: &Topology, useful: &[bool]) -> Vec<bool> {
-    /// Neighbours on one side, as far as it matters.
-    #[derive(Clone, Copy, PartialEq)]
-    enum Side {
-        None,
-        One(NodeIndex),
-        Several,
+/// Neighbours of a node on both sides, and how many of them are not dead ends.
+#[derive(Clone, Default)]
+struct Sides {
+    entering: Vec<NodeIndex>,
+    leaving: Vec<NodeIndex>,
+    entering_left: usize,
+    leaving_left: usize,
+}
+
+impl Sides {
+    /// Whether no route can cross the node.
+    fn is_dead_end(&self, dead: &[bool]) -> bool {
+        let only = |side: &[NodeIndex]| side.iter().copied().find(|node| !dead[node.index()]);
+        match (self.entering_left, self.leaving_left) {
+            (0, _) | (_, 0) => true,
+            (1, 1) => only(&self.entering) == only(&self.leaving),
+            _ => false,
+        }
     }
-    let widen = |side: &mut Side, node: NodeIndex| match *side {
-        Side::None => *side = Side::One(node),
-        Side::One(known) if known != node => *side = Side::Several,
-        _ => {}
-    };
-    let mut sides = vec![(Side::None, Side::None); topology.nodes().len()];
-    for (link, _) in topology.links().iter().zip(useful).filter(|&(_, &useful)| useful) {
-        widen(&mut sides[link.from.index()].1, link.to);
-        widen(&mut sides[link.to.index()].0, link.from);
-    }
-    let is_dead = |(entering, leaving): (Side, Side)| match (entering, leaving) {
-        (Side::None, _) | (_, Side::None) => true,
-        (Side::One(from), Side::One(to)) => from == to,
-        _ => false,
-    };
-    let rank_count = topology.rank_count() as usize;
-    sides.into_iter().enumerate().map(|(node, sides)| node >= rank_count && is_dead(sides)).collect()
 }
 
 /// Splitting a switch off preserves the optimum only where all that enters it can also leave it, and the reverse.

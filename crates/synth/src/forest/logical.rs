@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use canopy_optimize::FlowUnit;
+use canopy_optimize::{FlowUnit, Stop, Stopped};
 use canopy_topology::{Link, LinkIndex, Topology};
+
+use crate::forest::{ASK_INTERVAL, ask};
 
 /// A part of an edge's capacity and the route it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,23 +23,34 @@ pub(super) struct Strand<C> {
 #[derive(Clone, Debug)]
 pub(super) struct LogicalGraph<'a, C> {
     links: &'a [Link],
-    edges: BTreeMap<(u32, u32), Vec<Strand<C>>>,
+    edges: BTreeMap<Ends, Vec<Strand<C>>>,
 }
+
+/// Tail and head of an edge.
+type Ends = (u32, u32);
 
 /// What enters and leaves a node: `(neighbour, capacity)`, by neighbour.
 pub(super) type Sides<C> = (Vec<(u32, C)>, Vec<(u32, C)>);
 
 impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
-    /// The physical network: one strand per link that can carry a tree.
-    pub(super) fn new(topology: &'a Topology, capacities: &[C]) -> Self {
-        let mut graph = Self { links: topology.links(), edges: BTreeMap::new() };
+    /// The physical network: one strand per link that can carry a tree. O(links).
+    pub(super) fn new(topology: &'a Topology, capacities: &[C], stop: &dyn Stop) -> Result<Self, Stopped> {
+        // Links are sorted by both ends, and so a map can be made of the whole list at once.
+        let mut edges: Vec<(Ends, Vec<Strand<C>>)> = Vec::new();
         for ((link, &amount), index) in topology.links().iter().zip(capacities).zip(0_u32..) {
+            if index % ASK_INTERVAL == 0 {
+                ask(stop)?;
+            }
             if amount > C::ZERO {
-                let strands = graph.edges.entry((link.from.number(), link.to.number())).or_default();
-                strands.push(Strand { amount, links: vec![LinkIndex::new(index)] });
+                let ends = (link.from.number(), link.to.number());
+                let strand = Strand { amount, links: vec![LinkIndex::new(index)] };
+                match edges.last_mut().filter(|(known, _)| *known == ends) {
+                    Some((_, strands)) => strands.push(strand),
+                    None => edges.push((ends, vec![strand])),
+                }
             }
         }
-        graph
+        Ok(Self { links: topology.links(), edges: edges.into_iter().collect() })
     }
 
     /// All edges with their capacities, by (tail, head).

@@ -7,6 +7,7 @@
 use canopy_optimize::{FlowUnit, Stop};
 
 use crate::error::SynthesisError;
+use crate::forest::ask;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::rehang::rehang;
@@ -21,6 +22,16 @@ const TASTES: [Taste; 5] = [
     Taste { fullness: 64, flatness: 1 },
     Taste { fullness: 1000, flatness: 1 },
 ];
+
+/// Most hops of all trees together: those of 4,096 ranks with two trees each. Every hop takes some 200 bytes until the
+/// schedule is written.
+const HOPS_MAX: u64 = 1 << 25;
+
+/// Refuses more trees than there is room for, before memory is spent on them.
+pub(super) fn require_room(tree_count: usize, rank_count: usize) -> Result<(), SynthesisError> {
+    let needed = (tree_count as u64).saturating_mul(rank_count.saturating_sub(1) as u64);
+    if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
+}
 
 /// Into how many parts a root's demand is divided, at least: fewer make fewer different trees, more make flatter ones.
 const PARTS: [u64; 3] = [1, 2, 4];
@@ -42,11 +53,13 @@ pub(super) fn pack<C: FlowUnit>(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
+    ask(stop)?;
     let grower = Grower::new(condition, rank_count);
     let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
     for parts in PARTS.into_iter().filter(|&parts| parts == 1 || u128::from(parts) < 2 * demand_max) {
         let weight_max = C::try_from_u128(demand_max.div_ceil(parts.into())).expect("a part is no more than the whole");
+        ask(stop)?;
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
         let mut packing = Packing::new(condition.clone(), &grower, weight_max, stop, progress);
@@ -120,11 +133,16 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         u64::try_from(left).expect("the number of all trees was checked")
     }
 
-    fn grow(&self, left: &Remainder<C>, root: u32, taste: Taste) -> Result<Option<PackedTree<C>>, SynthesisError> {
-        if self.stop.is_requested() {
-            return Err(SynthesisError::Stopped);
-        }
-        Ok(self.grower.grow(left, root, self.weight_max, taste))
+    /// The next greedy tree, beside `count` others.
+    fn grow(
+        &self,
+        left: &Remainder<C>,
+        root: u32,
+        taste: Taste,
+        count: usize,
+    ) -> Result<Option<PackedTree<C>>, SynthesisError> {
+        require_room(count + 1, self.grower.rank_count())?;
+        Ok(self.grower.grow(left, root, self.weight_max, taste, self.stop)?)
     }
 
     /// Takes trees as they come, round by round over the roots; keeps them only if they serve all demands.
@@ -136,7 +154,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
                 if left.demands[root as usize] == C::ZERO {
                     continue;
                 }
-                let Some(tree) = self.grow(&left, root, taste)? else {
+                let Some(tree) = self.grow(&left, root, taste, trees.len())? else {
                     return Ok(false);
                 };
                 left.take(&tree);
@@ -144,6 +162,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
             }
         }
         for tree in trees {
+            ask(self.stop)?;
             tree.apply(&mut self.condition, tree.weight);
             self.keep(tree);
         }
@@ -165,6 +184,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
             }
             proposals.retain(|tree| tree.weight > C::ZERO);
             if proposals.is_empty() {
+                require_room(self.trees.len() + 1, self.grower.rank_count())?;
                 proposals.push(exact_tree(&mut self.condition, self.grower, first_root, self.weight_max)?);
             }
             for tree in proposals {
@@ -191,7 +211,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         while proposals.len() < size && idle < self.rank_count() {
             idle += 1;
             if left.demands[root as usize] > C::ZERO {
-                let Some(tree) = self.grow(&left, root, TASTES[0])? else {
+                let Some(tree) = self.grow(&left, root, TASTES[0], self.trees.len() + proposals.len())? else {
                     break;
                 };
                 left.take(&tree);

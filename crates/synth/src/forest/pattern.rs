@@ -10,6 +10,7 @@
 use canopy_optimize::{ArcId, FlowNetwork, FlowUnit, Stop};
 
 use crate::error::SynthesisError;
+use crate::forest::ask;
 
 /// A neighbour of the switch with what it sends to the switch and receives from it.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +69,7 @@ pub(super) fn even_shares<C: FlowUnit>(
 ) -> Result<Vec<Share<C>>, SynthesisError> {
     let mut pairs = Vec::new();
     for from in (0..ports.len()).filter(|&from| ports[from].0 > C::ZERO) {
+        ask(stop)?;
         for to in (0..ports.len()).filter(|&to| ports[to].1 > C::ZERO) {
             pairs.extend(class(from, to).map(|class| Pair { from, to, class, bound: ports[from].0.min(ports[to].1) }));
         }

@@ -5,6 +5,7 @@
 
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
+use crate::forest::ask;
 use crate::forest::condition::EdgeIndex;
 use crate::forest::trees::{Grower, PackedTree, Remainder};
 
@@ -25,13 +26,18 @@ pub(super) fn rehang<C: FlowUnit>(
     trees: &mut [PackedTree<C>],
     stop: &dyn Stop,
 ) -> Result<(), Stopped> {
-    let mut hung: Vec<Hung<C>> = trees.iter().map(|tree| Hung::new(grower, tree)).collect();
+    let mut hung: Vec<Hung<C>> = Vec::with_capacity(trees.len());
+    for tree in trees.iter() {
+        ask(stop)?;
+        hung.push(Hung::new(grower, tree));
+    }
     let mut budget = EXCHANGES_MAX;
     loop {
         let mut changed = false;
         for tree in &mut hung {
             ask(stop)?;
             while tree.use_room(grower, left) {
+                ask(stop)?;
                 changed = true;
             }
         }
@@ -44,10 +50,6 @@ pub(super) fn rehang<C: FlowUnit>(
         tree.edges = hung.order[1..].iter().filter_map(|&rank| hung.parents[rank as usize]).collect();
     }
     Ok(())
-}
-
-fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
-    if stop.is_requested() { Err(Stopped) } else { Ok(()) }
 }
 
 /// One pass over all pairs of trees at all ranks, deepest trees first.
@@ -71,6 +73,9 @@ fn exchange_all<C: FlowUnit>(
                     return Ok(changed);
                 }
                 *budget -= 1;
+                if budget.is_multiple_of(1 << 10) {
+                    ask(stop)?;
+                }
                 if exchange(grower, left, trees, (first, second), rank) {
                     changed = true;
                 }

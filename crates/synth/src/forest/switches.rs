@@ -6,10 +6,14 @@ use canopy_optimize::{FlowUnit, Stop};
 use canopy_topology::Topology;
 
 use crate::error::SynthesisError;
+use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
 use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
 use crate::progress::{Progress, Stage};
+
+/// Most neighbours, or groups of them, of one switch: each pair of them takes some 100 bytes.
+const NEIGHBOURS_MAX: usize = 1 << 12;
 
 /// Splits off every switch that carries anything.
 ///
@@ -23,7 +27,7 @@ use crate::progress::{Progress, Stage};
 ///   of three unequal links at one switch).
 /// * **In.** A network with balanced switches that meets the condition for these demands. **Out.** Edges between ranks
 ///   only, that meet it as well.
-/// * **Errors.** Stopped, or broken if the input does not meet the condition.
+/// * **Errors.** Stopped, too many neighbours, or broken if the input does not meet the condition.
 /// * **Cost.** One test per switch where the first proposal holds; O(log) tests per split that does not.
 pub(super) fn remove_switches<C: FlowUnit>(
     topology: &Topology,
@@ -46,9 +50,11 @@ pub(super) fn remove_switches<C: FlowUnit>(
         if entering.is_empty() && leaving.is_empty() {
             continue;
         }
-        let condition = Condition::new(graph.edges(), demands.to_vec(), rank_count, stop);
+        ask(stop)?;
         let ports = groups.ports(&entering, &leaving, rank_count);
-        Removal { switch, ports, condition, graph, spent: BTreeSet::new(), stop }.run()?;
+        let id = &topology.nodes()[switch as usize].id;
+        let condition = Condition::new(graph.edges(), demands.to_vec(), rank_count, stop)?;
+        Removal { switch, id, ports, condition, graph, spent: BTreeSet::new(), stop }.run()?;
     }
     progress.report(Stage::Switches, total, total);
     Ok(())
@@ -62,6 +68,7 @@ fn neighbour_count<C: FlowUnit>(graph: &LogicalGraph<'_, C>, node: u32) -> usize
 /// One switch being removed.
 struct Removal<'a, 'g, 'topology, C> {
     switch: u32,
+    id: &'a str,
     ports: Vec<Port<C>>,
     condition: Condition<'a, C>,
     graph: &'g mut LogicalGraph<'topology, C>,
@@ -89,14 +96,27 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
     /// All of what is left, over pairs not yet spent: other groups first, then the own group, then back to the sender.
     fn propose(&self) -> Result<Vec<Share<C>>, SynthesisError> {
         if self.spent.is_empty() {
+            let largest_group = self.ports.chunk_by(|a, b| a.group == b.group).map(<[_]>::len).max().unwrap_or(0);
+            let groups = self.ports.chunk_by(|a, b| a.group == b.group).count();
+            self.require_room(groups.max(largest_group))?;
             return grouped_shares(&self.ports, self.stop);
         }
+        self.require_room(self.ports.len())?;
         let sides: Vec<(C, C)> = self.ports.iter().map(|port| (port.entering, port.leaving)).collect();
         let class = |from: usize, to: usize| {
             let class = if from == to { 2 } else { u8::from(self.ports[from].group == self.ports[to].group) };
             (!self.spent.contains(&(from, to))).then_some(class)
         };
         even_shares(&sides, class, self.stop)
+    }
+
+    /// Refuses to pair so many neighbours, all with all, before memory is spent on the pairs.
+    fn require_room(&self, neighbours: usize) -> Result<(), SynthesisError> {
+        if neighbours > NEIGHBOURS_MAX {
+            let node = self.id.to_owned();
+            return Err(SynthesisError::TooManyNeighbours { node, neighbours, limit: NEIGHBOURS_MAX });
+        }
+        Ok(())
     }
 
     /// Does each split as far as the condition allows.

@@ -1,7 +1,9 @@
 //! The stages one by one. What they make together is tested from outside, in `tests/forest`.
 
+mod limits;
 mod logical;
 mod packing;
+mod rooted;
 mod scaling;
 mod splitting;
 

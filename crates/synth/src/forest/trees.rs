@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use canopy_optimize::FlowUnit;
+use canopy_optimize::{FlowUnit, Stop, Stopped};
 
+use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 
 /// Equal trees from one root to all ranks.
@@ -124,7 +125,14 @@ impl<C: FlowUnit> Grower<C> {
     /// does.
     ///
     /// O(edges log edges).
-    pub(super) fn grow(&self, left: &Remainder<C>, root: u32, weight_max: C, taste: Taste) -> Option<PackedTree<C>> {
+    pub(super) fn grow(
+        &self,
+        left: &Remainder<C>,
+        root: u32,
+        weight_max: C,
+        taste: Taste,
+        stop: &dyn Stop,
+    ) -> Result<Option<PackedTree<C>>, Stopped> {
         let mut growth = Growth {
             weight: left.demands[root as usize].min(weight_max),
             depths: vec![None; self.rank_count],
@@ -134,13 +142,16 @@ impl<C: FlowUnit> Grower<C> {
         let mut edges = Vec::with_capacity(self.rank_count - 1);
         self.join(&mut growth, left, root, 0, taste);
         while edges.len() + 1 < self.rank_count {
-            let edge = growth.next_edge(&self.ends)?;
+            ask(stop)?;
+            let Some(edge) = growth.next_edge(&self.ends) else {
+                return Ok(None);
+            };
             edges.push(edge);
             let (from, to) = self.ends[edge];
             let depth = growth.depths[from as usize].expect("the tail of an edge offered has joined");
             self.join(&mut growth, left, to, depth + 1, taste);
         }
-        Some(PackedTree { root, weight: growth.weight, edges })
+        Ok(Some(PackedTree { root, weight: growth.weight, edges }))
     }
 
     /// Adds a rank to a growing tree and offers the edges that leave it.

@@ -40,7 +40,7 @@ fn network(ranks: u32, trees: &[(u32, i64, Vec<u32>)]) -> Condition<'static, i64
             edges.push(((root + parent) % ranks, (root + child) % ranks, *weight));
         }
     }
-    Condition::new(edges.into_iter(), demands, ranks, &Never)
+    Condition::new(edges.into_iter(), demands, ranks, &Never).unwrap()
 }
 
 proptest! {
@@ -66,7 +66,7 @@ proptest! {
         let grower = Grower::new(&condition, ranks);
         let left = Remainder::of(&condition, ranks);
         let root = planted[0].0;
-        let Some(tree) = grower.grow(&left, root, i64::MAX, Taste { fullness: 1, flatness: 9 }) else {
+        let Some(tree) = grower.grow(&left, root, i64::MAX, Taste { fullness: 1, flatness: 9 }, &Never).unwrap() else {
             return Ok(());
         };
         let (whole, part) = condition.apply_longest_prefix(std::slice::from_ref(&tree)).unwrap();
@@ -120,7 +120,8 @@ fn trees_exchange_edges_into_a_rank() {
         vec![1_i64, 1, 0, 0],
         4,
         &Never,
-    );
+    )
+    .unwrap();
     let edge = |condition: &mut Condition<'_, i64>, from, to| condition.edge_or_new(from, to);
     // From 0: 0 → 1 → 2 → 3 by (2, 3); from 1: 1 → 0 → 3 by (0, 3) and 1 → 2.
     let deep = PackedTree {

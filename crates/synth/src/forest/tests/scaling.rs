@@ -1,13 +1,14 @@
 //! k, U and capacities in trees.
 
 use canopy_optimize::Never;
+use canopy_schedule::Action;
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
 use super::{both_ways, one_way, two_boxes};
 use crate::forest::instance::{Instance, Roots, links_behind_transposed, require_plannable};
 
 fn instance(topology: &Topology, roots: Roots) -> Instance {
-    require_plannable(topology).unwrap();
+    require_plannable(topology, roots, Action::Copy).unwrap();
     Instance::new(topology, roots, &Never).unwrap()
 }
 
@@ -41,6 +42,26 @@ fn dead_ends_do_not_make_more_trees() {
     let pruned = instance(&dead, Roots::All);
     assert_eq!(pruned.trees_per_root, 1);
     assert_eq!(pruned.capacities, [2, 2, 2, 2, 0, 0, 0, 0]);
+}
+
+/// A chain of switches falls off link by link, in whatever order its switches are looked at; a loop of switches with
+/// two ways in stays.
+#[test]
+fn dead_ends_behind_dead_ends_are_left_out() {
+    let links = [
+        ("a", "b", 60),
+        ("a", "s0", 7),
+        ("s0", "s1", 7),
+        ("s1", "s2", 7),
+        ("s2", "s3", 7),
+        ("s0", "s4", 5),
+        ("b", "s5", 60),
+        ("s5", "s6", 60),
+        ("s6", "a", 60),
+    ];
+    let pruned = instance(&both_ways("a b s0 s1 s2 s3 s4 s5 s6", &links), Roots::All);
+    assert_eq!(pruned.capacities.iter().filter(|&&capacity| capacity == 0).count(), 10);
+    assert_eq!(pruned.trees_per_root, 2);
 }
 
 #[test]

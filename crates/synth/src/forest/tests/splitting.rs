@@ -43,10 +43,10 @@ fn capacities(topology: &Topology) -> Vec<i64> {
 }
 
 fn condition(topology: &Topology, trees_per_rank: i64) -> Condition<'static, i64> {
-    let graph = LogicalGraph::new(topology, &capacities(topology));
+    let graph = LogicalGraph::new(topology, &capacities(topology), &Never).unwrap();
     let mut demands = vec![0; topology.nodes().len()];
     demands[..topology.rank_count() as usize].fill(trees_per_rank);
-    Condition::new(graph.edges(), demands, topology.rank_count(), &Never)
+    Condition::new(graph.edges(), demands, topology.rank_count(), &Never).unwrap()
 }
 
 /// How much of a detour may be split off, up to the capacities.
@@ -76,7 +76,7 @@ fn what_a_box_needs_is_not_split_off() {
 #[test]
 fn removal_leaves_ranks_only() {
     let topology = two_boxes();
-    let mut graph = LogicalGraph::new(&topology, &capacities(&topology));
+    let mut graph = LogicalGraph::new(&topology, &capacities(&topology), &Never).unwrap();
     remove_switches(&topology, &mut graph, &[1, 1, 1, 1, 0, 0, 0], &Never, &Silent).unwrap();
     let mut edges: Vec<_> = graph.edges().collect();
     edges.sort_unstable();

@@ -1,0 +1,65 @@
+//! What is too large is refused before memory is spent on it, and stopping is noticed in every stage.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use canopy_optimize::Never;
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+use crate::error::SynthesisError;
+use crate::forest::plan;
+use crate::progress::{Progress, Silent, Stage};
+
+fn topology(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+fn collective(kind: CollectiveKind, topology: &Topology) -> Collective {
+    Collective::new(kind, None, topology.rank_count()).unwrap()
+}
+
+#[test]
+fn trees_that_would_fill_the_memory_are_refused_at_once() {
+    let topology = topology("mesh:6000");
+    let error = plan(&topology, collective(CollectiveKind::Allgather, &topology), &Never, &Silent).unwrap_err();
+    assert_eq!(error, SynthesisError::TooManyHops { needed: 6000 * 5999, limit: 1 << 25 });
+    // One tree is no trouble.
+    plan(&topology, collective(CollectiveKind::Broadcast, &topology), &Never, &Silent).unwrap();
+}
+
+#[test]
+fn a_switch_with_too_many_neighbours_is_named() {
+    let topology = topology("dgx-a100:boxes=1,gpus=4097");
+    let error = plan(&topology, collective(CollectiveKind::Broadcast, &topology), &Never, &Silent).unwrap_err();
+    assert_eq!(error, SynthesisError::TooManyNeighbours { node: "b0nv".to_owned(), neighbours: 4097, limit: 4096 });
+}
+
+/// Asks for a stop as soon as a stage reports, and counts how often it is asked after that.
+struct StopAt {
+    stage: Stage,
+    stopped: AtomicBool,
+    asked: AtomicU64,
+}
+
+impl Progress for StopAt {
+    fn report(&self, stage: Stage, _: u64, _: u64) {
+        self.stopped.fetch_or(stage == self.stage, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn every_stage_notices_a_stop_at_the_first_question() {
+    let topology = topology("dgx-a100:boxes=2");
+    for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::Reduce] {
+        for stage in [Stage::Optimum, Stage::Switches, Stage::Trees, Stage::Routes] {
+            let at = StopAt { stage, stopped: AtomicBool::new(false), asked: AtomicU64::new(0) };
+            let stop = || {
+                let stopped = at.stopped.load(Ordering::Relaxed);
+                at.asked.fetch_add(u64::from(stopped), Ordering::Relaxed);
+                stopped
+            };
+            let error = plan(&topology, collective(kind, &topology), &stop, &at).unwrap_err();
+            assert_eq!((error, at.asked.into_inner()), (SynthesisError::Stopped, 1), "{kind} in {stage:?}");
+        }
+    }
+}
