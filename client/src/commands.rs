@@ -10,10 +10,12 @@ mod serve;
 mod topology;
 mod verify;
 
+use std::time::Duration;
+
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
 const NOT_YET: [&str; 13] = [
@@ -103,16 +105,28 @@ pub(crate) fn not_yet(word: &str) -> Option<String> {
     }
 }
 
+/// Time for a command to end in order once the user has interrupted it.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Waits for the outcome of a command unless the user interrupts it.
 fn interruptible(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::fault(format!("cannot start: {error}")))?;
+    let (interrupted, hears) = tokio::sync::oneshot::channel();
+    // On another thread: a command may be stuck in a call that no signal ends, such as opening a pipe nobody writes to.
+    let _listener = runtime.spawn(async {
+        interrupt().await;
+        let _ended_already = interrupted.send(());
+        tokio::time::sleep(FAREWELL).await;
+        say("interrupted");
+        std::process::exit(INTERRUPTED.into())
+    });
     let outcome = runtime.block_on(async {
         tokio::select! {
             outcome = command => outcome,
-            () = interrupt() => Err(Failure::Interrupted),
+            Ok(()) = hears => Err(Failure::Interrupted),
         }
     });
     // A computation that nobody waits for any more must not keep the process.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use canopy_client::{ClientError, ErrorClass};
 
 /// Exit status of an interrupted process, as shells report SIGINT.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command did not succeed.
 #[derive(Clone, Debug)]

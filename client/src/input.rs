@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use canopy_topology::{Topology, TopologyLimits, generate, read_document};
+use canopy_client::ErrorClass;
+use canopy_server::Options;
+use canopy_topology::{ReadError, Topology, TopologyLimits, generate, read_document_until};
 
+use crate::clock::Deadline;
 use crate::exit::{Failure, say, words};
 
 /// What T turned out to be.
@@ -22,7 +25,7 @@ pub(crate) enum Source {
 /// # Errors
 /// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
-    match read_file(Path::new(text), TopologyLimits::STANDARD.bytes_max) {
+    match read_file(Path::new(text), limits()?.bytes_max) {
         Ok(bytes) => Ok(Source::Document(bytes)),
         Err(ReadFailure::Missing) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
@@ -35,10 +38,15 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
 
 /// Builds the topology T stands for, with warnings of its importer on standard error.
 pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
+    topology_until(text, Deadline::after(None))
+}
+
+/// The same within a deadline.
+pub(crate) fn topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
     match source(text)? {
-        Source::Document(bytes) => document(text, &bytes),
-        Source::Expression => generate(text, &TopologyLimits::STANDARD).map_err(|error| {
-            let failure = located(format!("`{text}`: {}", words(&error)), error.field());
+        Source::Document(bytes) => document(text, &bytes, deadline),
+        Source::Expression => generate(text, &limits()?).map_err(|error| {
+            let failure = located(format!("`{}`: {}", shortened(text), words(&error)), error.field());
             if text.contains([':', '(']) {
                 failure
             } else {
@@ -49,13 +57,34 @@ pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
 }
 
 /// Reads a topology document; `name` is where it came from.
-pub(crate) fn document(name: &str, bytes: &[u8]) -> Result<Topology, Failure> {
-    let imported = read_document(bytes, None, &TopologyLimits::STANDARD)
-        .map_err(|error| located(format!("{name}: {}", words(&error)), error.field()))?;
+pub(crate) fn document(name: &str, bytes: &[u8], deadline: Deadline) -> Result<Topology, Failure> {
+    let imported =
+        read_document_until(bytes, None, &limits()?, &|| deadline.is_past()).map_err(|error| match error {
+            ReadError::Stopped => {
+                Failure::new(ErrorClass::Deadline, format!("the deadline came before {name} was read"))
+                    .help("allow more time")
+            }
+            error => located(format!("{name}: {}", words(&error)), error.field()),
+        })?;
     for warning in &imported.warnings {
         say(&format!("warning: {name}: {warning}"));
     }
     Ok(imported.topology)
+}
+
+/// Greatest topology: the limits of every server that is told no others, by the same variables.
+pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
+    let options = Options::embedded(PathBuf::new()).with_environment();
+    options.map(|options| options.limits).map_err(|error| Failure::input(error.to_string()))
+}
+
+/// As much of an expression as a person reads.
+fn shortened(text: &str) -> String {
+    const SHOWN_MAX: usize = 120;
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// The bytes of a file that must exist and have at most `limit` bytes.
@@ -84,7 +113,10 @@ fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
     let mut bytes = Vec::new();
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(refuse)?;
     if bytes.len() > limit {
-        let message = format!("{} is larger than the limit of {} MiB", path.display(), limit >> 20);
+        let message = format!(
+            "{}: the document has more than {limit} bytes; send a smaller one, or raise CANOPY_MAX_REQUEST_BYTES",
+            path.display()
+        );
         return Err(ReadFailure::Other(Failure::input(message)));
     }
     Ok(bytes)

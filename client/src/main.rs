@@ -48,9 +48,13 @@ fn main() -> ExitCode {
 /// Prints what the parser has to say: help on standard output, errors on standard error with status 2.
 fn usage(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // A closed pipe is the reader's choice.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        return match error.print() {
+            // A closed pipe is the reader's choice.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Failure::input(format!("cannot write to standard output: {error}")).report()
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     let _ = error.print();
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)

@@ -21,7 +21,7 @@ pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::fault(format!("cannot write to standard output: {error}")),
+        _ => Failure::input(format!("cannot write to standard output: {error}")),
     })
 }
 
@@ -78,6 +78,10 @@ impl AtomicFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        if !folder.is_dir() {
+            let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+            return Err(Failure::input(message));
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".canopy-").suffix(".tmp");
         #[cfg(unix)]
@@ -108,8 +112,11 @@ impl AtomicFile {
     }
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::input(format!("cannot write {}: {error}", path.display()))
+/// What keeps a file from being written, without the name under which it would have been written first.
+pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    let words = error.to_string();
+    let words = words.split(" at path ").next().unwrap_or_default();
+    Failure::input(format!("cannot write {}: {words}", path.display()))
 }
 
 /// The `topology` member of every JSON object.

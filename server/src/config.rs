@@ -79,6 +79,25 @@ impl Options {
         }
     }
 
+    /// The same with the limits and the store that `CANOPY_*` variables state, as for `canopyd`.
+    ///
+    /// # Errors
+    /// A variable that cannot be read.
+    pub fn with_environment(self) -> Result<Self, ConfigError> {
+        let said = Settings::from_environment()?;
+        Ok(Self {
+            store_engine: said.store_engine.unwrap_or(self.store_engine),
+            store_bytes_max: said.store_bytes.unwrap_or(self.store_bytes_max),
+            worker_count: said.workers.unwrap_or(self.worker_count),
+            limits: TopologyLimits {
+                nodes_max: said.max_nodes.unwrap_or(self.limits.nodes_max),
+                links_max: said.max_links.unwrap_or(self.limits.links_max),
+                bytes_max: said.max_request_bytes.unwrap_or(self.limits.bytes_max),
+            },
+            ..self
+        })
+    }
+
     /// Checks what no type can say.
     ///
     /// # Errors
@@ -125,6 +144,8 @@ pub enum ConfigError {
     Unreadable { path: String, kind: io::ErrorKind },
     #[error("{path}, line {line}: {problem}; `canopyd --print-config` shows every key")]
     Malformed { path: String, line: usize, problem: String },
+    #[error("{problem}; correct or unset the variable")]
+    Environment { problem: String },
     #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
     LogFilter { filter: String, problem: String },
     #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]

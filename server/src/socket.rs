@@ -1,7 +1,7 @@
 //! The Unix socket in the data directory.
 //!
-//! A socket's address holds only some hundred bytes of path. Where a data directory's path is longer, the socket is
-//! reached through an open handle of the directory instead (Linux).
+//! A socket's address holds only some hundred bytes of path. Where a data directory's path is longer, or no UTF-8, the
+//! socket is reached through an open handle of the directory instead (Linux).
 
 use std::fs::{self, File};
 use std::io;
@@ -28,7 +28,8 @@ impl SocketPath {
     /// The directory cannot be opened.
     pub fn of(data_dir: &Path) -> io::Result<Self> {
         let path = socket_path(data_dir);
-        if path.as_os_str().len() <= PATH_BYTES_MAX {
+        // The transport of the client takes texts only.
+        if path.as_os_str().len() <= PATH_BYTES_MAX && path.to_str().is_some() {
             return Ok(Self { path, _directory: None });
         }
         #[cfg(target_os = "linux")]
@@ -65,16 +66,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_long_path_still_leads_to_the_socket() {
+    async fn a_long_or_odd_path_still_leads_to_the_socket() {
+        use std::os::unix::ffi::OsStrExt as _;
         let base = tempfile::tempdir().unwrap();
-        let data_dir = base.path().join("d".repeat(120));
-        fs::create_dir(&data_dir).unwrap();
-        let socket = SocketPath::of(&data_dir).unwrap();
-        let listener = bind(&socket).unwrap();
-        assert!(socket_path(&data_dir).exists());
-        let other = SocketPath::of(&data_dir).unwrap();
-        let (connected, accepted) = tokio::join!(tokio::net::UnixStream::connect(other.path()), listener.accept());
-        assert!(connected.is_ok() && accepted.is_ok());
+        for name in [&b"d".repeat(120)[..], b"\xFF\xFE"] {
+            let data_dir = base.path().join(std::ffi::OsStr::from_bytes(name));
+            fs::create_dir(&data_dir).unwrap();
+            let socket = SocketPath::of(&data_dir).unwrap();
+            assert!(socket.path().to_str().is_some_and(|path| path.len() <= PATH_BYTES_MAX));
+            let listener = bind(&socket).unwrap();
+            assert!(socket_path(&data_dir).exists());
+            let other = SocketPath::of(&data_dir).unwrap();
+            let (connected, accepted) = tokio::join!(tokio::net::UnixStream::connect(other.path()), listener.accept());
+            assert!(connected.is_ok() && accepted.is_ok());
+        }
     }
 
     #[tokio::test]

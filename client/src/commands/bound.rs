@@ -65,9 +65,9 @@ struct BoundSummary {
 /// Finds the bound, adds its certificate up again and prints both.
 pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     args.collective.kind()?;
-    let topology = input::topology(&args.topology)?;
-    let collective = args.collective.on(&topology)?;
     let deadline = Deadline::after(args.deadline);
+    let topology = input::topology_until(&args.topology, deadline)?;
+    let collective = args.collective.on(&topology)?;
     let found = bound(&topology, collective, &|| deadline.is_past()).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &found)?;
     if args.json {

@@ -7,7 +7,7 @@ mod report;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::{Retries, RetryPolicy};
+use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_plan::Profile;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
@@ -16,6 +16,7 @@ use crate::args::{self, CollectiveArgs};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
+use crate::output::cannot_write;
 use crate::request;
 
 use later::Later;
@@ -137,7 +138,10 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
                     continue;
                 }
                 connection.close().await;
-                return Err(request::in_users_words(error, &args.topology).into());
+                return Err(match (error, &args.output) {
+                    (ClientError::Write(error), Some(path)) => cannot_write(path, &error),
+                    (error, _) => request::in_users_words(error, &args.topology).into(),
+                });
             }
         };
         receiver.commit()?;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use canopy_topology::{NodeKind, Topology, TopologyLimits, generate, to_json, to_yaml};
+use canopy_topology::{NodeKind, Topology, generate, to_json, to_yaml};
 use serde::Serialize;
 
+use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
@@ -84,7 +85,7 @@ pub(crate) fn run(command: &TopologyCommand) -> Result<(), Failure> {
     match command {
         TopologyCommand::Show { topology, json } => show(topology, *json),
         TopologyCommand::Generate { expression, target } => {
-            let topology = generate(expression, &TopologyLimits::STANDARD).map_err(|error| {
+            let topology = generate(expression, &input::limits()?).map_err(|error| {
                 let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
                 if Path::new(expression).exists() {
                     failure.help(format!("`{expression}` is a file; use `canopy topology convert {expression}`"))
@@ -95,8 +96,8 @@ pub(crate) fn run(command: &TopologyCommand) -> Result<(), Failure> {
             write("topology generate", &topology, target)
         }
         TopologyCommand::Convert { file, target } => {
-            let topology =
-                input::document(&file.display().to_string(), &input::bytes(file, TopologyLimits::STANDARD.bytes_max)?)?;
+            let bytes = input::bytes(file, input::limits()?.bytes_max)?;
+            let topology = input::document(&file.display().to_string(), &bytes, Deadline::after(None))?;
             write("topology convert", &topology, target)
         }
     }

@@ -177,7 +177,7 @@ fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Res
             Err(Failure::input("--profile is for files of a runtime, not for canopy's JSON")
                 .help("leave --profile out, or give the XML file"))
         }
-        Some(b'{') => Ok(json_plan::judge(bytes, expected)),
+        Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
         Some(b'<') => Ok(msccl_file::judge(bytes, profile.unwrap_or(Profile::Msccl), expected)),
         _ => {
             let mut report = Report::new(None);

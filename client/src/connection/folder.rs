@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// A data folder.
 #[derive(Debug)]
 pub(super) struct Folder {
-    path: PathBuf,
+    options: Options,
 }
 
 /// Who runs the server, as far as this process must care.
@@ -36,7 +36,8 @@ impl Folder {
     pub(super) fn new(path: Option<PathBuf>) -> Result<Self, Failure> {
         let given = path.filter(|path| !path.as_os_str().is_empty());
         let path = given.map_or_else(data_dir_default, Ok).map_err(|error| Failure::input(error.to_string()))?;
-        Ok(Self { path })
+        let options = Options::embedded(path).with_environment().map_err(|error| Failure::input(error.to_string()))?;
+        Ok(Self { options })
     }
 
     /// Starts a server on the folder, or joins the one that runs there.
@@ -50,7 +51,7 @@ impl Folder {
         pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             pauses.tick().await;
-            match EmbeddedServer::start(Options::embedded(self.path.clone())).await {
+            match EmbeddedServer::start(self.options.clone()).await {
                 Ok(server) => {
                     let client = Client::connect(&ServerAddress::unix(server.socket_path())).await?;
                     return Ok((client, Host::Here(server)));
@@ -58,13 +59,13 @@ impl Folder {
                 Err(error) if error.is_in_use() => {}
                 Err(error) => return Err(self.failure(&error)),
             }
-            if let Ok(socket) = SocketPath::of(&self.path)
+            if let Ok(socket) = SocketPath::of(&self.options.data_dir)
                 && let Ok(client) = Client::connect(&ServerAddress::unix(socket.path())).await
             {
                 return Ok((client, Host::Joined { _socket: socket }));
             }
             if Instant::now() >= give_up {
-                let path = self.path.display();
+                let path = self.options.data_dir.display();
                 let message = format!("the data folder {path} is held by a process that does not answer");
                 return Err(
                     Failure::new(ErrorClass::Busy, message).help("try again, or name another folder with `--data-dir`")
@@ -80,7 +81,7 @@ impl Folder {
                 ErrorClass::Fault
             }
         };
-        Failure::new(class, format!("cannot start a server on {}: {}", self.path.display(), words(error)))
+        Failure::new(class, format!("cannot start a server on {}: {}", self.options.data_dir.display(), words(error)))
             .help("name another folder with `--data-dir`, or a server with `--server`")
     }
 }

@@ -106,7 +106,22 @@ fn files_over_the_limit_are_refused_before_they_are_read() {
     let desk = Desk::new();
     let huge = std::fs::File::create(desk.path("huge.yaml")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
-    desk.refused("topology show huge.yaml", 2, &["huge.yaml", "64 MiB"]);
+    desk.refused("topology show huge.yaml", 2, &["huge.yaml", "67108864 bytes", "CANOPY_MAX_REQUEST_BYTES"]);
+}
+
+#[test]
+fn limits_are_those_of_a_server_by_the_same_variables() {
+    let desk = Desk::new();
+    for (variable, value, words) in [
+        ("CANOPY_MAX_NODES", "4", "4"),
+        ("CANOPY_MAX_LINKS", "7", "7"),
+        ("CANOPY_MAX_NODES", "many", "CANOPY_MAX_NODES"),
+    ] {
+        let output = desk.command("topology show ring:8").env(variable, value).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{variable}={value}: {text}");
+        assert!(text.contains(words), "{variable}={value}: {text}");
+    }
 }
 
 #[test]

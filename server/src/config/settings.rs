@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use canopy_topology::TopologyLimits;
 use clap::builder::BoolishValueParser;
+use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -114,6 +115,21 @@ impl ServerFlags {
 }
 
 impl Settings {
+    /// What `CANOPY_*` variables say.
+    ///
+    /// # Errors
+    /// A variable whose value cannot be read.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        let command = Self::augment_args(clap::Command::new("canopy").no_binary_name(true));
+        let refused = |error: clap::Error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            ConfigError::Environment { problem: line.trim_start_matches("error: ").to_owned() }
+        };
+        let matches = command.try_get_matches_from([] as [&str; 0]).map_err(refused)?;
+        Self::from_arg_matches(&matches).map_err(refused)
+    }
+
     /// Reads a configuration file.
     ///
     /// # Errors

@@ -16,9 +16,9 @@ use super::{Expected, PLAN_BYTES_MAX, Problem, Report};
 const LOWER_SEARCH_MAX: Duration = Duration::from_secs(30);
 
 /// Reads the plan and derives again everything it states.
-pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
+pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'_>) -> Report {
     let mut report = Report::new(Some("json"));
-    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..TopologyLimits::STANDARD };
+    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..*limits };
     let plan = match read_plan(bytes, &limits) {
         Ok(plan) => plan,
         Err(error) => {
