@@ -121,12 +121,21 @@ impl Settings {
     /// A variable whose value cannot be read.
     pub fn from_environment() -> Result<Self, ConfigError> {
         let command = Self::augment_args(clap::Command::new("canopy").no_binary_name(true));
+        // The parser speaks of flags, and only the variables behind them were used.
+        let names: Vec<(String, String)> = command
+            .get_arguments()
+            .filter_map(|flag| {
+                let variable = flag.get_env()?.to_str()?.to_owned();
+                Some((format!("'--{} <{}>'", flag.get_long()?, flag.get_value_names()?.first()?), variable))
+            })
+            .collect();
         let refused = |error: clap::Error| {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            ConfigError::Environment { problem: line.trim_start_matches("error: ").to_owned() }
+            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let problem = names.iter().fold(line.to_owned(), |line, (flag, variable)| line.replace(flag, variable));
+            ConfigError::Environment { problem }
         };
-        let matches = command.try_get_matches_from([] as [&str; 0]).map_err(refused)?;
+        let matches = command.try_get_matches_from([] as [&str; 0]).map_err(&refused)?;
         Self::from_arg_matches(&matches).map_err(refused)
     }
 
