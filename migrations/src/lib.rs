@@ -8,6 +8,7 @@
 mod record;
 mod v0001_first;
 mod v0002_summaries;
+mod v0003_spaces;
 
 /// One version of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ impl Version {
 pub type Upgrade = fn(&[u8]) -> Result<Vec<u8>, UpgradeError>;
 
 /// All versions, oldest first.
-pub const VERSIONS: &[Version] = &[v0001_first::VERSION, v0002_summaries::VERSION];
+pub const VERSIONS: &[Version] = &[v0001_first::VERSION, v0002_summaries::VERSION, v0003_spaces::VERSION];
 
 /// The version this build reads and writes.
 pub const fn current_version() -> u32 {

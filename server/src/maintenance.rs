@@ -8,25 +8,25 @@ use crate::clock;
 use crate::config::{ConfigError, ServerFlags};
 use crate::failure::chain;
 use crate::store::{
-    ArchiveError, CheckReport, Opened, Repair, StoreEngine, StoreError, check_store, open_store, pending_migration,
-    read_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Repair, Space, StoreEngine, StoreError,
+    check_store, open_store, pending_migration, read_archive, write_archive,
 };
 
 /// Work on the data directory (`--data-dir`, `--store-engine`) while no server uses it.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum MaintenanceCommand {
-    /// Verify every stored plan.
+    /// Verify everything that is stored.
     Fsck {
-        /// Put damaged plans into quarantine and make summaries again.
+        /// Put damaged records into quarantine and make summaries again.
         #[arg(long)]
         repair: bool,
     },
-    /// Write all plans, pins and uses into one file.
+    /// Write all plans, with pins and uses, and all topologies into one file.
     Backup {
         /// The file; replaced when it is complete.
         file: PathBuf,
     },
-    /// Put all plans of a backup into the store, in place of those of the same keys.
+    /// Put all plans and topologies of a backup into the store, in place of those of the same keys.
     Restore {
         /// The file; nothing is taken from a damaged one.
         file: PathBuf,
@@ -61,7 +61,7 @@ impl Place {
         let opened = open_store(&self.directory, self.engine)?;
         if let Some(done) = &opened.migration {
             let (from, to, records, left) = (done.from, done.to, done.records, done.left_behind);
-            writeln!(output, "brought {records} plans from schema version {from} to {to}; {left} could not be read")?;
+            writeln!(output, "brought {records} records from schema version {from} to {to}; {left} could not be read")?;
         }
         if let Some((path, reason)) = &opened.moved_aside {
             let path = path.display();
@@ -139,7 +139,7 @@ pub fn run_maintenance(
                 None => writeln!(output, "nothing to do")?,
                 Some(pending) => writeln!(
                     output,
-                    "{} plans would be brought from schema version {} to {}",
+                    "{} records would be brought from schema version {} to {}",
                     pending.records, pending.from, pending.to
                 )?,
             }
@@ -157,25 +157,30 @@ pub fn run_maintenance(
 
 fn fsck(place: &Place, repair: Repair, output: &mut dyn Write) -> Result<(), MaintenanceError> {
     let opened = place.open(output)?;
-    let report = check_store(opened.store.as_ref(), repair, clock::unix_ms())?;
-    describe_check(&report, repair, output)?;
+    let mut clean = true;
+    for space in Space::ALL {
+        let report = check_store(space, opened.space(space).as_ref(), repair, clock::unix_ms())?;
+        describe_check(space, &report, repair, output)?;
+        clean &= report.is_clean();
+    }
     fail_if_moved_aside(opened)?;
-    if report.is_clean() || repair == Repair::Fix { Ok(()) } else { Err(MaintenanceError::Faults) }
+    if clean || repair == Repair::Fix { Ok(()) } else { Err(MaintenanceError::Faults) }
 }
 
-fn describe_check(report: &CheckReport, repair: Repair, output: &mut dyn Write) -> io::Result<()> {
+fn describe_check(space: Space, report: &CheckReport, repair: Repair, output: &mut dyn Write) -> io::Result<()> {
     let done = |text: &'static str| if repair == Repair::Fix { text } else { "" };
     for (key, damage) in &report.damaged {
         writeln!(output, "{key}: {damage}{}", done("; in quarantine now"))?;
     }
     for key in &report.without_summary {
-        writeln!(output, "{key}: its summary is missing or wrong{}", done("; made again"))?;
+        writeln!(output, "{key}: its summary is missing or wrong{}", done("; put right"))?;
     }
     for key in &report.without_record {
-        writeln!(output, "{key}: a summary without a plan{}", done("; removed"))?;
+        writeln!(output, "{key}: a summary without a record{}", done("; removed"))?;
     }
     let CheckReport { intact, bytes, damaged, quarantined, .. } = report;
-    writeln!(output, "{intact} plans of {bytes} bytes intact, {} damaged, {quarantined} in quarantine", damaged.len())
+    let name = space.name();
+    writeln!(output, "{intact} {name} of {bytes} bytes intact, {} damaged, {quarantined} in quarantine", damaged.len())
 }
 
 fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), MaintenanceError> {
@@ -186,17 +191,17 @@ fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Main
     let partial = PathBuf::from(name);
     let written = File::create(&partial).map_err(ArchiveError::from).and_then(|target| {
         let mut writer = BufWriter::new(target);
-        let count = write_archive(opened.store.as_ref(), &mut writer)?;
+        let counts = write_archive(&opened, &mut writer)?;
         // Complete on the disk before it takes the name that says so.
         writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&partial, file)?;
-        Ok(count)
+        Ok(counts)
     });
-    let count = written.map_err(|error| {
+    let ArchiveCounts { plans, topologies } = written.map_err(|error| {
         let _nothing_more_to_do = fs::remove_file(&partial);
         failed(error)
     })?;
-    writeln!(output, "{count} plans written to {}", file.display())?;
+    writeln!(output, "{plans} plans and {topologies} topologies written to {}", file.display())?;
     fail_if_moved_aside(opened)
 }
 
@@ -204,8 +209,10 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
     let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
     let source = File::open(file).map_err(|error| failed(error.into()))?;
     let opened = place.open_or_make(output)?;
-    let count = read_archive(opened.store.as_ref(), &mut BufReader::new(source), clock::unix_ms()).map_err(failed)?;
-    writeln!(output, "{count} plans restored from {}", file.display())?;
+    let put = |record: ArchivedRecord<'_>| opened.space(record.space).put(record.key, record.record, record.summary);
+    let counts = read_archive(&mut BufReader::new(source), clock::unix_ms(), put).map_err(failed)?;
+    let ArchiveCounts { plans, topologies } = counts;
+    writeln!(output, "{plans} plans and {topologies} topologies restored from {}", file.display())?;
     Ok(())
 }
 

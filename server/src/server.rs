@@ -116,7 +116,7 @@ impl Server {
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
         let limits = QueueLimits { length_max: options.queue_length_max.get(), bytes_max: options.queue_bytes_max };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
-        let store = Arc::new(ObservedStore { inner: opened.store, metrics: metrics.clone() });
+        let store = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits),
             planner: Arc::new(ObservedPlanner { inner: planner, metrics: metrics.clone() }),

@@ -1,8 +1,8 @@
-//! Where finished plans are kept: records and their summaries under 32-byte keys.
+//! What is kept on the disk: records and their summaries under 32-byte keys.
 //!
-//! [`Store`] knows bytes only: an engine that keeps a record and a small summary beside it. What the bytes mean, that a
-//! damaged record is never served, how much may be kept and what goes first is the business of [`Records`], which
-//! wraps any store.
+//! [`Store`] knows bytes only: it keeps a record and a small summary beside it. An engine has several of them, one per
+//! [`Space`]. What the bytes mean is the business of whoever owns a space: for plans [`Records`], which also sees that
+//! a damaged record is never served, how much may be kept and what goes first.
 
 mod archive;
 mod check;
@@ -14,16 +14,20 @@ mod record;
 mod records;
 mod redb;
 mod sled;
+mod space;
 mod summary;
 mod upgrade;
 
-pub use archive::{ArchiveError, read_archive, write_archive};
+pub use archive::{
+    ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, Staging, read_archive, receive_archive, write_archive,
+};
 pub use check::{CheckReport, Repair, check_store};
 pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
 pub use memory::MemoryStore;
 pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};
 pub use records::{Eviction, Lookup, RecordOptions, Records, StoredPlan, Usage};
+pub use space::Space;
 pub use summary::PlanSummary;
 
 use crate::key::PlanKey;

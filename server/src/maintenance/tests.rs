@@ -34,7 +34,7 @@ fn plan(key: &PlanKey) -> StoredPlan {
 /// A data directory with two plans, one of them pinned.
 fn filled() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let records = Records::new(open_store(directory.path(), StoreEngine::Sled).unwrap().store);
+    let records = Records::new(open_store(directory.path(), StoreEngine::Sled).unwrap().plans);
     for byte in [1, 2] {
         records.put(&key(byte), &plan(&key(byte))).unwrap();
     }
@@ -50,12 +50,12 @@ fn a_backup_brings_back_what_was_lost() {
     let name = file.to_str().unwrap();
     let (text, result) = run(directory.path(), &["backup", name]);
     result.unwrap();
-    assert!(text.starts_with("2 plans written"), "{text}");
+    assert!(text.starts_with("2 plans and 0 topologies written"), "{text}");
     let fresh = elsewhere.path().join("data");
     let (text, result) = run(&fresh, &["restore", name, "--store-engine", "redb"]);
     result.unwrap();
-    assert!(text.starts_with("2 plans restored"), "{text}");
-    let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().store);
+    assert!(text.starts_with("2 plans and 0 topologies restored"), "{text}");
+    let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().plans);
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan(&key(1)).into()));
     assert!(records.summary(&key(2)).unwrap().unwrap().pinned);
     assert!(!elsewhere.path().join("plans.canopy.partial").exists());
@@ -73,7 +73,15 @@ fn a_damaged_backup_is_refused_whole() {
     let error = run(&fresh, &["restore", file.to_str().unwrap()]).1.unwrap_err();
     assert!(error.describe().contains("nothing was taken from it"), "{}", error.describe());
     assert_eq!(error.exit_status(), 2);
-    assert_eq!(run(&fresh, &["fsck"]).0, "0 plans of 0 bytes intact, 0 damaged, 0 in quarantine\n");
+    assert_eq!(
+        run(&fresh, &["fsck"]).0,
+        "\
+0 plans of 0 bytes intact, 0 damaged, 0 in quarantine
+0 topologies of 0 bytes intact, 0 damaged, 0 in quarantine
+0 jobs of 0 bytes intact, 0 damaged, 0 in quarantine
+0 requests of 0 bytes intact, 0 damaged, 0 in quarantine
+"
+    );
 }
 
 #[test]
@@ -82,7 +90,7 @@ fn a_check_fails_until_the_store_is_repaired() {
     let clean = run(directory.path(), &["fsck"]);
     assert!(clean.1.is_ok() && clean.0.starts_with("2 plans of "), "{}", clean.0);
     {
-        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().store;
+        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().plans;
         store.put(&key(1), b"no record", b"no summary").unwrap();
     }
     let (text, result) = run(directory.path(), &["fsck"]);

@@ -1,9 +1,9 @@
-//! Looks at every record and summary of a store, and puts right what can be.
+//! Looks at every record and summary of a space, and puts right what can be.
 
 use bytes::Bytes;
 
 use super::records::decode_plan;
-use super::{DamagedRecord, Durability, PlanSummary, Store, StoreError};
+use super::{DamagedRecord, Durability, PlanSummary, Space, Store, StoreError, decode_record};
 use crate::key::PlanKey;
 
 /// Keys read at a time.
@@ -14,7 +14,8 @@ const PAGE: usize = 256;
 pub enum Repair {
     /// Nothing is changed.
     Report,
-    /// Damaged records go into quarantine; summaries are made again, or removed where there is no record.
+    /// Damaged records go into quarantine; summaries of plans are made again, those of anything else are emptied, and
+    /// those without a record are removed.
     Fix,
 }
 
@@ -27,7 +28,7 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Records that are damaged, with what is wrong.
     pub damaged: Vec<(PlanKey, DamagedRecord)>,
-    /// Intact records whose summary is missing, unreadable or of another record.
+    /// Intact records whose summary is missing, unreadable or, of a plan, that of another record.
     pub without_summary: Vec<PlanKey>,
     /// Summaries without a record.
     pub without_record: Vec<PlanKey>,
@@ -42,11 +43,12 @@ impl CheckReport {
     }
 }
 
-/// Reads and verifies every record and every summary. O(bytes stored).
+/// Reads and verifies every record and every summary of a space: plans down to their payload, anything else as far as
+/// its envelope. O(bytes stored).
 ///
 /// # Errors
 /// The engine failed.
-pub fn check_store(store: &dyn Store, repair: Repair, now_ms: u64) -> Result<CheckReport, StoreError> {
+pub fn check_store(space: Space, store: &dyn Store, repair: Repair, now_ms: u64) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let mut after = None;
     loop {
@@ -54,7 +56,7 @@ pub fn check_store(store: &dyn Store, repair: Repair, now_ms: u64) -> Result<Che
         let Some(&last) = keys.last() else { break };
         after = Some(last);
         for key in keys {
-            check_record(store, &key, repair, now_ms, &mut report)?;
+            check_record(space, store, &key, repair, now_ms, &mut report)?;
         }
     }
     let mut after = None;
@@ -77,6 +79,7 @@ pub fn check_store(store: &dyn Store, repair: Repair, now_ms: u64) -> Result<Che
 }
 
 fn check_record(
+    space: Space,
     store: &dyn Store,
     key: &PlanKey,
     repair: Repair,
@@ -85,8 +88,21 @@ fn check_record(
 ) -> Result<(), StoreError> {
     let Some(record) = store.get(key)? else { return Ok(()) };
     let size_bytes = record.len() as u64;
-    let plan = match decode_plan(key, Bytes::from(record)) {
-        Ok(stored) => stored.plan,
+    let stored = store.summary(key)?;
+    let mended = match space {
+        Space::Plans => decode_plan(key, Bytes::from(record)).map(|stored_plan| {
+            let fresh = PlanSummary::of(*key, &stored_plan.plan, size_bytes, now_ms);
+            let stored = stored.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
+            let fits = stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh));
+            (!fits).then(|| stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored)).encode())
+        }),
+        Space::Topologies | Space::Jobs | Space::Requests => decode_record(&record).map(|_| {
+            let fits = stored.is_some_and(|bytes| bytes.is_empty() || decode_record(&bytes).is_ok());
+            (!fits).then(Vec::new)
+        }),
+    };
+    let mended = match mended {
+        Ok(mended) => mended,
         Err(damage) => {
             report.damaged.push((*key, damage));
             return if repair == Repair::Fix { store.quarantine(key) } else { Ok(()) };
@@ -94,17 +110,12 @@ fn check_record(
     };
     report.intact += 1;
     report.bytes += size_bytes;
-    let fresh = PlanSummary::of(*key, &plan, size_bytes, now_ms);
-    let stored = store.summary(key)?.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
-    if stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh)) {
-        return Ok(());
-    }
+    let Some(mended) = mended else { return Ok(()) };
     report.without_summary.push(*key);
-    if repair == Repair::Fix {
-        let mended = stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored));
-        store.set_summaries(&[(*key, mended.encode())], Durability::Synced)?;
+    match repair {
+        Repair::Fix => store.set_summaries(&[(*key, mended)], Durability::Synced),
+        Repair::Report => Ok(()),
     }
-    Ok(())
 }
 
 /// The greatest key below this one.

@@ -16,9 +16,9 @@ use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
 
 use super::migrate::{Migration, migrate};
-use super::redb::RedbStore;
-use super::sled::SledStore;
-use super::{Store, StoreError};
+use super::redb::RedbEngine;
+use super::sled::SledEngine;
+use super::{Space, Store, StoreError};
 
 /// What keeps the records on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
@@ -48,14 +48,33 @@ impl StoreEngine {
     }
 }
 
-/// A store that has been opened, and what happened on the way.
+/// A data directory that has been opened, and what happened on the way. It is this process's as long as any of the
+/// spaces lives.
 pub struct Opened {
-    /// The store. The data directory is this process's as long as it lives.
-    pub store: Arc<dyn Store>,
+    /// Finished plans.
+    pub plans: Arc<dyn Store>,
+    /// Topologies kept by name.
+    pub topologies: Arc<dyn Store>,
+    /// Jobs that have not ended.
+    pub jobs: Arc<dyn Store>,
+    /// Answers to requests that state an id of their own.
+    pub requests: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
     pub migration: Option<Migration>,
+}
+
+impl Opened {
+    /// One of the spaces.
+    pub fn space(&self, space: Space) -> &Arc<dyn Store> {
+        match space {
+            Space::Plans => &self.plans,
+            Space::Topologies => &self.topologies,
+            Space::Jobs => &self.jobs,
+            Space::Requests => &self.requests,
+        }
+    }
 }
 
 /// Takes the lock of a data directory, creating it if needed, and opens the store in it.
@@ -69,8 +88,8 @@ pub struct Opened {
 pub fn open_store(directory: &Path, engine: StoreEngine) -> Result<Opened, StoreError> {
     let lock = Arc::new(lock_directory(directory)?);
     match engine {
-        StoreEngine::Sled => open_with::<SledStore>(directory, engine, &lock),
-        StoreEngine::Redb => open_with::<RedbStore>(directory, engine, &lock),
+        StoreEngine::Sled => open_with::<SledEngine>(directory, engine, &lock),
+        StoreEngine::Redb => open_with::<RedbEngine>(directory, engine, &lock),
     }
 }
 
@@ -81,8 +100,8 @@ pub fn open_store(directory: &Path, engine: StoreEngine) -> Result<Opened, Store
 pub fn pending_migration(directory: &Path, engine: StoreEngine) -> Result<Option<Pending>, StoreError> {
     let lock = Arc::new(lock_directory(directory)?);
     match engine {
-        StoreEngine::Sled => pending_with::<SledStore>(directory, engine, &lock),
-        StoreEngine::Redb => pending_with::<RedbStore>(directory, engine, &lock),
+        StoreEngine::Sled => pending_with::<SledEngine>(directory, engine, &lock),
+        StoreEngine::Redb => pending_with::<RedbEngine>(directory, engine, &lock),
     }
 }
 
@@ -98,9 +117,15 @@ pub struct Pending {
 }
 
 /// An engine with files.
-pub(super) trait DiskStore: Store + Sized {
-    /// Opens the files at this path, or makes new ones.
+pub(super) trait Engine: Sized {
+    /// One space of it. The files stay open as long as any lives.
+    type Space: Store;
+
+    /// Opens the files at this path with all spaces, or makes new ones.
     fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure>;
+
+    /// One of its spaces.
+    fn space(&self, space: Space) -> Self::Space;
 
     /// Copies those files of a damaged store that suffice to open another one; makes at least its directory.
     fn salvage(damaged: &Path, path: &Path) -> io::Result<()>;
@@ -115,15 +140,15 @@ pub(super) trait DiskStore: Store + Sized {
     fn wait_until_closed(path: &Path) -> io::Result<()>;
 }
 
-fn open_with<S: DiskStore>(
+fn open_with<E: Engine>(
     directory: &Path,
     engine: StoreEngine,
     lock: &Arc<DirectoryLock>,
 ) -> Result<Opened, StoreError> {
     let path = path_of(directory, engine)?;
     clean_up(&path).map_err(io_error(directory, "finishing an interrupted migration"))?;
-    let (store, moved_aside) = match S::open(&path, lock) {
-        Ok(store) => (store, None),
+    let (engine, moved_aside) = match E::open(&path, lock) {
+        Ok(engine) => (engine, None),
         Err(OpenFailure::File(source)) => return Err(io_error(directory, "opening it")(source)),
         Err(OpenFailure::Damaged(reason)) => {
             let aside = free_name(&path);
@@ -131,40 +156,48 @@ fn open_with<S: DiskStore>(
             (start_anew(directory, &path, &aside, lock)?, Some((aside, reason)))
         }
     };
-    let (store, migration) = match pending_steps(&store, directory)? {
+    let (engine, migration) = match pending_steps(&engine, directory)? {
         None => {
-            store.set_schema_version(current_version())?;
-            (store, None)
+            engine.set_schema_version(current_version())?;
+            (engine, None)
         }
-        Some((_, [])) => (store, None),
+        Some((_, [])) => (engine, None),
         Some((from, steps)) => {
-            let (store, migration) = migrate(store, directory, &path, lock, from, steps)?;
-            (store, Some(migration))
+            let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
+            (engine, Some(migration))
         }
     };
-    Ok(Opened { store: Arc::new(store), moved_aside, migration })
+    let space = |space| -> Arc<dyn Store> { Arc::new(engine.space(space)) };
+    Ok(Opened {
+        plans: space(Space::Plans),
+        topologies: space(Space::Topologies),
+        jobs: space(Space::Jobs),
+        requests: space(Space::Requests),
+        moved_aside,
+        migration,
+    })
 }
 
 /// Opens a store in place of a damaged one: with what can be saved of it, else an empty one.
-fn start_anew<S: DiskStore>(
+fn start_anew<E: Engine>(
     directory: &Path,
     path: &Path,
     damaged: &Path,
     lock: &Arc<DirectoryLock>,
-) -> Result<S, StoreError> {
+) -> Result<E, StoreError> {
     let failed = io_error(directory, "starting it anew");
-    S::salvage(damaged, path).map_err(&failed)?;
-    match S::open(path, lock) {
-        Ok(store) => Ok(store),
+    E::salvage(damaged, path).map_err(&failed)?;
+    match E::open(path, lock) {
+        Ok(engine) => Ok(engine),
         Err(OpenFailure::File(source)) => Err(failed(source)),
         Err(OpenFailure::Damaged(_)) => {
             fs::remove_dir_all(path).map_err(&failed)?;
-            S::open(path, lock).map_err(|failure| failed(failure.into()))
+            E::open(path, lock).map_err(|failure| failed(failure.into()))
         }
     }
 }
 
-fn pending_with<S: DiskStore>(
+fn pending_with<E: Engine>(
     directory: &Path,
     engine: StoreEngine,
     lock: &Arc<DirectoryLock>,
@@ -173,19 +206,22 @@ fn pending_with<S: DiskStore>(
     if !path.exists() {
         return Ok(None);
     }
-    let store = S::open(&path, lock).map_err(|failure| io_error(directory, "opening it")(failure.into()))?;
-    match pending_steps(&store, directory)? {
+    let engine = E::open(&path, lock).map_err(|failure| io_error(directory, "opening it")(failure.into()))?;
+    match pending_steps(&engine, directory)? {
         None | Some((_, [])) => Ok(None),
         Some((from, _)) => {
-            let records = store.keys(None, usize::MAX)?.len();
+            let mut records = 0;
+            for space in Space::ALL {
+                records += engine.space(space).keys(None, usize::MAX)?.len();
+            }
             Ok(Some(Pending { from, to: current_version(), records }))
         }
     }
 }
 
 /// The version of a store and the steps to the current one; `None` for a new store.
-fn pending_steps(store: &impl DiskStore, directory: &Path) -> Result<Option<(u32, &'static [Version])>, StoreError> {
-    let Some(found) = store.schema_version()? else { return Ok(None) };
+fn pending_steps(engine: &impl Engine, directory: &Path) -> Result<Option<(u32, &'static [Version])>, StoreError> {
+    let Some(found) = engine.schema_version()? else { return Ok(None) };
     let version_error = |source| StoreError::Version { directory: directory.display().to_string(), source };
     Ok(Some((found, steps_from(found).map_err(version_error)?)))
 }
@@ -247,7 +283,7 @@ pub(super) struct DirectoryLock {
 }
 
 /// Creates the directory for its owner alone, and locks it for as long as what is returned lives.
-fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreError> {
+pub(super) fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use canopy_migrations::{Version, current_version};
 
-use super::StoreError;
-use super::directory::{DirectoryLock, DiskStore, Names, OpenFailure, io_error};
+use super::directory::{DirectoryLock, Engine, Names, OpenFailure, io_error};
 use super::upgrade::upgrade;
+use super::{Space, Store, StoreError};
 use crate::clock;
 
 /// Keys read at a time.
@@ -26,45 +26,33 @@ pub struct Migration {
     pub to: u32,
     /// Records that were brought up to date.
     pub records: usize,
-    /// Records that could not be read and were left behind; those plans will be computed again.
+    /// Records that could not be read and were left behind; such plans will be computed again.
     pub left_behind: usize,
 }
 
 /// Writes a new store at the place of `old`, which is removed.
-pub(super) fn migrate<S: DiskStore>(
-    old: S,
+pub(super) fn migrate<E: Engine>(
+    old: E,
     directory: &Path,
     path: &Path,
     lock: &Arc<DirectoryLock>,
     from: u32,
     steps: &[Version],
-) -> Result<(S, Migration), StoreError> {
+) -> Result<(E, Migration), StoreError> {
     let names = Names::beside(path);
     let failed = |doing| io_error(directory, doing);
     let open = |path: &Path| {
-        S::open(path, lock).map_err(|failure: OpenFailure| failed("opening its successor")(failure.into()))
+        E::open(path, lock).map_err(|failure: OpenFailure| failed("opening its successor")(failure.into()))
     };
     let new = open(&names.migrating)?;
     let mut migration = Migration { from, to: current_version(), records: 0, left_behind: 0 };
-    let mut after = None;
-    loop {
-        let keys = old.keys(after.as_ref(), PAGE)?;
-        let Some(&last) = keys.last() else { break };
-        after = Some(last);
-        for key in keys {
-            let record = old.get(&key)?.unwrap_or_default();
-            let Some(entry) = upgrade(steps, &key, record, old.summary(&key)?, clock::unix_ms()) else {
-                migration.left_behind += 1;
-                continue;
-            };
-            new.put(&key, &entry.record, &entry.summary.encode())?;
-            migration.records += 1;
-        }
+    for space in Space::ALL {
+        copy_space(space, &old.space(space), &new.space(space), steps, &mut migration)?;
     }
     new.set_schema_version(current_version())?;
     drop((old, new));
     for path in [path, &names.migrating] {
-        S::wait_until_closed(path).map_err(failed("closing it for migration"))?;
+        E::wait_until_closed(path).map_err(failed("closing it for migration"))?;
     }
     let renamed = fs::rename(&names.migrating, &names.migrated)
         .and_then(|()| fs::rename(path, &names.old))
@@ -73,4 +61,29 @@ pub(super) fn migrate<S: DiskStore>(
         .and_then(|()| fs::remove_dir_all(&names.old));
     renamed.map_err(failed("putting its successor in place"))?;
     Ok((open(path)?, migration))
+}
+
+/// Writes every record of a space, brought up to date, into the same space of another store.
+fn copy_space(
+    space: Space,
+    old: &dyn Store,
+    new: &dyn Store,
+    steps: &[Version],
+    migration: &mut Migration,
+) -> Result<(), StoreError> {
+    let mut after = None;
+    loop {
+        let keys = old.keys(after.as_ref(), PAGE)?;
+        let Some(&last) = keys.last() else { return Ok(()) };
+        after = Some(last);
+        for key in keys {
+            let record = old.get(&key)?.unwrap_or_default();
+            let Some(entry) = upgrade(steps, space, &key, record, old.summary(&key)?, clock::unix_ms()) else {
+                migration.left_behind += 1;
+                continue;
+            };
+            new.put(&key, &entry.record, &entry.summary)?;
+            migration.records += 1;
+        }
+    }
 }

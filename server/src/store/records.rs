@@ -1,16 +1,19 @@
 //! Plans in a store: whole, checked records or nothing; what is known of them; and how much room they may take.
 
+mod codec;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use canopy_proto::v1::{Plan, PlanReply, Warning};
-use prost::Message as _;
+use canopy_proto::v1::{Plan, Warning};
 
+pub(super) use self::codec::decode_plan;
+use self::codec::{encode_plan, key_range};
 use super::ledger::Ledger;
 use super::summary::Uses;
-use super::{DamagedRecord, Durability, PlanSummary, Store, StoreError, decode_record, encode_record};
+use super::{ArchivedRecord, DamagedRecord, Durability, PlanSummary, Store, StoreError};
 use crate::clock;
 use crate::key::PlanKey;
 
@@ -182,6 +185,24 @@ impl Records {
         self.shared.make_room(ledger, key, size_bytes)?;
         self.shared.store.put(key, &record, &summary.encode())?;
         ledger.enter(&summary);
+        Ok(())
+    }
+
+    /// Stores a plan of an archive with its pin and its uses, in place of what was there under its key. Evicts others
+    /// where the limit asks for it, and returns once the plan survives a crash.
+    ///
+    /// # Errors
+    /// As [`Records::put`].
+    pub fn adopt(&self, archived: &ArchivedRecord<'_>) -> Result<(), StoreError> {
+        let key = archived.key;
+        let mut guard = self.shared.lock_ledger();
+        let ledger = self.shared.ledger_of(&mut guard)?;
+        self.shared.make_room(ledger, key, archived.record.len() as u64)?;
+        self.shared.store.put(key, archived.record, archived.summary)?;
+        ledger.strike(key);
+        self.shared.lock_uses().remove(key);
+        // Read back as it is stored: the ledger must agree with the disk.
+        self.shared.stored_summary(key)?.iter().for_each(|summary| ledger.enter(summary));
         Ok(())
     }
 
@@ -441,40 +462,5 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // Uses are worth a try, not an error: nobody is left to hear of one.
         let _best_effort = self.write_back();
-    }
-}
-
-/// First and last key that a plan id can stand for.
-fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
-    let digits = plan_id.strip_prefix("plans/")?;
-    let canonical = digits.len() == 32 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
-    let filled = |filler| {
-        let mut key = [filler; 32];
-        key[..16].copy_from_slice(&prefix);
-        PlanKey::from_bytes(key)
-    };
-    Some((filled(0), filled(0xff)))
-}
-
-/// The record of a plan.
-pub(super) fn encode_plan(plan: &StoredPlan) -> Vec<u8> {
-    // A reply is a plan and its warnings; what belongs to one request is left out.
-    let StoredPlan { plan, warnings } = plan.clone();
-    let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
-    encode_record(&payload.encode_to_vec())
-}
-
-/// Reads a record that must hold the plan of this key.
-pub(super) fn decode_plan(key: &PlanKey, record: Bytes) -> Result<StoredPlan, DamagedRecord> {
-    let payload = record.slice_ref(decode_record(&record)?);
-    let PlanReply { plan, warnings, .. } = PlanReply::decode(payload).map_err(|_| DamagedRecord::Payload)?;
-    let plan = plan.ok_or(DamagedRecord::Payload)?;
-    // An intact record under the wrong key would be a wrong answer.
-    let complete = plan.artifacts.iter().all(|artifact| artifact.content.is_some());
-    if plan.content_key == key.to_string() && complete {
-        Ok(StoredPlan { plan, warnings })
-    } else {
-        Err(DamagedRecord::Payload)
     }
 }

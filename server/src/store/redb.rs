@@ -12,33 +12,45 @@ use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
 
-use super::directory::{DirectoryLock, DiskStore, OpenFailure};
-use super::{Durability, Store, StoreError};
+use super::directory::{DirectoryLock, Engine, OpenFailure};
+use super::{Durability, Space, Store, StoreError};
 use crate::key::PlanKey;
 
 /// Whole values: redb gives back the space of large ones.
 type Bytes = TableDefinition<'static, [u8; 32], &'static [u8]>;
 
-const RECORDS: Bytes = TableDefinition::new("records");
-const SUMMARIES: Bytes = TableDefinition::new("summaries");
-const QUARANTINE: Bytes = TableDefinition::new("quarantine");
 const META: TableDefinition<'static, &str, u32> = TableDefinition::new("meta");
 const SCHEMA_VERSION: &str = "schema_version";
 /// Memory for pages; its own default of 1 GiB is out of proportion for a command-line process.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Records in a redb database: the file `db` in a directory of its own.
-pub(super) struct RedbStore {
+/// A redb database: the file `db` in a directory of its own, with the table `meta` and three tables per space.
+pub(super) struct RedbEngine {
+    files: Arc<Files>,
+}
+
+/// What all spaces of a database share.
+struct Files {
     database: Database,
     path: PathBuf,
     // Dropped last, when the database has let go of its file.
     _lock: Arc<DirectoryLock>,
 }
 
+/// One space.
+pub(super) struct RedbSpace {
+    records: Bytes,
+    summaries: Bytes,
+    quarantine: Bytes,
+    files: Arc<Files>,
+}
+
 /// What any call of the engine can fail with.
 type Failure = Box<dyn Error + Send + Sync>;
 
-impl DiskStore for RedbStore {
+impl Engine for RedbEngine {
+    type Space = RedbSpace;
+
     fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure> {
         fs::create_dir_all(path).map_err(OpenFailure::of_io)?;
         let mut builder = Database::builder();
@@ -53,16 +65,21 @@ impl DiskStore for RedbStore {
             Ok(Err(error)) => return Err(OpenFailure::Damaged(error.to_string())),
             Err(_) => return Err(OpenFailure::Damaged("the engine could not make sense of the file".to_owned())),
         };
-        let store = Self { database, path: path.to_owned(), _lock: Arc::clone(lock) };
-        let made = store.write(Durability::Synced, |transaction| {
-            for table in [RECORDS, SUMMARIES, QUARANTINE] {
-                transaction.open_table(table)?;
+        let files = Files { database, path: path.to_owned(), _lock: Arc::clone(lock) };
+        let made = files.write(Durability::Synced, |transaction| {
+            for name in Space::ALL.into_iter().flat_map(Space::trees) {
+                transaction.open_table(Bytes::new(name))?;
             }
             transaction.open_table(META)?;
             Ok(())
         });
         made.map_err(|error| OpenFailure::Damaged(error.to_string()))?;
-        Ok(store)
+        Ok(Self { files: Arc::new(files) })
+    }
+
+    fn space(&self, space: Space) -> RedbSpace {
+        let [records, summaries, quarantine] = space.trees().map(Bytes::new);
+        RedbSpace { records, summaries, quarantine, files: Arc::clone(&self.files) }
     }
 
     /// There is one file, and it could not be opened.
@@ -72,18 +89,18 @@ impl DiskStore for RedbStore {
 
     fn schema_version(&self) -> Result<Option<u32>, StoreError> {
         let read = || -> Result<_, Failure> {
-            let meta = self.database.begin_read()?.open_table(META)?;
+            let meta = self.files.database.begin_read()?.open_table(META)?;
             Ok(meta.get(SCHEMA_VERSION)?.map(|version| version.value()))
         };
-        read().map_err(self.failed("reading its schema version"))
+        read().map_err(self.files.failed("reading its schema version"))
     }
 
     fn set_schema_version(&self, version: u32) -> Result<(), StoreError> {
-        let written = self.write(Durability::Synced, |transaction| {
+        let written = self.files.write(Durability::Synced, |transaction| {
             transaction.open_table(META)?.insert(SCHEMA_VERSION, version)?;
             Ok(())
         });
-        written.map_err(self.failed("writing its schema version"))
+        written.map_err(self.files.failed("writing its schema version"))
     }
 
     fn wait_until_closed(_: &Path) -> io::Result<()> {
@@ -91,7 +108,7 @@ impl DiskStore for RedbStore {
     }
 }
 
-impl RedbStore {
+impl Files {
     fn failed(&self, doing: &'static str) -> impl Fn(Failure) -> StoreError {
         move |source| StoreError::Engine { directory: self.path.display().to_string(), doing, source }
     }
@@ -134,69 +151,73 @@ impl RedbStore {
     }
 }
 
-impl Store for RedbStore {
+impl Store for RedbSpace {
     fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read_one(RECORDS, key).map_err(self.failed("reading a record"))
+        self.files.read_one(self.records, key).map_err(self.files.failed("reading a record"))
     }
 
     fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
-        let written = self.write(Durability::Synced, |transaction| {
-            transaction.open_table(RECORDS)?.insert(key.as_bytes(), record)?;
-            transaction.open_table(SUMMARIES)?.insert(key.as_bytes(), summary)?;
+        let written = self.files.write(Durability::Synced, |transaction| {
+            transaction.open_table(self.records)?.insert(key.as_bytes(), record)?;
+            transaction.open_table(self.summaries)?.insert(key.as_bytes(), summary)?;
             Ok(())
         });
-        written.map_err(self.failed("writing a record"))
+        written.map_err(self.files.failed("writing a record"))
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
-        let removed = self.write(Durability::Synced, |transaction| {
-            let (mut records, mut summaries) = (transaction.open_table(RECORDS)?, transaction.open_table(SUMMARIES)?);
+        let removed = self.files.write(Durability::Synced, |transaction| {
+            let (mut records, mut summaries) =
+                (transaction.open_table(self.records)?, transaction.open_table(self.summaries)?);
             for key in keys {
                 records.remove(key.as_bytes())?;
                 summaries.remove(key.as_bytes())?;
             }
             Ok(())
         });
-        removed.map_err(self.failed("removing records"))
+        removed.map_err(self.files.failed("removing records"))
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let moved = self.write(Durability::Synced, |transaction| {
-            transaction.open_table(SUMMARIES)?.remove(key.as_bytes())?;
-            if let Some(record) = transaction.open_table(RECORDS)?.remove(key.as_bytes())? {
-                transaction.open_table(QUARANTINE)?.insert(key.as_bytes(), record.value())?;
+        let moved = self.files.write(Durability::Synced, |transaction| {
+            transaction.open_table(self.summaries)?.remove(key.as_bytes())?;
+            if let Some(record) = transaction.open_table(self.records)?.remove(key.as_bytes())? {
+                transaction.open_table(self.quarantine)?.insert(key.as_bytes(), record.value())?;
             }
             Ok(())
         });
-        moved.map_err(self.failed("quarantining a record"))
+        moved.map_err(self.files.failed("quarantining a record"))
     }
 
     fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read_one(SUMMARIES, key).map_err(self.failed("reading a summary"))
+        self.files.read_one(self.summaries, key).map_err(self.files.failed("reading a summary"))
     }
 
     fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
-        let written = self.write(durability, |transaction| {
-            let mut table = transaction.open_table(SUMMARIES)?;
+        let written = self.files.write(durability, |transaction| {
+            let mut table = transaction.open_table(self.summaries)?;
             for (key, summary) in summaries {
                 table.insert(key.as_bytes(), summary.as_slice())?;
             }
             Ok(())
         });
-        written.map_err(self.failed("writing summaries"))
+        written.map_err(self.files.failed("writing summaries"))
     }
 
     fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
-        let found = self.read_range(SUMMARIES, after, limit, |key, summary| (key, summary.to_vec()));
-        found.map_err(self.failed("listing its records"))
+        let found = self.files.read_range(self.summaries, after, limit, |key, summary| (key, summary.to_vec()));
+        found.map_err(self.files.failed("listing its records"))
     }
 
     fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
-        self.read_range(RECORDS, after, limit, |key, _| key).map_err(self.failed("listing its records"))
+        self.files
+            .read_range(self.records, after, limit, |key, _| key)
+            .map_err(self.files.failed("listing its records"))
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        let read = || -> Result<u64, Failure> { Ok(self.database.begin_read()?.open_table(QUARANTINE)?.len()?) };
-        Ok(read().map_err(self.failed("counting its quarantine"))?.try_into().unwrap_or(usize::MAX))
+        let read =
+            || -> Result<u64, Failure> { Ok(self.files.database.begin_read()?.open_table(self.quarantine)?.len()?) };
+        Ok(read().map_err(self.files.failed("counting its quarantine"))?.try_into().unwrap_or(usize::MAX))
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use sled::transaction::{TransactionError, Transactional as _};
 use sled::{Batch, Db, Tree};
 
-use super::directory::{DirectoryLock, DiskStore, OpenFailure};
-use super::{Durability, Store, StoreError};
+use super::directory::{DirectoryLock, Engine, OpenFailure};
+use super::{Durability, Space, Store, StoreError};
 use crate::key::PlanKey;
 
 /// Greatest value given to sled, in bytes.
@@ -25,14 +25,17 @@ const PIECE_BYTES: usize = 64 << 10;
 const CACHE_BYTES: u64 = 64 << 20;
 const SCHEMA_VERSION: &[u8] = b"schema_version";
 
-/// Records in a sled database.
-///
-/// Trees: `records` (pieces under key and number), `summaries`, `quarantine` (pieces), `meta`.
+/// A sled database: the tree `meta`, and three trees per space.
 #[derive(Debug)]
-pub(super) struct SledStore {
-    records: Tree,
-    summaries: Tree,
-    quarantine: Tree,
+pub(super) struct SledEngine {
+    /// In the order of [`Space::ALL`].
+    trees: Vec<[Tree; 3]>,
+    files: Arc<Files>,
+}
+
+/// What all spaces of a database share.
+#[derive(Debug)]
+struct Files {
     meta: Tree,
     database: Db,
     path: PathBuf,
@@ -40,14 +43,35 @@ pub(super) struct SledStore {
     _lock: Arc<DirectoryLock>,
 }
 
-impl DiskStore for SledStore {
+/// One space: records and quarantine in pieces under key and number, and summaries.
+#[derive(Debug)]
+pub(super) struct SledSpace {
+    records: Tree,
+    summaries: Tree,
+    quarantine: Tree,
+    files: Arc<Files>,
+}
+
+impl Engine for SledEngine {
+    type Space = SledSpace;
+
     fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure> {
         let database = open_database(path)?;
         let tree = |name: &str| database.open_tree(name).map_err(|error| OpenFailure::Damaged(error.to_string()));
-        let (records, summaries) = (tree("records")?, tree("summaries")?);
-        let (quarantine, meta) = (tree("quarantine")?, tree("meta")?);
+        let meta = tree("meta")?;
+        let mut trees = Vec::with_capacity(Space::ALL.len());
+        for space in Space::ALL {
+            let [records, summaries, quarantine] = space.trees();
+            trees.push([tree(records)?, tree(summaries)?, tree(quarantine)?]);
+        }
         let (path, lock) = (path.to_owned(), Arc::clone(lock));
-        Ok(Self { records, summaries, quarantine, meta, database, path, _lock: lock })
+        Ok(Self { trees, files: Arc::new(Files { meta, database, path, _lock: lock }) })
+    }
+
+    fn space(&self, space: Space) -> SledSpace {
+        let found = Space::ALL.into_iter().zip(&self.trees).find(|(of, _)| *of == space);
+        let [records, summaries, quarantine] = found.expect("every space was opened").1.clone();
+        SledSpace { records, summaries, quarantine, files: Arc::clone(&self.files) }
     }
 
     /// The log and its blobs hold all data; sled makes its configuration and its snapshots again.
@@ -65,15 +89,15 @@ impl DiskStore for SledStore {
     }
 
     fn schema_version(&self) -> Result<Option<u32>, StoreError> {
-        let bytes = self.meta.get(SCHEMA_VERSION).map_err(self.failed("reading its schema version"))?;
+        let bytes = self.files.meta.get(SCHEMA_VERSION).map_err(self.files.failed("reading its schema version"))?;
         // A value of another length is of no version that ever existed.
         Ok(bytes.map(|bytes| <[u8; 4]>::try_from(bytes.as_ref()).map_or(0, u32::from_be_bytes)))
     }
 
     fn set_schema_version(&self, version: u32) -> Result<(), StoreError> {
-        let written = self.meta.insert(SCHEMA_VERSION, &version.to_be_bytes());
-        written.map_err(self.failed("writing its schema version"))?;
-        self.sync()
+        let written = self.files.meta.insert(SCHEMA_VERSION, &version.to_be_bytes());
+        written.map_err(self.files.failed("writing its schema version"))?;
+        self.files.sync()
     }
 
     /// sled lets go of its files a moment after its last handle is gone.
@@ -89,16 +113,9 @@ impl DiskStore for SledStore {
     }
 }
 
-impl SledStore {
+impl Files {
     fn failed(&self, doing: &'static str) -> impl Fn(sled::Error) -> StoreError {
         move |source| StoreError::Engine { directory: self.path.display().to_string(), doing, source: Box::new(source) }
-    }
-
-    fn transaction_failed(&self, doing: &'static str) -> impl Fn(TransactionError<()>) -> StoreError {
-        move |error| match error {
-            TransactionError::Storage(source) => self.failed(doing)(source),
-            TransactionError::Abort(()) => unreachable!("no transaction of this module aborts"),
-        }
     }
 
     /// Makes everything written so far survive a killed process and a power cut.
@@ -110,6 +127,19 @@ impl SledStore {
             doing: "syncing its file",
             source,
         })
+    }
+}
+
+impl SledSpace {
+    fn failed(&self, doing: &'static str) -> impl Fn(sled::Error) -> StoreError {
+        self.files.failed(doing)
+    }
+
+    fn transaction_failed(&self, doing: &'static str) -> impl Fn(TransactionError<()>) -> StoreError {
+        move |error| match error {
+            TransactionError::Storage(source) => self.failed(doing)(source),
+            TransactionError::Abort(()) => unreachable!("no transaction of this module aborts"),
+        }
     }
 
     /// Adds to `batch` the removal of every piece of a record.
@@ -131,7 +161,7 @@ impl SledStore {
     }
 }
 
-impl Store for SledStore {
+impl Store for SledSpace {
     fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
         let mut record = None;
         for piece in self.records.scan_prefix(key.as_bytes()).values() {
@@ -155,7 +185,7 @@ impl Store for SledStore {
                 Ok(())
             })
             .map_err(self.transaction_failed("writing a record"))?;
-        self.sync()
+        self.files.sync()
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
@@ -170,7 +200,7 @@ impl Store for SledStore {
                 })
                 .map_err(self.transaction_failed("removing a record"))?;
         }
-        self.sync()
+        self.files.sync()
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
@@ -188,7 +218,7 @@ impl Store for SledStore {
                 Ok(())
             })
             .map_err(self.transaction_failed("quarantining a record"))?;
-        self.sync()
+        self.files.sync()
     }
 
     fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
@@ -203,7 +233,7 @@ impl Store for SledStore {
         }
         self.summaries.apply_batch(batch).map_err(self.failed("writing summaries"))?;
         match durability {
-            Durability::Synced => self.sync(),
+            Durability::Synced => self.files.sync(),
             // sled writes what is pending twice a second.
             Durability::Lazy => Ok(()),
         }

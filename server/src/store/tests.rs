@@ -6,6 +6,7 @@ use canopy_proto::v1::{Artifact, Plan, Warning};
 
 use super::*;
 
+mod archives;
 mod damage;
 mod limits;
 mod versions;
@@ -27,27 +28,47 @@ fn plan(key: &PlanKey, size: usize) -> StoredPlan {
 }
 
 fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {
+    open_all(directory, engine).plans
+}
+
+fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
     let opened = open_store(directory, engine).unwrap();
-    assert_eq!((opened.moved_aside, opened.migration), (None, None));
-    opened.store
+    assert_eq!((&opened.moved_aside, &opened.migration), (&None, &None));
+    opened
+}
+
+/// Spaces that remember nothing.
+fn in_memory() -> Opened {
+    let space = || Arc::new(MemoryStore::default());
+    let (plans, topologies, jobs, requests) = (space(), space(), space(), space());
+    Opened { plans, topologies, jobs, requests, moved_aside: None, migration: None }
 }
 
 fn records(store: &Arc<dyn Store>) -> Records {
     Records::new(Arc::clone(store))
 }
 
-/// Runs a check on a new store of every kind.
-fn on_every_engine(check: impl Fn(&str, Arc<dyn Store>)) {
-    check("memory", Arc::new(MemoryStore::default()));
+/// Runs a check on a new data directory of every kind.
+fn on_every_engine(check: impl Fn(&str, &Opened)) {
+    check("memory", &in_memory());
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();
-        check(engine.name(), open(directory.path(), engine));
+        check(engine.name(), &open_all(directory.path(), engine));
     }
+}
+
+/// Runs a check on every space of every kind of store: what the others hold must not show.
+fn on_every_space(check: impl Fn(&str, Arc<dyn Store>)) {
+    on_every_engine(|engine, opened| {
+        for space in Space::ALL {
+            check(&format!("{engine}, {}", space.name()), Arc::clone(opened.space(space)));
+        }
+    });
 }
 
 #[test]
 fn what_is_put_is_got_at_every_size() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         assert_eq!(records.get(&key(1)).unwrap(), Lookup::Missing, "{engine}");
         for size in [0, 1, 65_535, 65_536, 65_537, 1_000_000, 3] {
@@ -63,7 +84,7 @@ fn what_is_put_is_got_at_every_size() {
 
 #[test]
 fn a_damaged_record_is_quarantined_and_never_served() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         records.put(&key(1), &plan(&key(1), 10)).unwrap();
         records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
@@ -86,7 +107,7 @@ fn a_damaged_record_is_quarantined_and_never_served() {
 
 #[test]
 fn lists_are_in_order_and_pages_join_up() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         for byte in [7, 3, 0xff, 0, 5] {
             records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
@@ -106,7 +127,7 @@ fn lists_are_in_order_and_pages_join_up() {
 
 #[test]
 fn plans_are_found_by_their_ids() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         let (zeros, other) = (PlanKey::from_bytes([0; 32]), key(9));
         for key in [zeros, other] {
@@ -123,7 +144,7 @@ fn plans_are_found_by_their_ids() {
 
 #[test]
 fn removed_records_are_gone_with_their_summaries() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         records.put(&key(1), &plan(&key(1), 200_000)).unwrap();
         records.put(&key(2), &plan(&key(2), 10)).unwrap();
@@ -169,43 +190,32 @@ fn a_store_of_the_other_engine_is_not_passed_over() {
 }
 
 #[test]
-fn an_archive_moves_plans_pins_and_uses_between_engines() {
-    on_every_engine(|engine, store| {
-        let source = records(&store);
-        for byte in 1..=3 {
-            source.put(&key(byte), &plan(&key(byte), 70_000)).unwrap();
+fn spaces_are_apart_and_all_there_after_reopening() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = open_all(directory.path(), engine);
+        for space in Space::ALL {
+            opened.space(space).put(&key(1), space.name().as_bytes(), &[]).unwrap();
         }
-        source.pin(&key(2)).unwrap();
-        source.get(&key(3)).unwrap();
-        source.write_back().unwrap();
-        let mut archive = Vec::new();
-        assert_eq!(write_archive(store.as_ref(), &mut archive).unwrap(), 3);
-        on_every_engine(|other, target| {
-            assert_eq!(read_archive(target.as_ref(), &mut std::io::Cursor::new(&archive), 0).unwrap(), 3);
-            let target = records(&target);
-            assert_eq!(target.list(None, 9).unwrap(), source.list(None, 9).unwrap(), "{engine} to {other}");
-            assert_eq!(target.peek(&key(1)).unwrap(), source.peek(&key(1)).unwrap(), "{engine} to {other}");
-        });
-    });
+        opened.jobs.quarantine(&key(1)).unwrap();
+        drop(opened);
+        let opened = open_all(directory.path(), engine);
+        for space in Space::ALL {
+            let (quarantined, kept) = if space == Space::Jobs { (1, None) } else { (0, Some(space.name().into())) };
+            let store = opened.space(space);
+            assert_eq!(store.get(&key(1)).unwrap(), kept, "{}: {}", engine.name(), space.name());
+            assert_eq!(store.quarantined_count().unwrap(), quarantined, "{}: {}", engine.name(), space.name());
+        }
+    }
 }
 
 #[test]
-fn a_damaged_archive_is_refused_whole() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    records(&store).put(&key(1), &plan(&key(1), 10)).unwrap();
-    let mut archive = Vec::new();
-    write_archive(store.as_ref(), &mut archive).unwrap();
-    let refused = |bytes: &[u8], what: &str| {
-        let target = MemoryStore::default();
-        let read = read_archive(&target, &mut std::io::Cursor::new(bytes), 0);
-        assert!(read.is_err() && target.keys(None, 1).unwrap().is_empty(), "{what}");
-    };
-    for position in 0..archive.len() {
-        let mut damaged = archive.clone();
-        damaged[position] ^= 1;
-        refused(&damaged, &format!("byte {position} changed"));
-        refused(&archive[..position], &format!("cut at {position}"));
+fn a_directory_is_held_as_long_as_any_space_of_it() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let Opened { requests, .. } = open_all(directory.path(), engine);
+        assert!(matches!(open_store(directory.path(), engine), Err(StoreError::InUse { .. })));
+        drop(requests);
+        drop(open_all(directory.path(), engine));
     }
-    archive.push(0);
-    refused(&archive, "a tail");
 }

@@ -3,20 +3,22 @@
 use bytes::Bytes;
 use canopy_migrations::Version;
 
-use super::PlanSummary;
 use super::records::decode_plan;
+use super::{PlanSummary, Space, decode_record};
 use crate::key::PlanKey;
 
 /// A record and its summary as the current version has them.
 pub(super) struct Upgraded {
     pub(super) record: Vec<u8>,
-    pub(super) summary: PlanSummary,
+    pub(super) summary: Vec<u8>,
 }
 
-/// Leads a record through `steps`, none for one of the current version. A summary that is not there, or does not
-/// survive, is made from the record. None: the record is damaged.
+/// Leads a record of a space through `steps`, none for one of the current version. The summary of a plan that is not
+/// there, or does not survive, is made from the record; that of anything else is empty then. None: the record is
+/// damaged.
 pub(super) fn upgrade(
     steps: &[Version],
+    space: Space,
     key: &PlanKey,
     record: Vec<u8>,
     summary: Option<Vec<u8>>,
@@ -24,10 +26,20 @@ pub(super) fn upgrade(
 ) -> Option<Upgraded> {
     let lead = |bytes: Vec<u8>| steps.iter().try_fold(bytes, |bytes, step| step.apply(&bytes)).ok();
     let record = lead(record)?;
-    let plan = decode_plan(key, Bytes::copy_from_slice(&record)).ok()?.plan;
-    let fresh = PlanSummary::of(*key, &plan, record.len() as u64, now_ms);
-    let kept = summary.and_then(lead).and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
-    // The record may have another length now, but its pin and its uses stay.
-    let summary = kept.map_or_else(|| fresh.clone(), |kept| PlanSummary { size_bytes: fresh.size_bytes, ..kept });
+    let summary = summary.and_then(lead);
+    let summary = match space {
+        Space::Plans => {
+            let plan = decode_plan(key, Bytes::copy_from_slice(&record)).ok()?.plan;
+            let fresh = PlanSummary::of(*key, &plan, record.len() as u64, now_ms);
+            let kept = summary.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
+            // The record may have another length now, but its pin and its uses stay.
+            let size_bytes = fresh.size_bytes;
+            kept.map_or(fresh, |kept| PlanSummary { size_bytes, ..kept }).encode()
+        }
+        Space::Topologies | Space::Jobs | Space::Requests => {
+            decode_record(&record).ok()?;
+            summary.filter(|bytes| decode_record(bytes).is_ok()).unwrap_or_default()
+        }
+    };
     Some(Upgraded { record, summary })
 }

@@ -16,7 +16,7 @@ fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
         let (aside, reason) = opened.moved_aside.expect("the damaged one is kept");
         assert_eq!(aside, path.with_extension("damaged-1"));
         assert!(aside.join("db").exists() && !reason.is_empty());
-        let records = Records::new(opened.store);
+        let records = Records::new(opened.plans);
         let found = matches!(records.get(&key(1)).unwrap(), Lookup::Found(_));
         assert_eq!(found, saved, "{engine:?} {file}");
         records.put(&key(1), &plan(&key(1), 10)).unwrap();
@@ -25,23 +25,46 @@ fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
 
 #[test]
 fn a_check_finds_and_fixes_what_is_wrong() {
-    on_every_engine(|engine, store| {
+    on_every_space(|engine, store| {
         let records = records(&store);
         for byte in 1..=4 {
             records.put(&key(byte), &plan(&key(byte), 100)).unwrap();
         }
-        assert!(check_store(store.as_ref(), Repair::Report, 0).unwrap().is_clean(), "{engine}");
+        assert!(check_store(Space::Plans, store.as_ref(), Repair::Report, 0).unwrap().is_clean(), "{engine}");
         let (record, summary) = (store.get(&key(1)).unwrap().unwrap(), store.summary(&key(1)).unwrap().unwrap());
         store.put(&key(1), &record[1..], &summary).unwrap();
         store.set_summaries(&[(key(2), summary.clone()), (key(9), summary)], Durability::Synced).unwrap();
         for repair in [Repair::Report, Repair::Fix] {
-            let report = check_store(store.as_ref(), repair, 0).unwrap();
+            let report = check_store(Space::Plans, store.as_ref(), repair, 0).unwrap();
             assert_eq!(report.intact, 3, "{engine}");
             assert_eq!(report.damaged, [(key(1), DamagedRecord::Magic)], "{engine}");
             assert_eq!((report.without_summary, report.without_record), (vec![key(2)], vec![key(9)]), "{engine}");
         }
-        let report = check_store(store.as_ref(), Repair::Fix, 0).unwrap();
+        let report = check_store(Space::Plans, store.as_ref(), Repair::Fix, 0).unwrap();
         assert!(report.is_clean() && report.intact == 3 && report.quarantined == 1, "{engine}: {report:?}");
+    });
+}
+
+#[test]
+fn a_check_of_other_spaces_goes_as_far_as_the_envelopes() {
+    on_every_engine(|engine, opened| {
+        for space in [Space::Topologies, Space::Jobs, Space::Requests] {
+            let store = opened.space(space);
+            let intact = encode_record(b"whatever it means");
+            store.put(&key(1), &intact, &intact).unwrap();
+            store.put(&key(2), &intact, &[]).unwrap();
+            store.put(&key(3), &intact, b"no summary").unwrap();
+            store.put(&key(4), b"no record", &intact).unwrap();
+            store.set_summaries(&[(key(5), intact)], Durability::Synced).unwrap();
+            for (repair, quarantined) in [(Repair::Report, 0), (Repair::Fix, 1)] {
+                let report = check_store(space, store.as_ref(), repair, 0).unwrap();
+                let found = (report.intact, report.damaged.len(), report.without_summary, report.quarantined);
+                assert_eq!(found, (3, 1, vec![key(3)], quarantined), "{engine}, {}", space.name());
+                assert_eq!(report.without_record, [key(5)], "{engine}, {}", space.name());
+            }
+            assert!(check_store(space, store.as_ref(), Repair::Report, 0).unwrap().is_clean(), "{engine}");
+            assert_eq!(store.summary(&key(3)).unwrap(), Some(Vec::new()), "to be made by whoever needs it");
+        }
     });
 }
 
@@ -105,7 +128,7 @@ fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
         found.retain(|file| !file.ends_with("lock") && fs::metadata(file).unwrap().len() > 0);
         damage(&found[numbers.below(found.len())], &mut numbers);
         let opened = open_store(directory.path(), engine).expect("the start succeeds");
-        let records = Records::new(opened.store);
+        let records = Records::new(opened.plans);
         let mut count = 0;
         for (byte, plan) in (0..PLANS).zip(&plans) {
             match records.get(&key(byte)) {

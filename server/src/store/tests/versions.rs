@@ -1,11 +1,17 @@
 //! Stores of other schema versions.
 
+use super::directory::{self, DirectoryLock, Engine};
 use super::*;
 
-/// A store as a build of version 1 left it behind, with three plans. The end of its file, all zeros, is cut off.
+/// A store as a build of version 1 left it behind, with three plans.
 fn plant_version_1(directory: &Path) {
+    plant(directory, "v0001");
+}
+
+/// A store from the fixtures. The end of its file, all zeros, is cut off there.
+fn plant(directory: &Path, version: &str) {
     const DB_BYTES: usize = 524_287;
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0001");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(version);
     let target = directory.join("store");
     fs::create_dir_all(target.join("blobs")).unwrap();
     for entry in fs::read_dir(source).unwrap() {
@@ -33,7 +39,7 @@ fn check_migrated(store: &Arc<dyn Store>) {
         assert_eq!(stored.plan.id, summary.id);
         assert_eq!((summary.optimality.as_str(), summary.algorithm.as_str()), ("1/1", "forest"));
     }
-    assert!(check_store(store.as_ref(), Repair::Report, 0).unwrap().is_clean());
+    assert!(check_store(Space::Plans, store.as_ref(), Repair::Report, 0).unwrap().is_clean());
 }
 
 #[test]
@@ -44,14 +50,88 @@ fn a_store_of_version_1_is_brought_up_to_date_once() {
     assert_eq!(pending, Some(Pending { from: 1, to: canopy_migrations::current_version(), records: 3 }));
     let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
     let expected = Migration { from: 1, to: canopy_migrations::current_version(), records: 3, left_behind: 0 };
-    assert_eq!((opened.migration, opened.moved_aside), (Some(expected), None));
-    check_migrated(&opened.store);
-    drop(opened.store);
+    assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
+    check_migrated(&opened.plans);
+    drop(opened);
     assert_eq!(pending_migration(directory.path(), StoreEngine::Sled).unwrap(), None);
     check_migrated(&open(directory.path(), StoreEngine::Sled));
     let mut names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["lock", "store"], "nothing is left over");
+}
+
+/// The same plans; a build of version 2 had pinned the second and served the third twice.
+#[test]
+fn a_store_of_version_2_keeps_its_pins_and_uses() {
+    let directory = tempfile::tempdir().unwrap();
+    plant(directory.path(), "v0002");
+    let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
+    let expected = Migration { from: 2, to: canopy_migrations::current_version(), records: 3, left_behind: 0 };
+    assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
+    check_migrated(&opened.plans);
+    let listed = records(&opened.plans).list(None, 10).unwrap();
+    let history: Vec<_> = listed.iter().map(|summary| (summary.pinned, summary.hits)).collect();
+    assert_eq!(history, [(false, 0), (true, 0), (false, 2)]);
+    for space in Space::ALL {
+        let expected = if space == Space::Plans { 3 } else { 0 };
+        assert_eq!(opened.space(space).keys(None, 9).unwrap().len(), expected, "{}", space.name());
+    }
+}
+
+/// Records of the version before, and some that no version can read, in every space of either engine.
+#[test]
+fn every_space_is_brought_up_to_date() {
+    fn plant_with<E: Engine>(path: &Path, lock: &Arc<DirectoryLock>) {
+        let Ok(engine) = E::open(path, lock) else { panic!("a new store opens") };
+        for space in Space::ALL {
+            let store = engine.space(space);
+            if space == Space::Plans {
+                Records::new(Arc::new(engine.space(space))).put(&key(1), &plan(&key(1), 100_000)).unwrap();
+            } else {
+                store.put(&key(1), &encode_record(b"payload"), &encode_record(b"summary")).unwrap();
+                store.put(&key(2), &encode_record(b"payload"), &[]).unwrap();
+            }
+            for key in store.keys(None, 9).unwrap() {
+                let older = |bytes: Option<Vec<u8>>| bytes.map(|bytes| restate(&bytes)).unwrap_or_default();
+                let (record, summary) = (older(store.get(&key).unwrap()), older(store.summary(&key).unwrap()));
+                store.put(&key, &record, &summary).unwrap();
+            }
+            store.put(&key(3), b"no record", &[]).unwrap();
+        }
+        engine.set_schema_version(2).unwrap();
+    }
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        {
+            let lock = Arc::new(directory::lock_directory(directory.path()).unwrap());
+            match engine {
+                StoreEngine::Sled => plant_with::<sled::SledEngine>(&directory.path().join("store"), &lock),
+                StoreEngine::Redb => plant_with::<redb::RedbEngine>(&directory.path().join("store-redb"), &lock),
+            }
+        }
+        let opened = open_store(directory.path(), engine).unwrap();
+        let expected = Migration { from: 2, to: canopy_migrations::current_version(), records: 7, left_behind: 4 };
+        assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None), "{}", engine.name());
+        let found = records(&opened.plans).peek(&key(1)).unwrap();
+        assert_eq!(found, Lookup::Found(plan(&key(1), 100_000).into()), "{}", engine.name());
+        for space in [Space::Topologies, Space::Jobs, Space::Requests] {
+            let store = opened.space(space);
+            assert_eq!(store.get(&key(1)).unwrap(), Some(encode_record(b"payload")), "{}", engine.name());
+            assert_eq!(store.summary(&key(1)).unwrap(), Some(encode_record(b"summary")), "{}", engine.name());
+            assert_eq!(store.summary(&key(2)).unwrap(), Some(Vec::new()), "{}", engine.name());
+        }
+    }
+}
+
+/// The same record as a build of version 2 wrote it; what is empty stays so.
+fn restate(record: &[u8]) -> Vec<u8> {
+    let Ok(payload) = decode_record(record) else { return record.to_vec() };
+    let mut older = record[..16].to_vec();
+    older[4] = 2;
+    let digest = blake3::Hasher::new().update(&older).update(payload).finalize();
+    older.extend_from_slice(digest.as_bytes());
+    older.extend_from_slice(payload);
+    older
 }
 
 /// The states in which a crash can leave a migration, by the names of the directories.
@@ -75,7 +155,7 @@ fn a_migration_interrupted_anywhere_is_finished_or_done_again() {
         copy(&migrated_once.path().join("store"), &directory.path().join(new));
         let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
         assert_eq!((opened.migration.is_some(), opened.moved_aside), (again, None), "{old} and {new}");
-        check_migrated(&opened.store);
+        check_migrated(&opened.plans);
     }
 }
 

@@ -1,0 +1,44 @@
+//! Plans as the payload of records, and keys as ids of plans.
+
+use bytes::Bytes;
+use canopy_proto::v1::PlanReply;
+use prost::Message as _;
+
+use super::StoredPlan;
+use crate::key::PlanKey;
+use crate::store::{DamagedRecord, decode_record, encode_record};
+
+/// First and last key that a plan id can stand for.
+pub(super) fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
+    let digits = plan_id.strip_prefix("plans/")?;
+    let canonical = digits.len() == 32 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
+    let filled = |filler| {
+        let mut key = [filler; 32];
+        key[..16].copy_from_slice(&prefix);
+        PlanKey::from_bytes(key)
+    };
+    Some((filled(0), filled(0xff)))
+}
+
+/// The record of a plan.
+pub(in crate::store) fn encode_plan(plan: &StoredPlan) -> Vec<u8> {
+    // A reply is a plan and its warnings; what belongs to one request is left out.
+    let StoredPlan { plan, warnings } = plan.clone();
+    let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
+    encode_record(&payload.encode_to_vec())
+}
+
+/// Reads a record that must hold the plan of this key.
+pub(in crate::store) fn decode_plan(key: &PlanKey, record: Bytes) -> Result<StoredPlan, DamagedRecord> {
+    let payload = record.slice_ref(decode_record(&record)?);
+    let PlanReply { plan, warnings, .. } = PlanReply::decode(payload).map_err(|_| DamagedRecord::Payload)?;
+    let plan = plan.ok_or(DamagedRecord::Payload)?;
+    // An intact record under the wrong key would be a wrong answer.
+    let complete = plan.artifacts.iter().all(|artifact| artifact.content.is_some());
+    if plan.content_key == key.to_string() && complete {
+        Ok(StoredPlan { plan, warnings })
+    } else {
+        Err(DamagedRecord::Payload)
+    }
+}

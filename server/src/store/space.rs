@@ -1,0 +1,43 @@
+//! The keyed spaces of a data directory: each a store of its own in one engine and under one lock.
+
+/// What is kept under 32-byte keys of its own, apart from all else.
+///
+/// Every space works alike: records in the envelope of [`encode_record`](super::encode_record), summaries beside
+/// them, a quarantine. What the payloads mean is the business of whoever owns the space. An empty summary says that
+/// there is none, and that whoever needs one makes it from the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Space {
+    /// Finished plans, under their plan keys.
+    Plans,
+    /// Topologies kept by name.
+    Topologies,
+    /// Jobs that have not ended.
+    Jobs,
+    /// Answers to requests that state an id of their own.
+    Requests,
+}
+
+impl Space {
+    /// Every space, in the order in which they are checked and migrated.
+    pub const ALL: [Self; 4] = [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests];
+
+    /// What one of its records is called, in the plural.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plans => "plans",
+            Self::Topologies => "topologies",
+            Self::Jobs => "jobs",
+            Self::Requests => "requests",
+        }
+    }
+
+    /// Names of its records, summaries and quarantine in an engine. Those of plans are older than the other spaces.
+    pub(super) const fn trees(self) -> [&'static str; 3] {
+        match self {
+            Self::Plans => ["records", "summaries", "quarantine"],
+            Self::Topologies => ["topologies.records", "topologies.summaries", "topologies.quarantine"],
+            Self::Jobs => ["jobs.records", "jobs.summaries", "jobs.quarantine"],
+            Self::Requests => ["requests.records", "requests.summaries", "requests.quarantine"],
+        }
+    }
+}

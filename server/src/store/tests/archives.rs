@@ -1,0 +1,153 @@
+//! Archives: what goes in comes out, and nothing comes out of a damaged one.
+
+use std::io::Cursor;
+
+use super::*;
+
+/// A record of a space whose payloads are not this test's business.
+fn sealed(payload: &[u8]) -> Vec<u8> {
+    encode_record(payload)
+}
+
+/// Puts an archive into the spaces where its records belong.
+fn restore(archive: &[u8], target: &Opened) -> Result<ArchiveCounts, ArchiveError> {
+    read_archive(&mut Cursor::new(archive), 0, |record| {
+        target.space(record.space).put(record.key, record.record, record.summary)
+    })
+}
+
+fn fill(source: &Opened) -> Records {
+    let plans = records(&source.plans);
+    for byte in 1..=3 {
+        plans.put(&key(byte), &plan(&key(byte), 70_000)).unwrap();
+    }
+    plans.pin(&key(2)).unwrap();
+    plans.get(&key(3)).unwrap();
+    plans.write_back().unwrap();
+    source.topologies.put(&key(1), &sealed(b"one network"), &sealed(b"in short")).unwrap();
+    source.topologies.put(&key(2), &sealed(b"another"), &[]).unwrap();
+    source.jobs.put(&key(1), &sealed(b"a job"), &[]).unwrap();
+    source.requests.put(&key(1), &sealed(b"a request"), &[]).unwrap();
+    plans
+}
+
+#[test]
+fn an_archive_moves_plans_pins_uses_and_topologies_between_engines() {
+    on_every_engine(|engine, source| {
+        let plans = fill(source);
+        let mut archive = Vec::new();
+        let counts = ArchiveCounts { plans: 3, topologies: 2 };
+        assert_eq!(write_archive(source, &mut archive).unwrap(), counts);
+        on_every_engine(|other, target| {
+            assert_eq!(restore(&archive, target).unwrap(), counts);
+            let restored = records(&target.plans);
+            assert_eq!(restored.list(None, 9).unwrap(), plans.list(None, 9).unwrap(), "{engine} to {other}");
+            assert_eq!(restored.peek(&key(1)).unwrap(), plans.peek(&key(1)).unwrap(), "{engine} to {other}");
+            for byte in [1, 2] {
+                let of = |opened: &Opened| (opened.topologies.get(&key(byte)), opened.topologies.summary(&key(byte)));
+                let ((record, summary), (found, found_summary)) = (of(source), of(target));
+                assert_eq!(found.unwrap(), record.unwrap(), "{engine} to {other}");
+                assert_eq!(found_summary.unwrap(), summary.unwrap(), "{engine} to {other}");
+            }
+            for space in [Space::Jobs, Space::Requests] {
+                assert!(target.space(space).keys(None, 1).unwrap().is_empty(), "{} stay", space.name());
+            }
+        });
+    });
+}
+
+#[test]
+fn a_damaged_archive_is_refused_whole_whichever_way_it_comes() {
+    let source = in_memory();
+    records(&source.plans).put(&key(1), &plan(&key(1), 10)).unwrap();
+    source.topologies.put(&key(1), &sealed(b"n"), &[]).unwrap();
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |bytes: &[u8], what: &str| {
+        let never = |_: ArchivedRecord<'_>| panic!("{what}: something was taken");
+        assert!(read_archive(&mut Cursor::new(bytes), 0, never).is_err(), "{what}");
+        let staging = Staging { directory: directory.path(), bytes_max: 1 << 20 };
+        assert!(receive_archive(&mut &bytes[..], staging, 0, never).is_err(), "{what}");
+    };
+    for position in 0..archive.len() {
+        let mut damaged = archive.clone();
+        damaged[position] ^= 1;
+        refused(&damaged, &format!("byte {position} changed"));
+        refused(&archive[..position], &format!("cut at {position}"));
+    }
+    archive.push(0);
+    refused(&archive, "a tail");
+}
+
+#[test]
+fn an_archive_is_received_from_a_stream_within_a_limit() {
+    let source = in_memory();
+    fill(&source);
+    records(&source.plans).put(&key(9), &plan(&key(9), 5 << 20)).unwrap();
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let limit = archive.len() as u64;
+    let target = in_memory();
+    let staging = Staging { directory: directory.path(), bytes_max: limit };
+    let counts = receive_archive(&mut archive.as_slice(), staging, 0, |record| {
+        target.space(record.space).put(record.key, record.record, record.summary)
+    });
+    assert_eq!(counts.unwrap(), ArchiveCounts { plans: 4, topologies: 2 });
+    assert_eq!(records(&target.plans).list(None, 9).unwrap(), records(&source.plans).list(None, 9).unwrap());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "the file has no name");
+    let staging = Staging { directory: directory.path(), bytes_max: limit - 1 };
+    let refused = receive_archive(&mut archive.as_slice(), staging, 0, |_| panic!("nothing is taken"));
+    assert!(matches!(refused, Err(ArchiveError::TooLarge { limit: refused }) if refused == limit - 1));
+}
+
+#[test]
+fn a_length_that_no_record_has_is_refused_before_it_is_read() {
+    let mut archive = b"CNPYARC2".to_vec();
+    archive.extend_from_slice(&canopy_migrations::current_version().to_le_bytes());
+    archive.push(1);
+    archive.extend_from_slice(&[0; 32]);
+    archive.extend_from_slice(&u64::MAX.to_le_bytes());
+    let error = restore(&archive, &in_memory()).unwrap_err();
+    assert!(matches!(error, ArchiveError::Damaged { offset: 45, .. }), "{error}");
+}
+
+#[test]
+fn archives_of_the_first_form_are_read() {
+    let source = in_memory();
+    let plans = fill(&source);
+    source.topologies.remove(&[key(1), key(2)]).unwrap();
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive).unwrap();
+    // The same but for the magic, as long as there are no topologies.
+    let tail = archive.len() - blake3::OUT_LEN;
+    archive[7] = b'1';
+    let digest = blake3::hash(&archive[..tail]);
+    archive[tail..].copy_from_slice(digest.as_bytes());
+    let target = in_memory();
+    assert_eq!(restore(&archive, &target).unwrap(), ArchiveCounts { plans: 3, topologies: 0 });
+    assert_eq!(records(&target.plans).list(None, 9).unwrap(), plans.list(None, 9).unwrap());
+}
+
+#[test]
+fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
+    let source = in_memory();
+    let plans = fill(&source);
+    let mut archive = Vec::new();
+    write_archive(&source, &mut archive).unwrap();
+    let target: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let options = RecordOptions { bytes_max: 150_000, ..RecordOptions::STANDARD };
+    let target = Records::with_options(target, options);
+    target.put(&key(2), &plan(&key(2), 10)).unwrap();
+    let adopt = |record: ArchivedRecord<'_>| match record.space {
+        Space::Plans => target.adopt(&record),
+        _ => Ok(()),
+    };
+    read_archive(&mut Cursor::new(&archive), 0, adopt).unwrap();
+    let usage = target.usage().unwrap();
+    assert_eq!((usage.records, usage.pinned), (2, 1), "room for two of three");
+    assert_eq!(target.summary(&key(2)).unwrap(), plans.summary(&key(2)).unwrap());
+    let listed: u64 = target.list(None, 9).unwrap().iter().map(|summary| summary.size_bytes).sum();
+    assert_eq!(usage.bytes, listed);
+}
