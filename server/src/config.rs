@@ -48,6 +48,19 @@ pub struct Options {
     pub max_deadline: Duration,
     /// How long requests may go on after the server was asked to end.
     pub drain_timeout: Duration,
+    /// Whether the server outlives the command that started it.
+    pub tenure: Tenure,
+}
+
+/// What a server is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tenure {
+    /// It serves whoever comes: jobs that it cannot finish are taken up by its successor, and it is ready once it
+    /// knows what is stored.
+    Standing,
+    /// It serves one command, and ends with it: its unfinished jobs are forgotten, and those of a standing server on
+    /// the same directory are left alone.
+    Command,
 }
 
 /// Who may reach a server, which has no authentication yet.
@@ -76,6 +89,7 @@ impl Options {
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
+            tenure: Tenure::Command,
         }
     }
 

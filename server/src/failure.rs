@@ -41,6 +41,10 @@ pub enum PlanFailure {
     Rejected { check: &'static str, problem: String },
     #[error("the job failed inside the server; this is a bug in canopy, please report it as request {request}")]
     Panicked { request: RequestKey },
+    #[error(
+        "the job was begun {starts} times, and each time the server ended before it did; it is not tried again, ask again if the plan is still wanted"
+    )]
+    Abandoned { starts: u32 },
     #[error("the job was stopped because nobody waits for it")]
     Stopped,
     #[error("the job was cancelled by an operator; ask again if the plan is still wanted")]

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::failure::PlanFailure;
+use crate::journal::Unfinished;
 use crate::key::RequestKey;
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
@@ -87,6 +88,17 @@ pub(crate) struct Ties {
     pub(crate) followers: Vec<Arc<Job>>,
     /// The job that makes the plan, when it is not this one.
     pub(crate) leader: Option<Arc<Job>>,
+    /// What the journal says of it; none if it says nothing.
+    pub(crate) written: Option<Written>,
+}
+
+/// What is written down of a job that must survive a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// How often a worker has begun to make its plan, in earlier processes and in this one.
+    pub(crate) starts: u32,
+    /// Whether one of the starts was in this process.
+    pub(crate) started_here: bool,
 }
 
 /// What those who wait for a job see of it: any number of steps within `Working`, then one to `Done`.
@@ -131,6 +143,7 @@ impl Job {
             held_bytes,
             followers: Vec::new(),
             leader: None,
+            written: None,
         };
         Self {
             number,
@@ -147,8 +160,17 @@ impl Job {
         }
     }
 
-    /// The name of its operation. Numbers begin anew with each server; the digits of the request keep a name from
-    /// meaning another request then.
+    /// A job that an earlier process left unfinished: nobody waits for it, and it goes on without.
+    pub(crate) fn resumed(unfinished: Unfinished, held_bytes: usize) -> Self {
+        let Unfinished { number, order, priority, starts, arrived_unix_ms } = unfinished;
+        let terms = Terms { priority, detached: true };
+        let job = Self::new(number, RequestKey::of(&order), order, Goal::Plan, terms, held_bytes);
+        job.ties().written = Some(Written { starts, started_here: false });
+        Self { arrived_unix_ms, ..job }
+    }
+
+    /// The name of its operation. Numbers go on behind those of jobs that an earlier server left unfinished, and else
+    /// begin anew; the digits of the request keep a name from meaning another request then.
     pub(crate) fn operation(&self) -> String {
         format!("operations/{:.16}-{}", self.key.to_string(), self.number)
     }

@@ -12,6 +12,7 @@ mod drain;
 mod embedded;
 mod failure;
 mod job;
+mod journal;
 mod key;
 mod maintenance;
 mod metrics;
@@ -34,7 +35,7 @@ mod trace;
 mod workers;
 
 pub use config::{
-    AdminListen, ConfigError, DurationError, Exposure, LogFormat, Options, ServerFlags, Settings, Time,
+    AdminListen, ConfigError, DurationError, Exposure, LogFormat, Options, ServerFlags, Settings, Tenure, Time,
     data_dir_default, parse_duration, print_effective, print_sample, socket_path,
 };
 pub use drain::DrainHandle;

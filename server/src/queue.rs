@@ -14,21 +14,21 @@
 
 mod history;
 mod line;
+mod lines;
 mod operations;
+mod resume;
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use canopy_proto::v1::CacheOutcome;
 use tokio::sync::watch;
 
-use self::history::History;
-use self::line::Line;
-use crate::clock;
+use self::lines::{Lines, leave, release};
 use crate::failure::PlanFailure;
 use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms};
-use crate::key::{PlanKey, RequestKey};
-use crate::order::{Order, Priority};
+use crate::journal::Journal;
+use crate::key::RequestKey;
+use crate::order::Order;
 
 pub(crate) use self::operations::WaitedOperation;
 
@@ -55,28 +55,6 @@ struct Shared {
     planning_ready: Condvar,
     /// Whether no job that makes a plan is unfinished.
     idle: watch::Sender<bool>,
-}
-
-#[derive(Debug)]
-struct Lines {
-    open: bool,
-    /// Number of the latest job.
-    number: u64,
-    reading: Line,
-    planning: Line,
-    /// Unfinished jobs that new requests may join.
-    by_request: HashMap<(Goal, RequestKey), Arc<Job>>,
-    /// Jobs in the second line or past it.
-    by_plan: HashMap<PlanKey, Arc<Job>>,
-    /// Unfinished jobs that make plans, by number.
-    live: BTreeMap<u64, Arc<Job>>,
-    /// Those that have ended.
-    history: History,
-    held_bytes: usize,
-    /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
-    waiting: usize,
-    /// Lookups that have not ended.
-    lookups: usize,
 }
 
 /// One call's interest in a job; dropping it may stop the job.
@@ -109,23 +87,11 @@ impl Drop for Subscription {
 }
 
 impl Queue {
-    pub(crate) fn new(limits: QueueLimits) -> Self {
-        let lines = Lines {
-            open: true,
-            number: 0,
-            reading: Line::default(),
-            planning: Line::default(),
-            by_request: HashMap::new(),
-            by_plan: HashMap::new(),
-            live: BTreeMap::new(),
-            history: History::default(),
-            held_bytes: 0,
-            waiting: 0,
-            lookups: 0,
-        };
+    /// An empty queue. What waits for a plan is written down in `journal`, if there is one.
+    pub(crate) fn new(limits: QueueLimits, journal: Option<Arc<Journal>>) -> Self {
         let shared = Shared {
             limits,
-            lines: Mutex::new(lines),
+            lines: Mutex::new(Lines::new(journal)),
             reading_ready: Condvar::new(),
             planning_ready: Condvar::new(),
             idle: watch::Sender::new(true),
@@ -312,123 +278,6 @@ impl Queue {
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Lines {
-    /// Whether there is room for one more job.
-    fn admit(&self, limits: QueueLimits, goal: Goal, priority: Priority, weight: usize) -> Result<(), PlanFailure> {
-        let share = if priority == Priority::Prefetch { 2 } else { 1 };
-        let (waiting, limit) = match goal {
-            Goal::Plan => (self.waiting, limits.length_max.div_ceil(share)),
-            Goal::Lookup => (self.lookups, limits.length_max),
-        };
-        if waiting >= limit {
-            return Err(PlanFailure::QueueFull { waiting, limit });
-        }
-        let (held, limit) = (self.held_bytes, limits.bytes_max / share);
-        if held.saturating_add(weight) > limit {
-            return Err(PlanFailure::QueueBudget { held, found: weight, limit });
-        }
-        Ok(())
-    }
-
-    /// Puts a new job into the first line.
-    fn enter(&mut self, job: &Arc<Job>, weight: usize) {
-        self.held_bytes += weight;
-        match job.goal {
-            Goal::Plan => {
-                self.waiting += 1;
-                self.live.insert(job.number, Arc::clone(job));
-            }
-            Goal::Lookup => self.lookups += 1,
-        }
-        self.by_request.insert((job.goal, job.key), Arc::clone(job));
-        self.reading.push(Arc::clone(job));
-    }
-
-    /// Moves a job on as the table of phases allows. False: it does not, and nothing has changed.
-    fn advance(&mut self, job: &Job, next: Phase) -> bool {
-        let mut ties = job.ties();
-        if !ties.phase.may_become(next) {
-            return false;
-        }
-        match job.goal {
-            Goal::Plan => self.waiting = self.waiting + usize::from(next.waits()) - usize::from(ties.phase.waits()),
-            Goal::Lookup => self.lookups -= usize::from(next.is_end()),
-        }
-        ties.phase = next;
-        ties.ended_unix_ms = next.is_end().then(clock::unix_ms);
-        true
-    }
-
-    /// Gives a job, and the one it follows, at least this priority, and the place in line that goes with it.
-    fn raise(&mut self, job: &Arc<Job>, priority: Priority) {
-        if job.ties().priority >= priority {
-            return;
-        }
-        let (in_reading, in_planning) = (self.reading.remove(job), self.planning.remove(job));
-        job.ties().priority = priority;
-        if let Some(job) = in_reading {
-            self.reading.push(job);
-        }
-        if let Some(job) = in_planning {
-            self.planning.push(job);
-        }
-        let leader = job.ties().leader.clone();
-        if let Some(leader) = leader {
-            self.raise(&leader, priority);
-        }
-    }
-
-    /// Removes an ended job from every list of unfinished ones but `live`.
-    fn forget(&mut self, job: &Arc<Job>) {
-        let is_job = |other: &Arc<Job>| Arc::ptr_eq(other, job);
-        let request = (job.goal, job.key);
-        if self.by_request.get(&request).is_some_and(is_job) {
-            self.by_request.remove(&request);
-        }
-        if let Some(read) = job.read.get()
-            && self.by_plan.get(&read.prepared.key).is_some_and(is_job)
-        {
-            self.by_plan.remove(&read.prepared.key);
-        }
-        self.reading.remove(job);
-        self.planning.remove(job);
-        self.held_bytes -= std::mem::take(&mut job.ties().held_bytes);
-    }
-
-    /// Moves a settled job from the living to the history. What the store answered at once is not worth a place
-    /// there, unless nobody else can have seen it.
-    fn archive(&mut self, job: &Arc<Job>) {
-        if self.live.remove(&job.number).is_some() && (job.read.get().is_some() || job.ties().detached) {
-            self.history.push(job);
-        }
-    }
-}
-
-/// One waiter fewer. The last one stops a job that is not detached, and lets go of the job that this one follows.
-fn release(lines: &mut Lines, job: &Arc<Job>) {
-    let mut ties = job.ties();
-    ties.waiters -= 1;
-    if ties.waiters > 0 || ties.detached || ties.phase.is_end() {
-        return;
-    }
-    let leader = ties.leader.take();
-    drop(ties);
-    job.cancel();
-    lines.advance(job, Phase::Cancelled);
-    lines.forget(job);
-    job.settle(Err(Arc::new(PlanFailure::Stopped)));
-    lines.archive(job);
-    if let Some(leader) = leader {
-        leave(lines, job, &leader);
-    }
-}
-
-/// An ended job follows no more.
-fn leave(lines: &mut Lines, job: &Arc<Job>, leader: &Arc<Job>) {
-    leader.ties().followers.retain(|follower| !Arc::ptr_eq(follower, job));
-    release(lines, leader);
 }
 
 /// The phase of a job that ends like this.

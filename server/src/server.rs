@@ -17,8 +17,9 @@ use tonic::transport::server::TcpIncoming;
 use tower::Layer as _;
 
 use crate::admin::{self, Pages};
-use crate::config::{ConfigError, Options};
+use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
@@ -117,12 +118,19 @@ impl Server {
         let limits = QueueLimits { length_max: options.queue_length_max.get(), bytes_max: options.queue_bytes_max };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
+        let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
         let workshop = Arc::new(Workshop {
-            queue: Queue::new(limits),
+            queue: Queue::new(limits, journal.clone()),
             planner: Arc::new(ObservedPlanner { inner: planner, metrics: metrics.clone() }),
             records: Records::with_options(store, record_options),
+            journal,
             synthesis_count: AtomicU64::new(0),
         });
+        if options.tenure == Tenure::Standing {
+            let workshop = Arc::clone(&workshop);
+            let warm = spawn_blocking(move || workshop.warm_up()).await;
+            warm.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
         Ok(Self { options, workshop, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })
     }

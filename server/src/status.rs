@@ -151,6 +151,7 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         }
         PlanFailure::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
         PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
+        PlanFailure::Abandoned { starts } => Refusal::fault("JOB_ABANDONED").with("starts", starts),
         PlanFailure::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
         PlanFailure::NotCached => Refusal::new(Code::NotFound, "PLAN_NOT_CACHED", Detail::None),

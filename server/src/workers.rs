@@ -18,10 +18,11 @@ use canopy_topology::Rate;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Delivery, Goal, Job, Outcome, Read};
+use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Watch};
 use crate::queue::Queue;
-use crate::store::{Lookup, Records, StoredPlan};
+use crate::store::{Lookup, Records, StoreError, StoredPlan};
 
 /// Threads that read topologies and look into the store.
 const READER_COUNT: usize = 2;
@@ -35,6 +36,8 @@ pub(crate) struct Workshop {
     pub(crate) queue: Queue,
     pub(crate) planner: Arc<dyn Planner>,
     pub(crate) records: Records,
+    /// Where jobs that must survive a crash are written down.
+    pub(crate) journal: Option<Arc<Journal>>,
     /// Syntheses that were started.
     pub(crate) synthesis_count: AtomicU64,
 }
@@ -44,12 +47,18 @@ pub(crate) struct Workshop {
 pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     queue: Queue,
+    journal: Option<(Arc<Journal>, JoinHandle<()>)>,
 }
 
 impl Workers {
-    /// Starts the readers and `planner_count` planning threads.
+    /// Starts the readers, `planner_count` planning threads, and one for the journal if there is one.
     pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
-        let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone() };
+        let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
+        if let Some(journal) = &workshop.journal {
+            let (journal, writer) = (Arc::clone(journal), Arc::clone(journal));
+            let builder = thread::Builder::new().name("canopy-journal".to_owned());
+            workers.journal = Some((journal, builder.spawn(move || writer.run())?));
+        }
         for number in 0..READER_COUNT {
             let workshop = Arc::clone(workshop);
             let builder = thread::Builder::new().name(format!("canopy-reader-{number}")).stack_size(STACK_BYTES);
@@ -77,12 +86,20 @@ impl Workers {
             // Threads catch the panics of their jobs, so an error here says nothing new.
             let _ended = thread.join();
         }
+        if let Some((journal, thread)) = self.journal.take() {
+            // Jobs have ended for good, so this writes the last of it.
+            journal.close();
+            let _ended = thread.join();
+        }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
         self.queue.abort();
+        if let Some((journal, _)) = &self.journal {
+            journal.close();
+        }
     }
 }
 
@@ -93,6 +110,30 @@ impl std::fmt::Debug for Workshop {
 }
 
 impl Workshop {
+    /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
+    /// O(stored plans).
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn warm_up(&self) -> Result<(), StoreError> {
+        let started = clock::now();
+        let usage = self.records.usage()?;
+        let (plans, bytes, quarantined) = (usage.records, usage.bytes, usage.quarantined);
+        let mut resumed = 0_usize;
+        if let Some(journal) = &self.journal {
+            journal.for_each_unfinished(|unfinished| {
+                let number = unfinished.number;
+                match self.queue.resume(unfinished) {
+                    Ok(()) => resumed += 1,
+                    Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
+                }
+            })?;
+        }
+        let total_ms = clock::millis_since(started);
+        tracing::info!(plans, bytes, quarantined, resumed, total_ms, "the store is known");
+        Ok(())
+    }
+
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
         let _in_trace = job.trace.enter();
@@ -123,6 +164,9 @@ impl Workshop {
         if job.goal == Goal::Lookup {
             return Some(Err(Arc::new(PlanFailure::NotCached)));
         }
+        if let Some(journal) = &self.journal {
+            journal.enter(job);
+        }
         job.update(|status| status.stage = "queue");
         job.trace.wait();
         self.queue.promote(job, Read { prepared, queue_ms, canonical_ms, queued: clock::now() });
@@ -141,6 +185,9 @@ impl Workshop {
         }
         if job.is_requested() {
             return Some(Err(Arc::new(PlanFailure::Stopped)));
+        }
+        if let Some(journal) = &self.journal {
+            journal.start(job);
         }
         self.synthesis_count.fetch_add(1, Ordering::Relaxed);
         let produced = self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job));

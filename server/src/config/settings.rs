@@ -12,7 +12,7 @@ use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdminListen, ConfigError, Exposure, LogFormat, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT, Time,
+    AdminListen, ConfigError, Exposure, LogFormat, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT, Tenure, Time,
     data_dir_default, worker_count_default,
 };
 use crate::store::{RecordOptions, StoreEngine};
@@ -234,6 +234,7 @@ impl Settings {
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
+            tenure: Tenure::Standing,
         })
     }
 

@@ -9,7 +9,7 @@ use canopy_topology::{DocumentFormat, TopologyLimits};
 use super::*;
 use crate::clock;
 use crate::job::Delivery;
-use crate::order::{Output, TopologyInput};
+use crate::order::{Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::store::StoredPlan;
@@ -70,7 +70,7 @@ fn outcome(subscription: &Subscription) -> Option<Outcome> {
 
 #[test]
 fn equal_requests_share_one_job_and_all_get_its_end() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let first = submit(&queue, "ring:4").unwrap();
     let second = submit(&queue, "ring:4").unwrap();
     assert!(!first.joined && second.joined);
@@ -85,7 +85,7 @@ fn equal_requests_share_one_job_and_all_get_its_end() {
 
 #[test]
 fn a_full_queue_refuses_and_says_how_many_wait() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let _waiting: Vec<Subscription> =
         ["ring:3", "ring:4", "ring:5"].iter().map(|text| submit(&queue, text).unwrap()).collect();
     assert!(matches!(submit(&queue, "ring:6"), Err(PlanFailure::QueueFull { waiting: 3, limit: 3 })));
@@ -100,7 +100,7 @@ fn a_full_queue_refuses_and_says_how_many_wait() {
 
 #[test]
 fn requests_over_the_budget_of_bytes_are_refused_until_others_end() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let big = "r".repeat(600);
     let held = submit(&queue, &big).unwrap();
     let job = queue.next_to_read().unwrap();
@@ -114,7 +114,7 @@ fn requests_over_the_budget_of_bytes_are_refused_until_others_end() {
 
 #[test]
 fn a_job_nobody_waits_for_leaves_the_line() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let first = submit(&queue, "ring:4").unwrap();
     let second = submit(&queue, "ring:4").unwrap();
     drop(first);
@@ -127,7 +127,7 @@ fn a_job_nobody_waits_for_leaves_the_line() {
 
 #[test]
 fn the_last_waiter_stops_a_running_job_and_no_later_request_joins_it() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let first = submit(&queue, "ring:4").unwrap();
     let second = submit(&queue, "ring:4").unwrap();
     let job = queue.next_to_read().unwrap();
@@ -143,7 +143,7 @@ fn the_last_waiter_stops_a_running_job_and_no_later_request_joins_it() {
 
 #[test]
 fn a_request_that_needs_the_same_plan_follows_the_first() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let first = submit(&queue, PAIR).unwrap();
     let second = submit(&queue, SAME_PAIR).unwrap();
     assert!(!second.joined, "the texts differ");
@@ -164,7 +164,7 @@ fn a_request_that_needs_the_same_plan_follows_the_first() {
 
 #[test]
 fn a_follower_keeps_its_leader_alive_until_it_leaves_too() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let first = submit(&queue, PAIR).unwrap();
     let second = submit(&queue, SAME_PAIR).unwrap();
     let (leader, follower) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
@@ -179,7 +179,7 @@ fn a_follower_keeps_its_leader_alive_until_it_leaves_too() {
 
 #[test]
 fn a_job_cancelled_while_it_was_read_is_not_planned() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     drop({
         let subscription = submit(&queue, "ring:4").unwrap();
         let _job = queue.next_to_read().unwrap();
@@ -194,7 +194,7 @@ fn a_job_cancelled_while_it_was_read_is_not_planned() {
 
 #[test]
 fn a_closed_queue_takes_nothing_but_ends_what_it_has() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let _waiting = submit(&queue, "ring:4").unwrap();
     queue.close();
     assert!(matches!(submit(&queue, "ring:5"), Err(PlanFailure::Draining)));
@@ -211,7 +211,7 @@ fn a_closed_queue_takes_nothing_but_ends_what_it_has() {
 
 #[test]
 fn planning_workers_leave_a_closed_queue_whose_last_job_was_given_up() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let subscription = submit(&queue, "ring:4").unwrap();
     let _read = queue.next_to_read().unwrap();
     queue.close();
@@ -224,7 +224,7 @@ fn planning_workers_leave_a_closed_queue_whose_last_job_was_given_up() {
 
 #[test]
 fn abort_ends_every_job_and_stops_the_running_ones() {
-    let queue = Queue::new(LIMITS);
+    let queue = Queue::new(LIMITS, None);
     let running = submit(&queue, "ring:4").unwrap();
     let job = queue.next_to_read().unwrap();
     let waiting = submit(&queue, "ring:5").unwrap();
@@ -242,7 +242,7 @@ fn abort_ends_every_job_and_stops_the_running_ones() {
 
 #[test]
 fn threads_that_come_and_go_leave_nothing_behind() {
-    let queue = Queue::new(QueueLimits { length_max: 64, bytes_max: 1 << 20 });
+    let queue = Queue::new(QueueLimits { length_max: 64, bytes_max: 1 << 20 }, None);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             while let Some(job) = queue.next_to_read() {

@@ -144,6 +144,7 @@ fn faults_are_internal_and_tell_nothing_of_the_inside() {
     let broken = SynthesisError::Broken { what: "x".to_owned() };
     check_status(PlanFailure::Synthesis(broken), Code::Internal, "PLANNER_BROKEN", "");
     check_status(PlanFailure::Bound(BoundError::Broken { what: "x".to_owned() }), Code::Internal, "PLANNER_BROKEN", "");
+    check_status(PlanFailure::Abandoned { starts: 2 }, Code::Internal, "JOB_ABANDONED", "");
     check_status(PlanFailure::Stopped, Code::Cancelled, "JOB_STOPPED", "");
 }
 

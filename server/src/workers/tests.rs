@@ -45,9 +45,10 @@ impl Shop {
     fn open(before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
         let store = Arc::new(MemoryStore::default());
         let workshop = Arc::new(Workshop {
-            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20 }),
+            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20 }, None),
             planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
             records: Records::new(Arc::clone(&store) as Arc<_>),
+            journal: None,
             synthesis_count: AtomicU64::new(0),
         });
         let workers = Some(Workers::start(&workshop, NonZeroUsize::MIN.get()).unwrap());

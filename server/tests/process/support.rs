@@ -32,13 +32,17 @@ pub(crate) struct Process {
     log: Lines<BufReader<ChildStderr>>,
     /// What it said about itself when it began to serve.
     pub(crate) serving: Value,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Process {
     /// Starts a process on ports that the system chooses.
     pub(crate) fn start(arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), arrange)
+    }
+
+    /// The same in a folder where another one may have been.
+    pub(crate) fn start_in(folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
         let mut command = canopyd();
         command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
         arrange(&mut command, folder.path().to_owned());
@@ -50,7 +54,7 @@ impl Process {
                 break line;
             }
         };
-        Self { child, log, serving, _folder: folder }
+        Self { child, log, serving, folder }
     }
 
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
@@ -58,8 +62,7 @@ impl Process {
     }
 
     pub(crate) async fn client(&self) -> PlannerClient<Channel> {
-        let endpoint = Channel::from_shared(format!("http://{}", self.address("tcp"))).unwrap();
-        PlannerClient::new(endpoint.connect().await.unwrap())
+        PlannerClient::new(self.channel().await)
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -89,6 +92,23 @@ impl Process {
                 return line;
             }
         }
+    }
+
+    /// Ends it as a crash would, and hands back its folder.
+    pub(crate) fn crash(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    /// Waits until it has ended well, and hands back its folder.
+    pub(crate) fn end_in_order(mut self) -> TempDir {
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        Channel::from_shared(format!("http://{}", self.address("tcp"))).unwrap().connect().await.unwrap()
     }
 
     /// Its exit status, and the rest of its log, each line an object.

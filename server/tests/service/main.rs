@@ -9,5 +9,6 @@ mod limits;
 mod operators;
 mod plans;
 mod refusals;
+mod successors;
 mod support;
 mod work;

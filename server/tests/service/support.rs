@@ -13,7 +13,7 @@ use canopy_proto::v1::{
 };
 use canopy_server::{
     DrainHandle, Exposure, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError, Server,
-    Statistics, Watch,
+    Statistics, Tenure, Watch,
 };
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -48,6 +48,7 @@ pub(crate) fn options(directory: &TempDir) -> Options {
         default_deadline: Duration::from_secs(30),
         max_deadline: Duration::from_secs(60),
         drain_timeout: Duration::from_secs(10),
+        tenure: Tenure::Standing,
         ..Options::embedded(directory.path().to_owned())
     }
 }

@@ -1,0 +1,227 @@
+//! Jobs that survive the end of the process: those that wait for their plan to be made, and those it is made for.
+//!
+//! | event | what is written down |
+//! |---|---|
+//! | a job is about to enter the line for planning | its order |
+//! | a worker takes it | one more start, before anything is computed |
+//! | it ends, well or badly | nothing is left |
+//! | the end of the server ends it | its start is taken back: that was no fault of the job |
+//!
+//! The first two are on the disk before the job goes on; the others follow soon, on a thread of the journal's own,
+//! since jobs end where nobody may wait for a disk. A crash in between costs a job that is begun again and finds its
+//! plan in the store. A store that fails costs durability, not the job.
+
+mod entry;
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use self::entry::{decode_entry, decode_progress, encode_entry, encode_progress};
+use crate::failure::{PlanFailure, chain};
+use crate::job::{Job, JobState, Written};
+use crate::key::PlanKey;
+use crate::order::{Order, Priority};
+use crate::store::{Durability, Store, StoreError};
+
+/// A job that was begun so often and never ended is taken to be what ends the process.
+pub(crate) const STARTS_MAX: u32 = 2;
+/// Keys read at a time.
+const PAGE: usize = 256;
+
+/// The journal, in the space of jobs.
+pub(crate) struct Journal {
+    store: Arc<dyn Store>,
+    noted: Mutex<Noted>,
+    ready: Condvar,
+}
+
+/// What is yet to be written.
+#[derive(Debug)]
+struct Noted {
+    open: bool,
+    /// None: the job is to be struck. Some: its summary, as it is to be.
+    ends: BTreeMap<PlanKey, Option<Vec<u8>>>,
+}
+
+/// A job that an earlier process left unfinished.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unfinished {
+    /// Its number.
+    pub(crate) number: u64,
+    /// What is to be planned.
+    pub(crate) order: Order,
+    /// Which of two goes first.
+    pub(crate) priority: Priority,
+    /// How often a worker has begun to make its plan.
+    pub(crate) starts: u32,
+    /// When it was asked for, in milliseconds since 1970 UTC.
+    pub(crate) arrived_unix_ms: u64,
+}
+
+impl Journal {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, noted: Mutex::new(Noted { open: true, ends: BTreeMap::new() }), ready: Condvar::new() }
+    }
+
+    /// Writes a job down that is about to wait for its plan; returns once that survives a crash. Nothing happens to
+    /// one that is written down already, or has ended.
+    pub(crate) fn enter(&self, job: &Job) {
+        let mut ties = job.ties();
+        if ties.phase.is_end() || ties.written.is_some() {
+            return;
+        }
+        ties.written = Some(Written::default());
+        let priority = ties.priority;
+        drop(ties);
+        let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
+        let written = self.store.put(&key_of(job.number), &record, &encode_progress(0, &job.key));
+        self.after_writing(job, written);
+    }
+
+    /// Counts a start of a job that is written down; returns once that survives a crash.
+    pub(crate) fn start(&self, job: &Job) {
+        let mut ties = job.ties();
+        let ended = ties.phase.is_end();
+        let Some(written) = ties.written.as_mut().filter(|written| !written.started_here && !ended) else { return };
+        (written.starts, written.started_here) = (written.starts.saturating_add(1), true);
+        let summary = encode_progress(written.starts, &job.key);
+        drop(ties);
+        let written = self.store.set_summaries(&[(key_of(job.number), summary)], Durability::Synced);
+        self.after_writing(job, written);
+    }
+
+    /// The job may have ended while it was written down, and its end may have been written before.
+    fn after_writing(&self, job: &Job, written: Result<(), StoreError>) {
+        if let Err(error) = written {
+            let operation = job.operation();
+            tracing::error!(
+                operation,
+                error = chain(&error),
+                "a job is not written down; it would not survive a crash"
+            );
+        }
+        self.note_end(job);
+    }
+
+    /// Has the end of a job written down soon, if it has ended. Does not block.
+    pub(crate) fn note_end(&self, job: &Job) {
+        let JobState::Done(outcome) = job.state() else { return };
+        let Some(written) = job.ties().written else { return };
+        let drained = matches!(&outcome, Err(failure) if matches!(**failure, PlanFailure::Draining));
+        let starts = written.starts.saturating_sub(u32::from(written.started_here));
+        self.noted().ends.insert(key_of(job.number), drained.then(|| encode_progress(starts, &job.key)));
+        self.ready.notify_one();
+    }
+
+    /// Writes down what is noted, until the journal is closed and nothing is left.
+    pub(crate) fn run(&self) {
+        let mut noted = self.noted();
+        loop {
+            let ends = mem::take(&mut noted.ends);
+            if !ends.is_empty() {
+                drop(noted);
+                self.write(ends);
+                noted = self.noted();
+            } else if noted.open {
+                noted = self.ready.wait(noted).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Lets [`Journal::run`] return when nothing is left to write.
+    pub(crate) fn close(&self) {
+        self.noted().open = false;
+        self.ready.notify_all();
+    }
+
+    fn write(&self, ends: BTreeMap<PlanKey, Option<Vec<u8>>>) {
+        let (mut struck, mut kept) = (Vec::new(), Vec::new());
+        for (key, summary) in ends {
+            match summary {
+                None => struck.push(key),
+                Some(summary) => kept.push((key, summary)),
+            }
+        }
+        let removed = if struck.is_empty() { Ok(()) } else { self.store.remove(&struck) };
+        let changed = if kept.is_empty() { Ok(()) } else { self.store.set_summaries(&kept, Durability::Synced) };
+        for error in [removed.err(), changed.err()].into_iter().flatten() {
+            tracing::error!(error = chain(&error), "jobs that have ended may be begun again at the next start");
+        }
+    }
+
+    /// Hands out every job that an earlier process left unfinished, in the order of their numbers. What cannot be
+    /// read goes into quarantine. One job is held in memory at a time.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn for_each_unfinished(&self, mut each: impl FnMut(Unfinished)) -> Result<(), StoreError> {
+        let progress = self.progress()?;
+        let mut after = None;
+        loop {
+            let keys = self.store.keys(after.as_ref(), PAGE)?;
+            let Some(&last) = keys.last() else { return Ok(()) };
+            after = Some(last);
+            for key in keys {
+                let starts = match progress.get(&key) {
+                    Some(Some(starts)) => *starts,
+                    // Its end is all that is missing.
+                    Some(None) => {
+                        self.noted().ends.insert(key, None);
+                        continue;
+                    }
+                    None => 0,
+                };
+                let Some(record) = self.store.get(&key)? else { continue };
+                match decode_entry(&record).filter(|entry| key_of(entry.number) == key) {
+                    Some(entry) => each(Unfinished { starts, ..entry }),
+                    None => {
+                        tracing::error!(%key, "an unfinished job cannot be read; it is in quarantine now");
+                        self.store.quarantine(&key)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the summaries say: how often each job was begun, and none for those that must have ended, since another
+    /// one was made for the same request later.
+    fn progress(&self) -> Result<BTreeMap<PlanKey, Option<u32>>, StoreError> {
+        let (mut progress, mut latest) = (BTreeMap::new(), BTreeMap::new());
+        let mut after = None;
+        loop {
+            let page = self.store.summaries(after.as_ref(), PAGE)?;
+            let Some(&(last, _)) = page.last() else { return Ok(progress) };
+            after = Some(last);
+            for (key, summary) in page {
+                let Some(found) = decode_progress(&summary) else { continue };
+                if let Some(earlier) = latest.insert(found.request, key) {
+                    progress.insert(earlier, None);
+                }
+                progress.insert(key, Some(found.starts));
+            }
+        }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("noted", &self.noted().ends.len()).finish_non_exhaustive()
+    }
+}
+
+/// Where a job is written down: in the order of their numbers, which no two unfinished jobs share.
+fn key_of(number: u64) -> PlanKey {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    PlanKey::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The bytes of the journal: an order as a message of its own, in the envelope of a record.
+
+use canopy_plan::Profile;
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use canopy_topology::DocumentFormat;
+use prost::Message as _;
+
+use super::Unfinished;
+use crate::key::RequestKey;
+use crate::order::{Order, Output, Priority, TopologyInput};
+use crate::store::{decode_record, encode_record};
+
+/// The payload of a job's record. Fields are only ever added.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Entry {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    #[prost(uint64, tag = "2")]
+    arrived_unix_ms: u64,
+    #[prost(enumeration = "v1::Priority", tag = "3")]
+    priority: i32,
+    #[prost(message, optional, tag = "4")]
+    topology: Option<v1::TopologySource>,
+    #[prost(string, tag = "5")]
+    collective: String,
+    #[prost(uint32, optional, tag = "6")]
+    root: Option<u32>,
+    #[prost(uint64, tag = "7")]
+    size_bytes_max: u64,
+    #[prost(bool, tag = "8")]
+    in_place: bool,
+    #[prost(string, tag = "9")]
+    algorithm: String,
+    #[prost(message, repeated, tag = "10")]
+    outputs: Vec<v1::OutputSpec>,
+}
+
+/// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Progress {
+    /// How often a worker has begun to make its plan.
+    #[prost(uint32, tag = "1")]
+    pub(super) starts: u32,
+    /// The key of its request.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) request: Vec<u8>,
+}
+
+/// The record of a job.
+pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
+    let source = match &order.topology {
+        TopologyInput::Expression(text) => Source::Expression(text.clone()),
+        TopologyInput::Document { format, content } => Source::Document(v1::TopologyDocument {
+            format: match format {
+                DocumentFormat::Yaml => v1::DocumentFormat::Yaml.into(),
+                DocumentFormat::Json => v1::DocumentFormat::Json.into(),
+                DocumentFormat::NcclXml => v1::DocumentFormat::NcclXml.into(),
+            },
+            content: content.clone(),
+        }),
+        TopologyInput::Inline(topology) => Source::Inline(topology.clone()),
+    };
+    let output =
+        |output: &Output| v1::OutputSpec { format: output.format().into(), profile: output.profile_name().to_owned() };
+    let entry = Entry {
+        number,
+        arrived_unix_ms,
+        priority: priority.on_the_wire().into(),
+        topology: Some(v1::TopologySource { source: Some(source) }),
+        collective: order.kind.name().to_owned(),
+        root: order.root,
+        size_bytes_max: order.size_bytes_max,
+        in_place: order.in_place,
+        algorithm: order.algorithm.name().to_owned(),
+        outputs: order.outputs.iter().map(output).collect(),
+    };
+    encode_record(&entry.encode_to_vec())
+}
+
+/// Reads what [`encode_entry`] wrote, but for the starts, which are 0. None: something is damaged, or this build does
+/// not know it.
+pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
+    let entry = Entry::decode(decode_record(record).ok()?).ok()?;
+    let topology = match entry.topology.clone()?.source? {
+        Source::Expression(text) => TopologyInput::Expression(text),
+        Source::Document(document) => {
+            let format = match document.format() {
+                v1::DocumentFormat::Yaml => DocumentFormat::Yaml,
+                v1::DocumentFormat::Json => DocumentFormat::Json,
+                v1::DocumentFormat::NcclXml => DocumentFormat::NcclXml,
+                v1::DocumentFormat::Unspecified => return None,
+            };
+            TopologyInput::Document { format, content: document.content }
+        }
+        Source::Inline(topology) => TopologyInput::Inline(topology),
+    };
+    let priority = Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == entry.priority())?;
+    let order = Order {
+        topology,
+        kind: entry.collective.parse().ok()?,
+        root: entry.root,
+        size_bytes_max: entry.size_bytes_max,
+        in_place: entry.in_place,
+        algorithm: entry.algorithm.parse().ok()?,
+        outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
+    };
+    Some(Unfinished { number: entry.number, order, priority, starts: 0, arrived_unix_ms: entry.arrived_unix_ms })
+}
+
+fn output(spec: &v1::OutputSpec) -> Option<Output> {
+    match spec.format() {
+        v1::OutputFormat::Json => Some(Output::Json),
+        v1::OutputFormat::MscclXml => spec.profile.parse::<Profile>().ok().map(Output::MscclXml),
+        v1::OutputFormat::Unspecified => None,
+    }
+}
+
+/// The summary of a job that was begun so often.
+pub(super) fn encode_progress(starts: u32, request: &RequestKey) -> Vec<u8> {
+    encode_record(&Progress { starts, request: request.as_bytes().to_vec() }.encode_to_vec())
+}
+
+/// Reads what [`encode_progress`] wrote.
+pub(super) fn decode_progress(summary: &[u8]) -> Option<Progress> {
+    Progress::decode(decode_record(summary).ok()?).ok()
+}

@@ -1,0 +1,361 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use canopy_plan::Profile;
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+use canopy_topology::{DocumentFormat, TopologyLimits};
+
+use super::*;
+use crate::clock;
+use crate::job::{Delivery, Goal, Outcome, Read, Terms};
+use crate::key::RequestKey;
+use crate::order::{Output, TopologyInput};
+use crate::pipeline::Pipeline;
+use crate::planner::Planner as _;
+use crate::queue::{Queue, QueueLimits, Subscription};
+use crate::store::{MemoryStore, StoredPlan};
+
+mod crashes;
+
+const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20 };
+
+fn order(expression: &str) -> Order {
+    Order {
+        topology: TopologyInput::Expression(expression.to_owned()),
+        kind: CollectiveKind::Allgather,
+        root: None,
+        size_bytes_max: 1 << 20,
+        in_place: false,
+        algorithm: Algorithm::Auto,
+        outputs: vec![Output::Json],
+    }
+}
+
+impl Journal {
+    /// What the thread of the journal does, at a moment of the test's choice.
+    fn write_back(&self) {
+        let ends = mem::take(&mut self.noted().ends);
+        self.write(ends);
+    }
+}
+
+fn unfinished(journal: &Journal) -> Vec<Unfinished> {
+    let mut found = Vec::new();
+    journal.for_each_unfinished(|unfinished| found.push(unfinished)).unwrap();
+    found
+}
+
+/// What a server has of a journal, without its threads.
+struct Process {
+    journal: Arc<Journal>,
+    queue: Queue,
+}
+
+impl Process {
+    fn start(store: &Arc<dyn Store>, limits: QueueLimits) -> Self {
+        let journal = Arc::new(Journal::new(Arc::clone(store)));
+        let queue = Queue::new(limits, Some(Arc::clone(&journal)));
+        journal.for_each_unfinished(|unfinished| drop(queue.resume(unfinished))).unwrap();
+        Self { journal, queue }
+    }
+
+    fn submit(&self, expression: &str, detached: bool) -> Subscription {
+        let order = order(expression);
+        let terms = Terms { priority: Priority::Interactive, detached };
+        self.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
+    }
+
+    /// What a reader does with a job whose plan is not there.
+    fn read(&self) -> Arc<Job> {
+        let job = self.queue.next_to_read().unwrap();
+        let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order).unwrap();
+        self.journal.enter(&job);
+        self.queue.promote(&job, Read { prepared, queue_ms: 0.0, canonical_ms: 0.0, queued: clock::now() });
+        job
+    }
+
+    /// What a planning worker does first.
+    fn begin(&self) -> Arc<Job> {
+        let job = self.queue.next_to_plan().unwrap();
+        self.journal.start(&job);
+        job
+    }
+
+    fn state(&self, name: &str) -> Option<v1::OperationState> {
+        Some(self.queue.operation(name)?.describe().metadata?.state())
+    }
+}
+
+fn delivery() -> Outcome {
+    let plan = StoredPlan { plan: v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, warnings: Vec::new() };
+    Ok(Delivery {
+        plan: Arc::new(plan),
+        cache: v1::CacheOutcome::Miss,
+        timings: v1::Timings::default(),
+        warnings: Vec::new(),
+    })
+}
+
+/// The summary of a job whose request is not this test's business.
+fn progress(starts: u32) -> Vec<u8> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut request = [0; 32];
+    request[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    encode_progress(starts, &RequestKey::from_bytes(request))
+}
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::default())
+}
+
+#[test]
+fn every_order_is_read_back() {
+    let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
+    let document = |format| TopologyInput::Document { format, content: Bytes::from_static(b"canopy: 1") };
+    let topologies = [
+        TopologyInput::Expression("ring:8".to_owned()),
+        document(DocumentFormat::Yaml),
+        document(DocumentFormat::Json),
+        document(DocumentFormat::NcclXml),
+        TopologyInput::Inline(v1::Topology { nodes: vec![node("a"), node("b")], ..v1::Topology::default() }),
+    ];
+    let mut number = 0;
+    for topology in topologies {
+        for kind in CollectiveKind::ALL {
+            for (algorithm, priority) in Algorithm::ALL.into_iter().zip(Priority::ALL) {
+                number += 1;
+                let root = kind.has_root().then_some(1);
+                let outputs = vec![Output::MscclXml(Profile::Msccl), Output::Json];
+                let in_place = number % 2 == 0;
+                let topology = topology.clone();
+                let order = Order { topology, kind, root, algorithm, in_place, outputs, size_bytes_max: number };
+                let record = encode_entry(number, &order, priority, 5);
+                let read = decode_entry(&record).unwrap();
+                assert_eq!(RequestKey::of(&read.order), RequestKey::of(&order));
+                assert_eq!(read, Unfinished { number, order, priority, starts: 0, arrived_unix_ms: 5 });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_entry_is_put_aside_and_the_others_are_taken_up() {
+    let store = memory();
+    let record = |number| encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
+    store.put(&key_of(1), b"no record", &progress(0)).unwrap();
+    store.put(&key_of(2), &record(2), b"no summary").unwrap();
+    store.put(&key_of(3), &record(2), &progress(0)).unwrap();
+    store.put(&key_of(4), &crate::store::encode_record(b"no entry"), &[]).unwrap();
+    store.put(&key_of(5), &record(5), &progress(1)).unwrap();
+    let found = unfinished(&Journal::new(Arc::clone(&store)));
+    let numbers: Vec<_> = found.iter().map(|unfinished| (unfinished.number, unfinished.starts)).collect();
+    assert_eq!(numbers, [(2, 0), (5, 1)]);
+    assert_eq!(store.quarantined_count().unwrap(), 3);
+}
+
+#[test]
+fn what_waits_and_what_runs_is_taken_up_under_its_old_name() {
+    let store = memory();
+    let first = Process::start(&store, LIMITS);
+    let held: Vec<_> = ["ring:3", "ring:4", "ring:5"].map(|text| first.submit(text, false)).into_iter().collect();
+    let names: Vec<String> = held.iter().map(|one| one.job().operation()).collect();
+    let created = first.queue.operation(&names[0]).unwrap().describe().metadata.unwrap().create_time;
+    first.read();
+    first.read();
+    let running = first.begin();
+    assert_eq!(running.operation(), names[0]);
+    // The process dies here: nothing is told, nothing is written.
+    let second = Process::start(&store, LIMITS);
+    assert_eq!(second.state(&names[0]), Some(v1::OperationState::Queued));
+    assert_eq!(second.state(&names[1]), Some(v1::OperationState::Queued));
+    assert_eq!(second.state(&names[2]), None, "nobody had read it");
+    let metadata = second.queue.operation(&names[0]).unwrap().describe().metadata.unwrap();
+    assert!(metadata.detached && metadata.waiters == 0 && metadata.create_time == created);
+    assert!(second.submit("ring:4", false).joined, "whoever asks again finds it");
+    assert!(second.submit("ring:6", true).job().number > running.number, "no two jobs have one name");
+}
+
+#[test]
+fn what_has_ended_is_not_taken_up() {
+    let store = memory();
+    let process = Process::start(&store, LIMITS);
+    let held: Vec<_> = ["ring:3", "ring:4", "ring:5", "ring:6"].map(|text| process.submit(text, false)).into();
+    let jobs: Vec<_> = held.iter().map(|_| process.read()).collect();
+    let made = process.begin();
+    process.queue.finish(&made, delivery());
+    process.queue.finish(&jobs[1], Err(Arc::new(PlanFailure::Panicked { request: jobs[1].key })));
+    process.queue.cancel(&jobs[2].operation()).unwrap();
+    assert_eq!(unfinished(&process.journal).len(), 4, "ends are written later");
+    drop(held);
+    process.journal.write_back();
+    assert!(unfinished(&process.journal).is_empty());
+    assert!(store.summaries(None, 9).unwrap().is_empty());
+}
+
+#[test]
+fn a_drain_keeps_jobs_and_is_no_fault_of_theirs() {
+    let store = memory();
+    for _ in 0..5 {
+        let process = Process::start(&store, LIMITS);
+        if process.queue.waiting() == 0 {
+            drop((process.submit("ring:3", true), process.submit("ring:4", true)));
+        }
+        process.read();
+        process.read();
+        let running = process.begin();
+        process.queue.abort();
+        process.queue.finish(&running, Err(Arc::new(PlanFailure::Stopped)));
+        process.journal.write_back();
+        let starts: Vec<_> = unfinished(&process.journal).iter().map(|unfinished| unfinished.starts).collect();
+        assert_eq!(starts, [0, 0]);
+    }
+}
+
+#[test]
+fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
+    let store = memory();
+    let mut name = String::new();
+    for round in 0..STARTS_MAX {
+        let process = Process::start(&store, LIMITS);
+        if round == 0 {
+            drop(process.submit("ring:3", true));
+        }
+        name = process.read().operation();
+        process.begin();
+    }
+    let process = Process::start(&store, LIMITS);
+    assert_eq!(process.queue.waiting(), 0);
+    let operation = process.queue.operation(&name).unwrap().describe();
+    let Some(v1::operation::Result::Error(error)) = operation.result else { panic!("{operation:?}") };
+    assert_eq!(error.reason, "JOB_ABANDONED");
+    assert!(error.message.contains("2 times"), "{}", error.message);
+    process.journal.write_back();
+    assert!(unfinished(&process.journal).is_empty());
+    assert!(!process.submit("ring:3", true).joined, "asking again begins anew");
+}
+
+#[test]
+fn no_more_are_taken_up_than_may_wait() {
+    let store = memory();
+    for number in 1..=5 {
+        let record = encode_entry(number, &order(&format!("ring:{}", number + 2)), Priority::Prefetch, 0);
+        store.put(&key_of(number), &record, &progress(0)).unwrap();
+    }
+    let process = Process::start(&store, QueueLimits { length_max: 3, ..LIMITS });
+    assert_eq!(process.queue.waiting(), 3);
+    process.journal.write_back();
+    assert_eq!(unfinished(&process.journal).iter().map(|found| found.number).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+/// The end of the first had not been written down when the second was asked for.
+#[test]
+fn of_two_entries_of_one_request_the_later_one_is_unfinished() {
+    let store = memory();
+    let first = Process::start(&store, LIMITS);
+    let earlier = first.submit("ring:4", true).job().operation();
+    first.read();
+    first.queue.finish(&first.begin(), delivery());
+    let later = first.submit("ring:4", true).job().operation();
+    first.read();
+    let second = Process::start(&store, LIMITS);
+    assert_eq!((second.state(&earlier), second.state(&later)), (None, Some(v1::OperationState::Queued)));
+    second.journal.write_back();
+    assert_eq!(unfinished(&second.journal).len(), 1);
+}
+
+#[test]
+fn two_entries_of_one_request_become_one_job_whatever_their_summaries_say() {
+    let store = memory();
+    for number in [1, 2] {
+        let record = encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
+        store.put(&key_of(number), &record, &progress(0)).unwrap();
+    }
+    let process = Process::start(&store, LIMITS);
+    assert_eq!(process.queue.waiting(), 1);
+    let job = process.read();
+    process.queue.finish(&process.begin(), delivery());
+    process.journal.write_back();
+    assert!(unfinished(&process.journal).is_empty());
+    assert_eq!(process.state(&job.operation()), Some(v1::OperationState::Succeeded));
+}
+
+#[test]
+fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
+    type Act = Box<dyn FnOnce() + Send>;
+    for begun in [false, true] {
+        let disk = memory();
+        let before_the_next_write: Arc<Mutex<Option<Act>>> = Arc::default();
+        let hasty = Arc::clone(&before_the_next_write);
+        let gate = move || {
+            let act = hasty.lock().unwrap().take();
+            act.into_iter().for_each(|act| act());
+            true
+        };
+        let process = Process::start(&Gated::over(&disk, gate), LIMITS);
+        let held = process.submit("ring:4", false);
+        let (queue, journal, name) = (process.queue.clone(), Arc::clone(&process.journal), held.job().operation());
+        let end = Box::new(move || {
+            queue.cancel(&name).unwrap();
+            journal.write_back();
+        });
+        if begun {
+            process.read();
+        }
+        *before_the_next_write.lock().unwrap() = Some(end);
+        if begun {
+            process.begin()
+        } else {
+            process.read()
+        };
+        process.journal.write_back();
+        assert!(disk.keys(None, 9).unwrap().is_empty() && disk.summaries(None, 9).unwrap().is_empty(), "{begun}");
+    }
+}
+
+/// A store before whose writes something is done, which also says whether they reach the disk.
+struct Gated<F> {
+    disk: Arc<dyn Store>,
+    gate: F,
+}
+
+impl<F: Fn() -> bool + Send + Sync + 'static> Gated<F> {
+    fn over(disk: &Arc<dyn Store>, gate: F) -> Arc<dyn Store> {
+        Arc::new(Self { disk: Arc::clone(disk), gate })
+    }
+
+    fn write(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        if (self.gate)() { write() } else { Err(StoreError::InUse { directory: "the process is dead".to_owned() }) }
+    }
+}
+
+impl<F: Fn() -> bool + Send + Sync + 'static> Store for Gated<F> {
+    fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        self.disk.get(key)
+    }
+    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.write(|| self.disk.put(key, record, summary))
+    }
+    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        self.write(|| self.disk.remove(keys))
+    }
+    fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
+        self.write(|| self.disk.quarantine(key))
+    }
+    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        self.disk.summary(key)
+    }
+    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
+        self.write(|| self.disk.set_summaries(summaries, durability))
+    }
+    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
+        self.disk.summaries(after, limit)
+    }
+    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
+        self.disk.keys(after, limit)
+    }
+    fn quarantined_count(&self) -> Result<usize, StoreError> {
+        self.disk.quarantined_count()
+    }
+}

@@ -1,0 +1,47 @@
+//! Jobs that an earlier process left unfinished.
+
+use std::sync::Arc;
+
+use super::Queue;
+use crate::failure::PlanFailure;
+use crate::job::{Goal, Job};
+use crate::journal::{STARTS_MAX, Unfinished};
+use crate::order::Priority;
+
+impl Queue {
+    /// Puts a job at the end of the first line again, detached and under its old name; later jobs have greater
+    /// numbers.
+    ///
+    /// # Errors
+    /// It was begun too often, or there is no room. It is shown as failed, and struck from the journal.
+    pub(crate) fn resume(&self, unfinished: Unfinished) -> Result<(), Arc<PlanFailure>> {
+        let starts = unfinished.starts;
+        let weight = unfinished.order.topology.weight_bytes();
+        let job = Arc::new(Job::resumed(unfinished, weight));
+        let mut lines = self.lines();
+        lines.number = lines.number.max(job.number);
+        if lines.by_request.contains_key(&(Goal::Plan, job.key)) {
+            // Two of one request are written down when the second was asked for while the end of the first was not.
+            job.settle(Err(Arc::new(PlanFailure::Stopped)));
+            lines.archive(&job);
+            return Ok(());
+        }
+        // Whoever was let in once is not held to the share of prefetching again.
+        let admitted = lines.admit(self.shared.limits, Goal::Plan, Priority::Repair, weight);
+        let admitted = if starts >= STARTS_MAX { Err(PlanFailure::Abandoned { starts }) } else { admitted };
+        lines.enter(&job, weight);
+        self.note_whether_idle(&lines);
+        drop(lines);
+        match admitted {
+            Ok(()) => {
+                self.shared.reading_ready.notify_one();
+                Ok(())
+            }
+            Err(failure) => {
+                let failure = Arc::new(failure);
+                self.finish(&job, Err(Arc::clone(&failure)));
+                Err(failure)
+            }
+        }
+    }
+}

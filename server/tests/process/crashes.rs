@@ -1,0 +1,37 @@
+//! Processes that are killed.
+
+use canopy_proto::v1::operations_client::OperationsClient;
+use canopy_proto::v1::{CancelOperationRequest, GetOperationRequest, Operation, OperationState, operation};
+
+use crate::support::{Process, request};
+
+async fn get(process: &Process, name: &str) -> Option<Operation> {
+    let asked = GetOperationRequest { name: name.to_owned() };
+    OperationsClient::new(process.channel().await).get_operation(asked).await.ok().map(tonic::Response::into_inner)
+}
+
+/// A job that is killed with its process goes on in the next one; killed twice, it is shown as failed and not begun
+/// again; ended by an operator, it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_outlives_one_kill_but_not_two() {
+    let process = Process::start(|_, _| {});
+    let name = process.client().await.prefetch(request("torus:24x24")).await.unwrap().into_inner().name;
+    process.wait_until_synthesis_runs().await;
+    let process = Process::start_in(process.crash(), |_, _| {});
+    let found = get(&process, &name).await.expect("it is there again");
+    assert!(!found.done && found.metadata.unwrap().detached);
+    process.wait_until_synthesis_runs().await;
+    let process = Process::start_in(process.crash(), |_, _| {});
+    let failed = get(&process, &name).await.expect("it is still shown");
+    let Some(operation::Result::Error(error)) = failed.result else { panic!("{:?}", failed.result) };
+    assert_eq!(error.reason, "JOB_ABANDONED");
+
+    let again = process.client().await.prefetch(request("torus:24x24")).await.unwrap().into_inner().name;
+    process.wait_until_synthesis_runs().await;
+    let asked = CancelOperationRequest { name: again.clone() };
+    let ended = OperationsClient::new(process.channel().await).cancel_operation(asked).await.unwrap().into_inner();
+    assert_eq!(ended.metadata.unwrap().state(), OperationState::Cancelled);
+    process.signal("TERM");
+    let process = Process::start_in(process.end_in_order(), |_, _| {});
+    assert!(get(&process, &again).await.is_none());
+}

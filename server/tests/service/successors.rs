@@ -1,0 +1,60 @@
+//! What a server leaves behind for the next one on its directory.
+
+use std::time::Duration;
+
+use canopy_proto::v1::operations_client::OperationsClient;
+use canopy_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, WaitOperationRequest, operation};
+use canopy_server::Tenure;
+use tonic::Code;
+
+use crate::support::{GatedPlanner, TestServer, request, spawn};
+
+async fn get(server: &TestServer, name: &str) -> Result<Operation, Code> {
+    let asked = GetOperationRequest { name: name.to_owned() };
+    let answer = OperationsClient::new(server.channel.clone()).get_operation(asked).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| status.code())
+}
+
+async fn wait(server: &TestServer, name: &str) -> Operation {
+    let asked = WaitOperationRequest { name: name.to_owned(), ..WaitOperationRequest::default() };
+    OperationsClient::new(server.channel.clone()).wait_operation(asked).await.unwrap().into_inner()
+}
+
+/// One job was detached and one had a caller when the server had to end; the next server makes both plans.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_with(|options| options.drain_timeout = Duration::ZERO, planner).await;
+    let prefetched = server.client().prefetch(request("ring:6")).await.unwrap().into_inner().name;
+    gate.wait_for(1, 0);
+    let mut client = server.client();
+    let caller = spawn(async move { client.plan(request("ring:7")).await });
+    gate.wait_for(2, 0);
+    let listed = OperationsClient::new(server.channel.clone()).list_operations(ListOperationsRequest::default()).await;
+    let names: Vec<String> = listed.unwrap().into_inner().operations.into_iter().map(|found| found.name).collect();
+    assert!(names.len() == 2 && names.contains(&prefetched), "{names:?}");
+    let directory = server.stop().await;
+    assert_eq!(caller.await.unwrap().unwrap_err().code(), Code::Unavailable);
+
+    // A command on the same directory leaves them alone.
+    let (planner, _gate) = GatedPlanner::new();
+    let server = TestServer::start_in(directory, |options| options.tenure = Tenure::Command, planner).await;
+    assert_eq!(get(&server, &prefetched).await, Err(Code::NotFound));
+    let directory = server.stop().await;
+
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_in(directory, |_| {}, planner).await;
+    assert!(!get(&server, &prefetched).await.unwrap().done);
+    gate.open();
+    for name in &names {
+        let ended = wait(&server, name).await;
+        assert!(matches!(ended.result, Some(operation::Result::Response(_))), "{ended:?}");
+        assert!(ended.metadata.unwrap().detached);
+    }
+    let directory = server.stop().await;
+
+    let (planner, _gate) = GatedPlanner::new();
+    let server = TestServer::start_in(directory, |_| {}, planner).await;
+    assert_eq!(get(&server, &prefetched).await, Err(Code::NotFound), "nothing is left to do");
+    server.stop().await;
+}
