@@ -37,8 +37,9 @@ impl Pipeline {
 }
 
 impl Planner for Pipeline {
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
-        let (topology, warnings) = input::read_topology(&order.topology, &self.limits)?;
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        let (topology, warnings) = input::read_topology(&order.topology, &self.limits, stop)?;
+        ask(stop)?;
         let root = order.root.map(canopy_topology::Rank::new);
         let collective = Collective::new(order.kind, root, topology.rank_count())?;
         let topology_key = TopologyKey::of(&topology);

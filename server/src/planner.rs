@@ -15,8 +15,8 @@ pub trait Planner: Send + Sync + 'static {
     /// Reads and hashes the topology: all that is needed to know whether the plan is there already.
     ///
     /// # Errors
-    /// What is wrong with the request.
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure>;
+    /// What is wrong with the request; [`PlanFailure::Stopped`] soon after `stop` is requested.
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure>;
 
     /// Makes the plan, checked, with the content of all its artifacts.
     ///

@@ -151,7 +151,7 @@ impl Workshop {
         let started = clock::now();
         let queue_ms = clock::millis(started.duration_since(job.arrived));
         job.update(|status| status.stage = "read");
-        let prepared = match self.planner.prepare(&job.order) {
+        let prepared = match self.planner.prepare(&job.order, job.as_ref()) {
             Ok(prepared) => prepared,
             Err(failure) => return Some(Err(Arc::new(failure))),
         };

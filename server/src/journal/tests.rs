@@ -4,7 +4,7 @@ use bytes::Bytes;
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, Never};
 use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
@@ -70,7 +70,7 @@ impl Process {
     /// What a reader does with a job whose plan is not there.
     fn read(&self) -> Arc<Job> {
         let job = self.queue.next_to_read().unwrap();
-        let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order).unwrap();
+        let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order, &Never).unwrap();
         self.journal.enter(&job);
         self.queue.promote(&job, Read { prepared, queue_ms: 0.0, canonical_ms: 0.0, queued: clock::now() });
         job

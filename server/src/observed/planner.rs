@@ -21,8 +21,8 @@ pub(crate) struct ObservedPlanner {
 }
 
 impl Planner for ObservedPlanner {
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
-        stage_span!("canonicalise").in_scope(|| self.inner.prepare(order))
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        stage_span!("canonicalise").in_scope(|| self.inner.prepare(order, stop))
     }
 
     fn produce(

@@ -1,18 +1,20 @@
 //! Reads the topology of an order.
 
 use canopy_proto::v1;
+use canopy_synth::Stop;
 use canopy_topology::{
-    Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits, generate,
-    read_document,
+    Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, ReadError, Topology, TopologyDraft, TopologyLimits,
+    generate, read_document_until,
 };
 
 use crate::failure::{InlineError, PlanFailure};
 use crate::order::TopologyInput;
 
-/// The topology and what its reader wants to be known.
+/// The topology and what its reader wants to be known; [`PlanFailure::Stopped`] soon after `stop` is requested.
 pub(super) fn read_topology(
     input: &TopologyInput,
     limits: &TopologyLimits,
+    stop: &dyn Stop,
 ) -> Result<(Topology, Vec<v1::Warning>), PlanFailure> {
     match input {
         TopologyInput::Expression(text) => {
@@ -20,7 +22,11 @@ pub(super) fn read_topology(
             Ok((topology, Vec::new()))
         }
         TopologyInput::Document { format, content } => {
-            let imported = read_document(content, Some(*format), limits).map_err(PlanFailure::Document)?;
+            let imported = read_document_until(content, Some(*format), limits, &|| stop.is_requested());
+            let imported = imported.map_err(|error| match error {
+                ReadError::Stopped => PlanFailure::Stopped,
+                error => PlanFailure::Document(error),
+            })?;
             let warning = |text| v1::Warning { code: "TOPOLOGY_ASSUMED".to_owned(), text };
             Ok((imported.topology, imported.warnings.into_iter().map(warning).collect()))
         }

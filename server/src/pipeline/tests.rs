@@ -51,7 +51,7 @@ fn expression(text: &str) -> TopologyInput {
 
 fn produce(order: &Order, witness: &Witness) -> Result<Produced, PlanFailure> {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    pipeline.produce(order, &pipeline.prepare(order)?, &Never, witness)
+    pipeline.produce(order, &pipeline.prepare(order, &Never)?, &Never, witness)
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
         .into_iter()
         .map(|topology| {
             let order = order(topology, CollectiveKind::Allgather, vec![Output::Json]);
-            Pipeline::new(TopologyLimits::STANDARD).prepare(&order).unwrap().key
+            Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &Never).unwrap().key
         })
         .collect();
     assert_eq!(keys[0], keys[1]);
@@ -127,7 +127,7 @@ fn check_inline_refused(field: &str, change: impl FnOnce(&mut v1::Topology)) {
     let mut topology = v1::Topology { name: String::new(), nodes: vec![node("a"), node("b")], links: vec![link] };
     change(&mut topology);
     let order = order(TopologyInput::Inline(topology), CollectiveKind::Allgather, vec![Output::Json]);
-    match Pipeline::new(TopologyLimits::STANDARD).prepare(&order) {
+    match Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &Never) {
         Err(PlanFailure::Inline(error)) => assert_eq!(error.field().as_deref(), Some(field), "{error}"),
         other => panic!("{other:?}"),
     }
@@ -147,7 +147,7 @@ fn every_wrong_field_of_an_inline_topology_is_named() {
 fn a_stop_ends_the_work() {
     let order = order(expression("ring:8"), CollectiveKind::Allgather, vec![Output::Json]);
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let prepared = pipeline.prepare(&order).unwrap();
+    let prepared = pipeline.prepare(&order, &Never).unwrap();
     let failure = pipeline.produce(&order, &prepared, &|| true, &Witness::default()).unwrap_err();
     assert!(matches!(
         failure,
@@ -162,5 +162,20 @@ fn a_root_that_is_no_rank_is_refused_before_any_work() {
     let mut order = order(expression("ring:8"), CollectiveKind::Broadcast, vec![Output::Json]);
     order.root = Some(8);
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    assert!(matches!(pipeline.prepare(&order), Err(PlanFailure::Root(_))));
+    assert!(matches!(pipeline.prepare(&order, &Never), Err(PlanFailure::Root(_))));
+}
+
+#[test]
+fn a_stop_ends_the_reading_of_a_document_at_its_next_line() {
+    let mut text = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks:\n".to_owned();
+    for _ in 0..1000 {
+        text += "- {from: a, to: b, bandwidth: 10GB/s, both: true}\n";
+    }
+    let topology = TopologyInput::Document { format: DocumentFormat::Yaml, content: text.into() };
+    let order = order(topology, CollectiveKind::Allgather, vec![Output::Json]);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let soon = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 100;
+    let failure = Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &soon).unwrap_err();
+    assert!(matches!(failure, PlanFailure::Stopped), "{failure}");
+    assert_eq!(asked.into_inner(), 101, "no question is asked after the answer");
 }

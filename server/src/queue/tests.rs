@@ -3,7 +3,7 @@ use std::time::Duration;
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Stop as _};
+use canopy_synth::{Algorithm, Never, Stop as _};
 use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
@@ -47,7 +47,7 @@ fn submit_as(queue: &Queue, text: &str, goal: Goal, terms: Terms) -> Result<Subs
 }
 
 fn read(job: &Job) -> Read {
-    let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order).unwrap();
+    let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order, &Never).unwrap();
     Read { prepared, queue_ms: 1.0, canonical_ms: 2.0, queued: clock::now() }
 }
 

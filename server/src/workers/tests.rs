@@ -19,8 +19,8 @@ use crate::store::{MemoryStore, Store as _};
 struct Staged<F>(Pipeline, F);
 
 impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
-        self.0.prepare(order)
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order, stop)
     }
 
     fn produce(

@@ -123,8 +123,8 @@ async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
 struct HalfAsGood(Pipeline);
 
 impl Planner for HalfAsGood {
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
-        self.0.prepare(order)
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order, stop)
     }
 
     fn produce(

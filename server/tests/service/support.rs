@@ -181,8 +181,8 @@ impl GatedPlanner {
 }
 
 impl Planner for GatedPlanner {
-    fn prepare(&self, order: &Order) -> Result<Prepared, PlanFailure> {
-        self.inner.prepare(order)
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.inner.prepare(order, stop)
     }
 
     fn produce(
