@@ -40,6 +40,8 @@ pub struct Options {
     pub queue_length_max: NonZeroUsize,
     /// Most bytes of requests held while they wait or run.
     pub queue_bytes_max: usize,
+    /// Most bytes of memory that jobs take for making plans, all that run together; estimated before they begin.
+    pub job_memory_bytes_max: u64,
     /// Greatest topology. The limit in bytes is that of a whole request, too.
     pub limits: TopologyLimits,
     /// Deadline of calls that state none.
@@ -85,6 +87,7 @@ impl Options {
             worker_count: worker_count_default(),
             queue_length_max: QUEUE_LENGTH_DEFAULT,
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
+            job_memory_bytes_max: JOB_MEMORY_BYTES_DEFAULT,
             limits: TopologyLimits::STANDARD,
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),
@@ -103,6 +106,7 @@ impl Options {
             store_engine: said.store_engine.unwrap_or(self.store_engine),
             store_bytes_max: said.store_bytes.unwrap_or(self.store_bytes_max),
             worker_count: said.workers.unwrap_or(self.worker_count),
+            job_memory_bytes_max: said.job_memory_bytes.unwrap_or(self.job_memory_bytes_max),
             limits: TopologyLimits {
                 nodes_max: said.max_nodes.unwrap_or(self.limits.nodes_max),
                 links_max: said.max_links.unwrap_or(self.limits.links_max),
@@ -137,6 +141,7 @@ impl Options {
 
 const QUEUE_LENGTH_DEFAULT: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not zero");
 const QUEUE_BYTES_DEFAULT: usize = 512 << 20;
+const JOB_MEMORY_BYTES_DEFAULT: u64 = 8 << 30;
 
 /// Why options contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

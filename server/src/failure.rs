@@ -57,6 +57,10 @@ pub enum PlanFailure {
         "the waiting requests hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
     )]
     QueueBudget { held: usize, found: usize, limit: usize },
+    #[error(
+        "making this plan would take about {needed} bytes of memory, over the limit of {limit}; ask for a smaller network or fewer outputs, or raise job_memory_bytes"
+    )]
+    JobMemory { needed: u64, limit: u64 },
     #[error("the server is shutting down; try again")]
     Draining,
     #[error("the deadline of {deadline_ms} ms was reached in stage `{stage}` with no plan; allow more time")]

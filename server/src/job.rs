@@ -175,6 +175,11 @@ impl Job {
         format!("operations/{:.16}-{}", self.key.to_string(), self.number)
     }
 
+    /// Bytes of memory that making its plan takes, roughly; 0 while not known.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.read.get().map_or(0, |read| read.prepared.memory_bytes)
+    }
+
     pub(crate) fn state(&self) -> JobState {
         self.state.borrow().clone()
     }

@@ -7,6 +7,7 @@
 mod describe;
 mod files;
 mod input;
+mod memory;
 
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
@@ -44,7 +45,8 @@ impl Planner for Pipeline {
         let collective = Collective::new(order.kind, root, topology.rank_count())?;
         let topology_key = TopologyKey::of(&topology);
         let key = PlanKey::new(&topology_key, collective, order);
-        Ok(Prepared { key, topology, topology_key, collective, warnings })
+        let memory_bytes = memory::estimate_bytes(&topology, collective, &order.outputs);
+        Ok(Prepared { key, topology, topology_key, collective, memory_bytes, warnings })
     }
 
     fn produce(

@@ -42,6 +42,8 @@ pub struct Prepared {
     pub topology_key: TopologyKey,
     /// What to plan on it.
     pub collective: Collective,
+    /// Bytes of memory that [`Planner::produce`] will take, roughly.
+    pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.
     pub warnings: Vec<v1::Warning>,
 }

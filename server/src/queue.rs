@@ -39,6 +39,8 @@ pub(crate) struct QueueLimits {
     pub(crate) length_max: usize,
     /// Most bytes of requests that unfinished jobs hold.
     pub(crate) bytes_max: usize,
+    /// Most bytes of memory that running syntheses take together, by their estimates.
+    pub(crate) memory_bytes_max: u64,
 }
 
 /// A handle of the queue; clones share it.
@@ -81,7 +83,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut lines = self.queue.lines();
         release(&mut lines, &self.job);
-        self.queue.wake_if_over(&lines);
+        self.queue.wake_planners(&lines);
         self.queue.note_whether_idle(&lines);
     }
 }
@@ -116,6 +118,7 @@ impl Queue {
         }
         if let Some(job) = lines.by_request.get(&(goal, key)).map(Arc::clone) {
             lines.raise(&job, terms.priority);
+            self.wake_planners(&lines);
             job.ties().detached |= terms.detached;
             return Ok(self.subscribe(job, true, 0));
         }
@@ -140,14 +143,40 @@ impl Queue {
         self.next(&self.shared.reading_ready, take, |lines| lines.reading.is_empty())
     }
 
-    /// The next job to plan; waits for one. None once the queue is closed and nothing waits, or is being read.
+    /// The next job to plan; waits for one, and until there is memory for it. None once the queue is closed and
+    /// nothing waits, or is being read. Whoever takes a job calls [`Queue::vacate`] when its memory is free again.
+    ///
+    /// The first in line is never passed by: others would keep a large one waiting for ever.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
+        let limit = self.shared.limits.memory_bytes_max;
         let take = |lines: &mut Lines| {
+            let needed = lines.planning.first()?.memory_bytes();
+            let taken = lines.planning_bytes.saturating_add(needed);
+            if lines.planning_bytes > 0 && taken > limit {
+                return None;
+            }
             let job = lines.planning.pop()?;
+            lines.planning_bytes = taken;
             lines.advance(&job, Phase::Planning);
             Some(job)
         };
         self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
+    }
+
+    /// The memory of a job from [`Queue::next_to_plan`] is free: its worker is done with it, however it ended.
+    pub(crate) fn vacate(&self, job: &Job) {
+        let mut lines = self.lines();
+        lines.planning_bytes = lines.planning_bytes.saturating_sub(job.memory_bytes());
+        self.shared.planning_ready.notify_all();
+    }
+
+    /// Refuses a job whose plan would take more memory than there is for all.
+    ///
+    /// # Errors
+    /// [`PlanFailure::JobMemory`].
+    pub(crate) fn check_memory(&self, needed: u64) -> Result<(), PlanFailure> {
+        let limit = self.shared.limits.memory_bytes_max;
+        if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
     /// Puts a job that has been read into the second line, or behind the job that makes the same plan.
@@ -166,7 +195,7 @@ impl Queue {
             ties.waiters += 1;
             ties.followers.push(Arc::clone(job));
             drop(ties);
-            self.wake_if_over(&lines);
+            self.wake_planners(&lines);
             return;
         }
         lines.advance(job, Phase::Queued);
@@ -193,7 +222,7 @@ impl Queue {
             lines.forget(follower);
             follower.ties().leader = None;
         }
-        self.wake_if_over(&lines);
+        self.wake_planners(&lines);
         drop(lines);
         for follower in &followers {
             follower.settle(joined_outcome(&outcome, follower));
@@ -257,9 +286,10 @@ impl Queue {
         let _idle = idle.wait_for(|&idle| idle).await.map(|_| ());
     }
 
-    /// Lets the planning workers go home when the last job of a closed queue has ended without them.
-    fn wake_if_over(&self, lines: &Lines) {
-        if !lines.open && lines.waiting == 0 {
+    /// Lets the planning workers look again when the line has changed without them: the last job of a closed queue may
+    /// have ended, and another job be the first, for which there is memory.
+    fn wake_planners(&self, lines: &Lines) {
+        if (!lines.open && lines.waiting == 0) || !lines.planning.is_empty() {
             self.shared.planning_ready.notify_all();
         }
     }

@@ -115,7 +115,11 @@ impl Server {
         let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
         let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
-        let limits = QueueLimits { length_max: options.queue_length_max.get(), bytes_max: options.queue_bytes_max };
+        let limits = QueueLimits {
+            length_max: options.queue_length_max.get(),
+            bytes_max: options.queue_bytes_max,
+            memory_bytes_max: options.job_memory_bytes_max,
+        };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
         let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));

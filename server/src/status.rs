@@ -162,6 +162,9 @@ fn refusal(failure: &PlanFailure) -> Refusal {
             Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy("queue", RETRY_BUSY))
                 .with("limit", limit)
         }
+        PlanFailure::JobMemory { needed, limit } => {
+            Refusal::limit("MEMORY_BUDGET", "topology").with("needed", needed).with("limit", limit)
+        }
         PlanFailure::Draining => Refusal::new(Code::Unavailable, "DRAINING", Detail::Retry(RETRY_DRAINING)),
         PlanFailure::Deadline { deadline_ms, stage, operation } => {
             let refusal = Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)

@@ -74,6 +74,7 @@ impl Workers {
             workers.threads.push(builder.spawn(move || {
                 while let Some(job) = workshop.queue.next_to_plan() {
                     workshop.guard(&job, || workshop.plan(&job));
+                    workshop.queue.vacate(&job);
                 }
             })?);
         }
@@ -163,6 +164,9 @@ impl Workshop {
         }
         if job.goal == Goal::Lookup {
             return Some(Err(Arc::new(PlanFailure::NotCached)));
+        }
+        if let Err(failure) = self.queue.check_memory(prepared.memory_bytes) {
+            return Some(Err(Arc::new(failure)));
         }
         if let Some(journal) = &self.journal {
             journal.enter(job);

@@ -12,8 +12,8 @@ use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdminListen, ConfigError, Exposure, LogFormat, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT, Tenure, Time,
-    data_dir_default, worker_count_default,
+    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, LogFormat, Options, QUEUE_BYTES_DEFAULT,
+    QUEUE_LENGTH_DEFAULT, Tenure, Time, data_dir_default, worker_count_default,
 };
 use crate::store::{RecordOptions, StoreEngine};
 use crate::telemetry::Telemetry;
@@ -53,6 +53,9 @@ pub struct Settings {
     /// Most bytes of requests held while they wait or run [default: 536870912].
     #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES")]
     pub queue_bytes: Option<usize>,
+    /// Most bytes of memory for making plans, by estimates: larger jobs are refused, others wait for their turn [default: 8589934592].
+    #[arg(long, env = "CANOPY_JOB_MEMORY_BYTES", value_name = "BYTES")]
+    pub job_memory_bytes: Option<u64>,
     /// Most nodes of a topology [default: 10000].
     #[arg(long, env = "CANOPY_MAX_NODES", value_name = "COUNT")]
     pub max_nodes: Option<usize>,
@@ -175,6 +178,7 @@ impl Settings {
             workers: None,
             queue_length: Some(QUEUE_LENGTH_DEFAULT),
             queue_bytes: Some(QUEUE_BYTES_DEFAULT),
+            job_memory_bytes: Some(JOB_MEMORY_BYTES_DEFAULT),
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
@@ -226,6 +230,7 @@ impl Settings {
             worker_count: all.workers.expect(GIVEN),
             queue_length_max: all.queue_length.expect(GIVEN),
             queue_bytes_max: all.queue_bytes.expect(GIVEN),
+            job_memory_bytes_max: all.job_memory_bytes.expect(GIVEN),
             limits: TopologyLimits {
                 nodes_max: all.max_nodes.expect(GIVEN),
                 links_max: all.max_links.expect(GIVEN),
@@ -265,6 +270,7 @@ impl Settings {
             workers,
             queue_length,
             queue_bytes,
+            job_memory_bytes,
             max_nodes,
             max_links,
             max_request_bytes,

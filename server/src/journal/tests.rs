@@ -19,7 +19,7 @@ use crate::store::{MemoryStore, StoredPlan};
 
 mod crashes;
 
-const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20 };
+const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
 
 fn order(expression: &str) -> Order {
     Order {

@@ -18,6 +18,11 @@ impl Line {
         self.0.insert((Reverse(priority), job.number), job);
     }
 
+    /// The first job.
+    pub(super) fn first(&self) -> Option<&Arc<Job>> {
+        self.0.first_key_value().map(|(_, job)| job)
+    }
+
     /// Takes the first job.
     pub(super) fn pop(&mut self) -> Option<Arc<Job>> {
         self.0.pop_first().map(|(_, job)| job)

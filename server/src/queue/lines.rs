@@ -30,6 +30,8 @@ pub(super) struct Lines {
     /// Those that have ended.
     pub(super) history: History,
     pub(super) held_bytes: usize,
+    /// Memory that planning workers take, by the estimates of their jobs.
+    pub(super) planning_bytes: u64,
     /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
     pub(super) waiting: usize,
     /// Lookups that have not ended.
@@ -50,6 +52,7 @@ impl Lines {
             live: BTreeMap::new(),
             history: History::default(),
             held_bytes: 0,
+            planning_bytes: 0,
             waiting: 0,
             lookups: 0,
             journal,

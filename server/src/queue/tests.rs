@@ -15,7 +15,7 @@ use crate::planner::Planner as _;
 use crate::store::StoredPlan;
 
 const TERMS: Terms = Terms { priority: Priority::Interactive, detached: false };
-const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1000 };
+const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1000, memory_bytes_max: u64::MAX };
 
 /// Two texts of one network; other texts are generator expressions.
 const PAIR: &str = "{canopy: 1, nodes: [{id: a}, {id: b}], links: [{from: a, to: b, bandwidth: 1GB/s, both: true}]}";
@@ -242,7 +242,7 @@ fn abort_ends_every_job_and_stops_the_running_ones() {
 
 #[test]
 fn threads_that_come_and_go_leave_nothing_behind() {
-    let queue = Queue::new(QueueLimits { length_max: 64, bytes_max: 1 << 20 }, None);
+    let queue = Queue::new(QueueLimits { length_max: 64, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             while let Some(job) = queue.next_to_read() {
@@ -275,4 +275,5 @@ fn threads_that_come_and_go_leave_nothing_behind() {
     assert_eq!((lines.waiting, lines.by_request.len(), lines.by_plan.len(), lines.held_bytes), (0, 0, 0, 0));
 }
 
+mod memory;
 mod operations;

@@ -131,6 +131,12 @@ fn a_lack_of_room_or_time_says_when_to_try_again() {
         assert!(to_status(&failure).get_error_details().retry_info().unwrap().retry_delay.is_some());
         check_status(failure, code, reason, subject);
     }
+    let too_large = PlanFailure::JobMemory { needed: 9, limit: 8 };
+    assert!(to_status(&too_large).get_error_details().retry_info().is_none(), "waiting does not help");
+    let details = to_status(&too_large).get_error_details();
+    let found = &details.error_info().unwrap().metadata;
+    assert_eq!((&*found["needed"], &*found["limit"]), ("9", "8"));
+    check_status(too_large, Code::ResourceExhausted, "MEMORY_BUDGET", "topology");
     let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees", operation: None };
     check_status(deadline, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
 }

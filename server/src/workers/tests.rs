@@ -45,7 +45,7 @@ impl Shop {
     fn open(before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
         let store = Arc::new(MemoryStore::default());
         let workshop = Arc::new(Workshop {
-            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20 }, None),
+            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
             planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
             records: Records::new(Arc::clone(&store) as Arc<_>),
             journal: None,

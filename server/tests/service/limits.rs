@@ -11,6 +11,7 @@ use canopy_proto::v1::{
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
 use tonic::{Code, Request};
+use tonic_types::StatusExt as _;
 
 use crate::support::{TestServer, document_request, request, stream};
 
@@ -54,6 +55,24 @@ async fn server_with_one_worker() -> TestServer {
         options.worker_count = NonZeroUsize::MIN;
     };
     TestServer::start_with(change, Arc::new(pipeline)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_takes_too_much_memory_is_refused_before_it_is_begun_but_not_when_it_is_there() {
+    let server = TestServer::start().await;
+    server.client().plan(request("ring:6")).await.unwrap();
+    let pipeline = Arc::new(Pipeline::new(TopologyLimits::STANDARD));
+    let change = |options: &mut canopy_server::Options| options.job_memory_bytes_max = 1 << 20;
+    let server = TestServer::start_in(server.stop().await, change, pipeline).await;
+    server.client().plan(request("ring:6")).await.expect("what is stored takes no memory to make");
+    let refused = server.client().plan(request("ring:7")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    let details = refused.get_error_details();
+    let info = details.error_info().unwrap();
+    assert_eq!((&*info.reason, &*info.metadata["limit"]), ("MEMORY_BUDGET", "1048576"));
+    assert!(info.metadata["needed"].parse::<u64>().unwrap() > 1 << 20);
+    assert_eq!(server.statistics.synthesis_count(), 0);
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ fn terms(priority: Priority, detached: bool) -> Terms {
 
 /// A queue with room, and the expression of the next job that is read from it.
 fn roomy() -> Queue {
-    Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20 }, None)
+    Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None)
 }
 
 fn expression(job: &Job) -> &str {
@@ -67,7 +67,7 @@ fn a_shared_job_has_the_highest_priority_asked_for_and_so_does_the_one_it_follow
 
 #[test]
 fn prefetching_leaves_half_of_the_queue_to_others() {
-    let queue = Queue::new(QueueLimits { length_max: 4, bytes_max: 1 << 20 }, None);
+    let queue = Queue::new(QueueLimits { length_max: 4, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None);
     let prefetch = |text| submit_as(&queue, text, Goal::Plan, terms(Priority::Prefetch, true));
     let _two = (prefetch("ring:3").unwrap(), prefetch("ring:4").unwrap());
     assert!(matches!(prefetch("ring:5"), Err(PlanFailure::QueueFull { waiting: 2, limit: 2 })));
@@ -138,7 +138,7 @@ fn ending_a_follower_leaves_its_leader_to_the_others() {
 
 #[test]
 fn lookups_have_a_line_of_their_own_length_and_share_with_each_other_only() {
-    let queue = Queue::new(QueueLimits { length_max: 1, bytes_max: 1 << 20 }, None);
+    let queue = Queue::new(QueueLimits { length_max: 1, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None);
     let _plan = submit(&queue, "ring:4").unwrap();
     let lookup = |text| submit_as(&queue, text, Goal::Lookup, terms(Priority::Repair, false));
     let first = lookup("ring:4").unwrap();
@@ -201,7 +201,7 @@ async fn the_queue_is_idle_when_the_last_job_has_ended() {
 #[test]
 fn whatever_happens_the_books_are_in_order() {
     for seed in 0..60_u64 {
-        let queue = Queue::new(QueueLimits { length_max: 6, bytes_max: 4000 }, None);
+        let queue = Queue::new(QueueLimits { length_max: 6, bytes_max: 4000, memory_bytes_max: u64::MAX }, None);
         let texts = [PAIR, SAME_PAIR, "ring:3", "ring:4", "ring:5", "nonsense"];
         let mut random = Random(seed);
         let mut subscriptions = Vec::new();

@@ -1,0 +1,88 @@
+//! Memory for plans: those that run together stay within it, and none waits for ever.
+
+use super::*;
+
+/// A queue for plans of so many bytes together.
+fn queue(memory_bytes_max: u64) -> Queue {
+    Queue::new(QueueLimits { length_max: 64, bytes_max: 1 << 20, memory_bytes_max }, None)
+}
+
+/// Puts a job into the second line whose plan takes so much.
+fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> (Subscription, Arc<Job>) {
+    let subscription = submit_as(queue, text, Goal::Plan, Terms { priority, detached: false }).unwrap();
+    let job = queue.next_to_read().unwrap();
+    let mut read = read(&job);
+    read.prepared.memory_bytes = memory_bytes;
+    queue.promote(&job, read);
+    (subscription, job)
+}
+
+/// Whether a planning worker would get a job now.
+fn may_begin(queue: &Queue) -> bool {
+    let lines = queue.lines();
+    lines.planning.first().is_some_and(|job| {
+        lines.planning_bytes == 0 || lines.planning_bytes + job.memory_bytes() <= queue.shared.limits.memory_bytes_max
+    })
+}
+
+#[test]
+fn jobs_run_together_only_as_far_as_there_is_memory() {
+    let queue = queue(100);
+    let _held = ["ring:3", "ring:4", "ring:5"].map(|text| line_up(&queue, text, Priority::Interactive, 50));
+    let (first, second) = (queue.next_to_plan().unwrap(), queue.next_to_plan().unwrap());
+    assert!(!may_begin(&queue));
+    // A job that has ended may still have a worker whose memory is not free.
+    queue.finish(&first, Err(Arc::new(PlanFailure::Stopped)));
+    assert!(!may_begin(&queue));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| queue.next_to_plan().unwrap());
+        queue.vacate(&first);
+        assert_eq!(waiting.join().unwrap().memory_bytes(), 50);
+    });
+    queue.vacate(&second);
+}
+
+#[test]
+fn small_jobs_do_not_pass_a_large_one() {
+    let queue = queue(100);
+    let _small = line_up(&queue, "ring:3", Priority::Interactive, 10);
+    let running = queue.next_to_plan().unwrap();
+    let large = line_up(&queue, "ring:4", Priority::Interactive, 100);
+    let _others: Vec<_> =
+        (5..30).map(|ranks| line_up(&queue, &format!("ring:{ranks}"), Priority::Interactive, 10)).collect();
+    assert!(!may_begin(&queue), "others would fit beside the one that runs");
+    queue.vacate(&running);
+    assert!(Arc::ptr_eq(&queue.next_to_plan().unwrap(), &large.1));
+    assert!(!may_begin(&queue));
+    queue.vacate(&large.1);
+    assert_eq!(queue.next_to_plan().unwrap().memory_bytes(), 10);
+}
+
+/// A worker that waits for memory is told when another job comes first, or the first one goes.
+#[test]
+fn a_waiting_worker_hears_of_every_change_of_the_line() {
+    for leave in [true, false] {
+        let queue = queue(100);
+        let _running = line_up(&queue, "ring:3", Priority::Interactive, 60);
+        queue.next_to_plan().unwrap();
+        let (large, _) = line_up(&queue, "ring:4", Priority::Interactive, 60);
+        let (small, job) = line_up(&queue, "ring:5", Priority::Interactive, 40);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.next_to_plan().unwrap());
+            if leave {
+                drop(large);
+            } else {
+                submit_as(&queue, "ring:5", Goal::Plan, Terms { priority: Priority::Repair, detached: true }).unwrap();
+            }
+            assert!(Arc::ptr_eq(&waiting.join().unwrap(), &job), "{leave}");
+        });
+        drop(small);
+    }
+}
+
+#[test]
+fn what_never_fits_is_refused() {
+    let queue = queue(100);
+    assert!(queue.check_memory(100).is_ok());
+    assert!(matches!(queue.check_memory(101), Err(PlanFailure::JobMemory { needed: 101, limit: 100 })));
+}
