@@ -38,7 +38,7 @@ pub struct Options {
     pub worker_count: NonZeroUsize,
     /// Most requests that wait.
     pub queue_length_max: NonZeroUsize,
-    /// Most bytes of requests held while they wait or run.
+    /// Most bytes of requests, and of the networks in them, held while they wait or run.
     pub queue_bytes_max: usize,
     /// Most bytes of memory that jobs take for making plans, all that run together; estimated before they begin.
     pub job_memory_bytes_max: u64,

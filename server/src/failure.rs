@@ -54,7 +54,7 @@ pub enum PlanFailure {
     #[error("{waiting} requests wait, where {limit} may; try again later")]
     QueueFull { waiting: usize, limit: usize },
     #[error(
-        "the waiting requests hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
+        "the waiting requests and their networks hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
     )]
     QueueBudget { held: usize, found: usize, limit: usize },
     #[error(

@@ -48,6 +48,19 @@ pub struct Prepared {
     pub warnings: Vec<v1::Warning>,
 }
 
+impl Prepared {
+    /// Bytes of memory that the network itself takes, roughly. O(nodes).
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let nodes = self.topology.nodes().iter().map(|node| {
+            let named = &node.attributes;
+            let attributes = [&named.host, &named.box_name, &named.rail, &named.label].into_iter().map(text);
+            size_of_val(node) + node.id.len() + attributes.sum::<usize>()
+        });
+        nodes.sum::<usize>() + size_of_val(self.topology.links())
+    }
+}
+
 /// A finished plan.
 #[derive(Clone, Debug)]
 pub struct Produced {

@@ -37,7 +37,7 @@ pub(crate) use self::operations::WaitedOperation;
 pub(crate) struct QueueLimits {
     /// Most jobs that wait, in both lines together.
     pub(crate) length_max: usize,
-    /// Most bytes of requests that unfinished jobs hold.
+    /// Most bytes of requests, and of networks once they have been read, that unfinished jobs hold.
     pub(crate) bytes_max: usize,
     /// Most bytes of memory that running syntheses take together, by their estimates.
     pub(crate) memory_bytes_max: u64,
@@ -179,12 +179,20 @@ impl Queue {
         if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
-    /// Puts a job that has been read into the second line, or behind the job that makes the same plan.
-    pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) {
-        let key = read.prepared.key;
+    /// Puts a job that has been read into the second line, or behind the job that makes the same plan. It holds its
+    /// network from now on: a few words may have asked for a large one.
+    ///
+    /// # Errors
+    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it.
+    pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
+        let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
         let mut lines = self.lines();
-        if job.read.set(read).is_err() || job.ties().phase.is_end() {
-            return;
+        if job.ties().phase.is_end() {
+            return Ok(());
+        }
+        lines.hold(job, weight, self.shared.limits)?;
+        if job.read.set(read).is_err() {
+            return Ok(());
         }
         if let Some(leader) = lines.by_plan.get(&key).map(Arc::clone) {
             lines.advance(job, Phase::Following);
@@ -196,12 +204,13 @@ impl Queue {
             ties.followers.push(Arc::clone(job));
             drop(ties);
             self.wake_planners(&lines);
-            return;
+            return Ok(());
         }
         lines.advance(job, Phase::Queued);
         lines.by_plan.insert(key, Arc::clone(job));
         lines.planning.push(Arc::clone(job));
         self.shared.planning_ready.notify_one();
+        Ok(())
     }
 
     /// Ends a job and all that follow it. Does nothing to a job that has ended.

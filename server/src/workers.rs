@@ -24,8 +24,9 @@ use crate::planner::{Planner, Watch};
 use crate::queue::Queue;
 use crate::store::{Lookup, Records, StoreError, StoredPlan};
 
-/// Threads that read topologies and look into the store.
-const READER_COUNT: usize = 2;
+/// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
+/// others see to it that an answer that is there does not.
+const READER_COUNT: usize = 4;
 /// Ample for recursive parsers at their greatest permitted depth.
 const STACK_BYTES: usize = 16 << 20;
 /// Shortest time between two reports of one stage that are passed on.
@@ -173,8 +174,8 @@ impl Workshop {
         }
         job.update(|status| status.stage = "queue");
         job.trace.wait();
-        self.queue.promote(job, Read { prepared, queue_ms, canonical_ms, queued: clock::now() });
-        None
+        let read = Read { prepared, queue_ms, canonical_ms, queued: clock::now() };
+        self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
     }
 
     /// Makes the plan and stores it.

@@ -50,7 +50,7 @@ pub struct Settings {
     /// Most requests that wait; more are refused at once [default: 1024].
     #[arg(long, env = "CANOPY_QUEUE_LENGTH", value_name = "COUNT")]
     pub queue_length: Option<NonZeroUsize>,
-    /// Most bytes of requests held while they wait or run [default: 536870912].
+    /// Most bytes of requests and of the networks in them, held while they wait or run [default: 536870912].
     #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES")]
     pub queue_bytes: Option<usize>,
     /// Most bytes of memory for making plans, by estimates: larger jobs are refused, others wait for their turn [default: 8589934592].

@@ -82,6 +82,19 @@ impl Lines {
         Ok(())
     }
 
+    /// Counts what a job holds beside its request. One that is alone may hold what it likes: its network is within
+    /// limits of its own.
+    pub(super) fn hold(&mut self, job: &Job, weight: usize, limits: QueueLimits) -> Result<(), PlanFailure> {
+        let (held, limit) = (self.held_bytes, limits.bytes_max);
+        let mut ties = job.ties();
+        if held > ties.held_bytes && held.saturating_add(weight) > limit {
+            return Err(PlanFailure::QueueBudget { held, found: weight, limit });
+        }
+        self.held_bytes += weight;
+        ties.held_bytes += weight;
+        Ok(())
+    }
+
     /// Puts a new job into the first line.
     pub(super) fn enter(&mut self, job: &Arc<Job>, weight: usize) {
         self.held_bytes += weight;

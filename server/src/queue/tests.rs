@@ -15,7 +15,7 @@ use crate::planner::Planner as _;
 use crate::store::StoredPlan;
 
 const TERMS: Terms = Terms { priority: Priority::Interactive, detached: false };
-const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1000, memory_bytes_max: u64::MAX };
+const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
 
 /// Two texts of one network; other texts are generator expressions.
 const PAIR: &str = "{canopy: 1, nodes: [{id: a}, {id: b}], links: [{from: a, to: b, bandwidth: 1GB/s, both: true}]}";
@@ -92,7 +92,7 @@ fn a_full_queue_refuses_and_says_how_many_wait() {
     assert!(submit(&queue, "ring:5").is_ok(), "joining takes no room");
     let job = queue.next_to_read().unwrap();
     assert!(submit(&queue, "ring:6").is_err(), "a job that is read waits still");
-    queue.promote(&job, read(&job));
+    queue.promote(&job, read(&job)).unwrap();
     assert!(submit(&queue, "ring:6").is_err(), "and so does one for a planning worker");
     let _planned = queue.next_to_plan().unwrap();
     assert!(submit(&queue, "ring:6").is_ok());
@@ -100,7 +100,7 @@ fn a_full_queue_refuses_and_says_how_many_wait() {
 
 #[test]
 fn requests_over_the_budget_of_bytes_are_refused_until_others_end() {
-    let queue = Queue::new(LIMITS, None);
+    let queue = Queue::new(QueueLimits { bytes_max: 1000, ..LIMITS }, None);
     let big = "r".repeat(600);
     let held = submit(&queue, &big).unwrap();
     let job = queue.next_to_read().unwrap();
@@ -150,8 +150,8 @@ fn a_request_that_needs_the_same_plan_follows_the_first() {
     let leader = queue.next_to_read().unwrap();
     let follower = queue.next_to_read().unwrap();
     assert_eq!(read(&leader).prepared.key, read(&follower).prepared.key);
-    queue.promote(&leader, read(&leader));
-    queue.promote(&follower, read(&follower));
+    queue.promote(&leader, read(&leader)).unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
     assert_eq!(queue.waiting(), 1, "one plan to make");
     let planned = queue.next_to_plan().unwrap();
     planned.update(|status| status.stage = "trees");
@@ -168,8 +168,8 @@ fn a_follower_keeps_its_leader_alive_until_it_leaves_too() {
     let first = submit(&queue, PAIR).unwrap();
     let second = submit(&queue, SAME_PAIR).unwrap();
     let (leader, follower) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
-    queue.promote(&leader, read(&leader));
-    queue.promote(&follower, read(&follower));
+    queue.promote(&leader, read(&leader)).unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
     drop(first);
     assert!(!leader.is_requested(), "the follower waits");
     drop(second);
@@ -188,7 +188,7 @@ fn a_job_cancelled_while_it_was_read_is_not_planned() {
     let subscription = submit(&queue, "ring:4").unwrap();
     let job = queue.next_to_read().unwrap();
     drop(subscription);
-    queue.promote(&job, read(&job));
+    queue.promote(&job, read(&job)).unwrap();
     assert_eq!(queue.waiting(), 0);
 }
 
@@ -203,7 +203,7 @@ fn a_closed_queue_takes_nothing_but_ends_what_it_has() {
     std::thread::scope(|scope| {
         let planner = scope.spawn(|| queue.next_to_plan().map(|job| job.key));
         // A planning worker may not leave while a job is being read: it would be stranded.
-        queue.promote(&job, read(&job));
+        queue.promote(&job, read(&job)).unwrap();
         assert_eq!(planner.join().unwrap(), Some(job.key));
     });
     assert!(queue.next_to_plan().is_none());

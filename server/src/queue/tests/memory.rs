@@ -1,4 +1,4 @@
-//! Memory for plans: those that run together stay within it, and none waits for ever.
+//! Memory: what waits and what runs together stays within it, and nothing waits for ever.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> 
     let job = queue.next_to_read().unwrap();
     let mut read = read(&job);
     read.prepared.memory_bytes = memory_bytes;
-    queue.promote(&job, read);
+    queue.promote(&job, read).unwrap();
     (subscription, job)
 }
 
@@ -85,4 +85,27 @@ fn what_never_fits_is_refused() {
     let queue = queue(100);
     assert!(queue.check_memory(100).is_ok());
     assert!(matches!(queue.check_memory(101), Err(PlanFailure::JobMemory { needed: 101, limit: 100 })));
+}
+
+/// A dozen bytes may ask for a million links.
+#[test]
+fn networks_that_have_been_read_count_against_the_budget_of_what_waits() {
+    let queue = Queue::new(QueueLimits { bytes_max: 40_000, ..LIMITS }, None);
+    let alone = submit(&queue, "complete:50").unwrap();
+    let job = queue.next_to_read().unwrap();
+    let network = read(&job);
+    let weight = network.prepared.weight_bytes();
+    assert!(weight > 50 * 49 * 24, "{weight}");
+    queue.promote(&job, network).expect("one that is alone is within limits of its own");
+    assert_eq!(queue.lines().held_bytes, weight + "complete:50".len());
+    assert!(matches!(submit(&queue, "ring:4"), Err(PlanFailure::QueueBudget { .. })));
+    drop(alone);
+    let _held = (submit(&queue, "complete:29").unwrap(), submit(&queue, "complete:30").unwrap());
+    let (first, second) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
+    queue.promote(&first, read(&first)).unwrap();
+    let refused = queue.promote(&second, read(&second)).unwrap_err();
+    assert!(matches!(refused, PlanFailure::QueueBudget { limit: 40_000, .. }), "{refused}");
+    queue.finish(&second, Err(Arc::new(refused)));
+    queue.cancel(&first.operation()).unwrap();
+    assert_eq!(queue.lines().held_bytes, 0);
 }

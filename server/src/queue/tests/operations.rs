@@ -44,7 +44,7 @@ fn the_highest_priority_goes_first_and_among_equals_the_first() {
     let order = ["ring:5", "ring:6", "ring:4", "ring:7", "ring:3"];
     assert_eq!(read_first.iter().map(|job| expression(job)).collect::<Vec<_>>(), order);
     // The second line has its own order, whatever order they come in.
-    read_first.iter().rev().for_each(|job| queue.promote(job, read(job)));
+    read_first.iter().rev().for_each(|job| queue.promote(job, read(job)).unwrap());
     let planned: Vec<_> = (0..5).map(|_| queue.next_to_plan().unwrap()).collect();
     assert_eq!(planned.iter().map(|job| expression(job)).collect::<Vec<_>>(), order);
 }
@@ -58,9 +58,9 @@ fn a_shared_job_has_the_highest_priority_asked_for_and_so_does_the_one_it_follow
     let (leader, follower) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
     let _other = submit(&queue, "ring:4").unwrap();
     let other = queue.next_to_read().unwrap();
-    queue.promote(&other, read(&other));
-    queue.promote(&leader, read(&leader));
-    queue.promote(&follower, read(&follower));
+    queue.promote(&other, read(&other)).unwrap();
+    queue.promote(&leader, read(&leader)).unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
     let _hurry = submit_as(&queue, SAME_PAIR, Goal::Plan, terms(Priority::Repair, false)).unwrap();
     assert!(Arc::ptr_eq(&queue.next_to_plan().unwrap(), &leader));
 }
@@ -106,8 +106,8 @@ fn an_operator_ends_a_job_those_who_follow_it_and_those_who_wait() {
     let first = submit(&queue, PAIR).unwrap();
     let second = submit(&queue, SAME_PAIR).unwrap();
     let (leader, follower) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
-    queue.promote(&leader, read(&leader));
-    queue.promote(&follower, read(&follower));
+    queue.promote(&leader, read(&leader)).unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
     let planned = queue.next_to_plan().unwrap();
     let ended = queue.cancel(&planned.operation()).unwrap();
     assert_eq!(ended.metadata.unwrap().state(), OperationState::Cancelled);
@@ -127,8 +127,8 @@ fn ending_a_follower_leaves_its_leader_to_the_others() {
     let first = submit(&queue, PAIR).unwrap();
     let second = submit(&queue, SAME_PAIR).unwrap();
     let (leader, follower) = (queue.next_to_read().unwrap(), queue.next_to_read().unwrap());
-    queue.promote(&leader, read(&leader));
-    queue.promote(&follower, read(&follower));
+    queue.promote(&leader, read(&leader)).unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
     queue.cancel(&follower.operation()).unwrap();
     assert!(outcome(&second).is_some() && outcome(&first).is_none());
     assert!(!leader.is_requested());
@@ -222,7 +222,11 @@ fn whatever_happens_the_books_are_in_order() {
                 5 if !reading.is_empty() => {
                     let job: Arc<Job> = reading.swap_remove(random.below(reading.len()));
                     match (job.goal, random.below(3)) {
-                        (Goal::Plan, 1 | 2) if job.order != order("nonsense") => queue.promote(&job, read(&job)),
+                        (Goal::Plan, 1 | 2) if job.order != order("nonsense") => {
+                            if let Err(failure) = queue.promote(&job, read(&job)) {
+                                queue.finish(&job, Err(Arc::new(failure)));
+                            }
+                        }
                         _ => queue.finish(&job, Ok(delivery())),
                     }
                 }
