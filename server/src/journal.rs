@@ -153,10 +153,11 @@ impl Journal {
     }
 
     /// Hands out every job that an earlier process left unfinished, in the order of their numbers. What cannot be
-    /// read goes into quarantine. One job is held in memory at a time.
+    /// read goes into quarantine, or is left where it is if the engine cannot read it. One job is held in memory at a
+    /// time.
     ///
     /// # Errors
-    /// The engine failed.
+    /// The engine could not list them.
     pub(crate) fn for_each_unfinished(&self, mut each: impl FnMut(Unfinished)) -> Result<(), StoreError> {
         let progress = self.progress()?;
         let mut after = None;
@@ -174,7 +175,14 @@ impl Journal {
                     }
                     None => 0,
                 };
-                let Some(record) = self.store.get(&key)? else { continue };
+                let record = match self.store.get(&key) {
+                    Ok(Some(record)) => record,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        tracing::error!(%key, error = chain(&error), "an unfinished job cannot be read");
+                        continue;
+                    }
+                };
                 match decode_entry(&record).filter(|entry| key_of(entry.number) == key) {
                     Some(entry) => each(Unfinished { starts, ..entry }),
                     None => {

@@ -132,8 +132,10 @@ impl Server {
         });
         if options.tenure == Tenure::Standing {
             let workshop = Arc::clone(&workshop);
-            let warm = spawn_blocking(move || workshop.warm_up()).await;
-            warm.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+            if let Err(error) = spawn_blocking(move || workshop.warm_up()).await {
+                // An engine may panic on damaged files; what it can read of them is served all the same.
+                tracing::error!(%error, "the store could not be read");
+            }
         }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
         Ok(Self { options, workshop, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })

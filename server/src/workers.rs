@@ -22,7 +22,7 @@ use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Watch};
 use crate::queue::Queue;
-use crate::store::{Lookup, Records, StoreError, StoredPlan};
+use crate::store::{Lookup, Records, StoredPlan};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
 /// others see to it that an answer that is there does not.
@@ -113,27 +113,32 @@ impl std::fmt::Debug for Workshop {
 
 impl Workshop {
     /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
-    /// O(stored plans).
-    ///
-    /// # Errors
-    /// The engine failed.
-    pub(crate) fn warm_up(&self) -> Result<(), StoreError> {
+    /// A store that fails at this is no reason not to serve. O(stored plans).
+    pub(crate) fn warm_up(&self) {
         let started = clock::now();
-        let usage = self.records.usage()?;
-        let (plans, bytes, quarantined) = (usage.records, usage.bytes, usage.quarantined);
-        let mut resumed = 0_usize;
-        if let Some(journal) = &self.journal {
-            journal.for_each_unfinished(|unfinished| {
-                let number = unfinished.number;
-                match self.queue.resume(unfinished) {
-                    Ok(()) => resumed += 1,
-                    Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
-                }
-            })?;
+        match self.records.usage() {
+            Ok(usage) => {
+                let (plans, bytes, quarantined) = (usage.records, usage.bytes, usage.quarantined);
+                let total_ms = clock::millis_since(started);
+                tracing::info!(plans, bytes, quarantined, total_ms, "the store is known");
+            }
+            Err(error) => tracing::error!(error = chain(&error), "the store could not be read"),
         }
-        let total_ms = clock::millis_since(started);
-        tracing::info!(plans, bytes, quarantined, resumed, total_ms, "the store is known");
-        Ok(())
+        let Some(journal) = &self.journal else { return };
+        let mut resumed = 0_usize;
+        let read = journal.for_each_unfinished(|unfinished| {
+            let number = unfinished.number;
+            match self.queue.resume(unfinished) {
+                Ok(()) => resumed += 1,
+                Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
+            }
+        });
+        if let Err(error) = read {
+            tracing::error!(error = chain(&error), "unfinished jobs could not be read; some are not taken up again");
+        }
+        if resumed > 0 {
+            tracing::info!(resumed, "unfinished jobs are taken up again");
+        }
     }
 
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.

@@ -1,10 +1,13 @@
 //! What a server leaves behind for the next one on its directory.
 
+use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, WaitOperationRequest, operation};
-use canopy_server::Tenure;
+use canopy_server::{Pipeline, Tenure};
+use canopy_topology::TopologyLimits;
 use tonic::Code;
 
 use crate::support::{GatedPlanner, TestServer, request, spawn};
@@ -57,4 +60,27 @@ async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
     let server = TestServer::start_in(directory, |_| {}, planner).await;
     assert_eq!(get(&server, &prefetched).await, Err(Code::NotFound), "nothing is left to do");
     server.stop().await;
+}
+
+/// Whatever is wrong with the files, the start succeeds and plans are made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_store_keeps_no_server_from_serving() {
+    let pipeline = || Arc::new(Pipeline::new(TopologyLimits::STANDARD));
+    let server = TestServer::start().await;
+    for expression in ["ring:4", "ring:5", "ring:6"] {
+        server.client().plan(request(expression)).await.unwrap();
+    }
+    let mut directory = server.stop().await;
+    for share in 1..12 {
+        let path = directory.path().join("store/db");
+        let mut bytes = fs::read(&path).unwrap();
+        let written = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+        bytes[written * share / 12..][..8].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        fs::write(&path, bytes).unwrap();
+        let server = TestServer::start_in(directory, |_| {}, pipeline()).await;
+        for expression in ["ring:4", "ring:5", "ring:6"] {
+            server.client().plan(request(expression)).await.unwrap();
+        }
+        directory = server.stop().await;
+    }
 }

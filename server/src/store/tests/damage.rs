@@ -129,6 +129,8 @@ fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
         damage(&found[numbers.below(found.len())], &mut numbers);
         let opened = open_store(directory.path(), engine).expect("the start succeeds");
         let records = Records::new(opened.plans);
+        // Whatever it says: a start asks for it, and goes on.
+        let _known = (records.usage(), opened.jobs.keys(None, 9), opened.jobs.summaries(None, 9));
         let mut count = 0;
         for (byte, plan) in (0..PLANS).zip(&plans) {
             match records.get(&key(byte)) {
