@@ -6,6 +6,7 @@
 //! | a worker takes it | one more start, before anything is computed |
 //! | it ends, well or badly | nothing is left |
 //! | the end of the server ends it | its start is taken back: that was no fault of the job |
+//! | the same, but nobody had read it | its order, if it was to go on without its callers |
 //!
 //! The first two are on the disk before the job goes on; the others follow soon, on a thread of the journal's own,
 //! since jobs end where nobody may wait for a disk. A crash in between costs a job that is begun again and finds its
@@ -40,8 +41,18 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 struct Noted {
     open: bool,
-    /// None: the job is to be struck. Some: its summary, as it is to be.
-    ends: BTreeMap<PlanKey, Option<Vec<u8>>>,
+    ends: BTreeMap<PlanKey, End>,
+}
+
+/// What the end of a job leaves.
+#[derive(Debug)]
+enum End {
+    /// Nothing.
+    Struck,
+    /// Its record with this summary.
+    Kept(Vec<u8>),
+    /// All of it, which is not written down yet.
+    Left(Arc<Job>),
 }
 
 /// A job that an earlier process left unfinished.
@@ -66,7 +77,7 @@ impl Journal {
 
     /// Writes a job down that is about to wait for its plan; returns once that survives a crash. Nothing happens to
     /// one that is written down already, or has ended.
-    pub(crate) fn enter(&self, job: &Job) {
+    pub(crate) fn enter(&self, job: &Arc<Job>) {
         let mut ties = job.ties();
         if ties.phase.is_end() || ties.written.is_some() {
             return;
@@ -80,7 +91,7 @@ impl Journal {
     }
 
     /// Counts a start of a job that is written down; returns once that survives a crash.
-    pub(crate) fn start(&self, job: &Job) {
+    pub(crate) fn start(&self, job: &Arc<Job>) {
         let mut ties = job.ties();
         let ended = ties.phase.is_end();
         let Some(written) = ties.written.as_mut().filter(|written| !written.started_here && !ended) else { return };
@@ -92,7 +103,7 @@ impl Journal {
     }
 
     /// The job may have ended while it was written down, and its end may have been written before.
-    fn after_writing(&self, job: &Job, written: Result<(), StoreError>) {
+    fn after_writing(&self, job: &Arc<Job>, written: Result<(), StoreError>) {
         if let Err(error) = written {
             let operation = job.operation();
             tracing::error!(
@@ -105,12 +116,21 @@ impl Journal {
     }
 
     /// Has the end of a job written down soon, if it has ended. Does not block.
-    pub(crate) fn note_end(&self, job: &Job) {
+    pub(crate) fn note_end(&self, job: &Arc<Job>) {
         let JobState::Done(outcome) = job.state() else { return };
-        let Some(written) = job.ties().written else { return };
         let drained = matches!(&outcome, Err(failure) if matches!(**failure, PlanFailure::Draining));
-        let starts = written.starts.saturating_sub(u32::from(written.started_here));
-        self.noted().ends.insert(key_of(job.number), drained.then(|| encode_progress(starts, &job.key)));
+        let ties = job.ties();
+        let (written, detached) = (ties.written, ties.detached);
+        drop(ties);
+        let end = match written {
+            None if drained && detached => End::Left(Arc::clone(job)),
+            None => return,
+            Some(Written { starts, started_here }) if drained => {
+                End::Kept(encode_progress(starts.saturating_sub(u32::from(started_here)), &job.key))
+            }
+            Some(_) => End::Struck,
+        };
+        self.noted().ends.insert(key_of(job.number), end);
         self.ready.notify_one();
     }
 
@@ -137,12 +157,19 @@ impl Journal {
         self.ready.notify_all();
     }
 
-    fn write(&self, ends: BTreeMap<PlanKey, Option<Vec<u8>>>) {
+    fn write(&self, ends: BTreeMap<PlanKey, End>) {
         let (mut struck, mut kept) = (Vec::new(), Vec::new());
-        for (key, summary) in ends {
-            match summary {
-                None => struck.push(key),
-                Some(summary) => kept.push((key, summary)),
+        for (key, end) in ends {
+            match end {
+                End::Struck => struck.push(key),
+                End::Kept(summary) => kept.push((key, summary)),
+                End::Left(job) => {
+                    let priority = job.ties().priority;
+                    let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
+                    if let Err(error) = self.store.put(&key, &record, &encode_progress(0, &job.key)) {
+                        tracing::error!(operation = job.operation(), error = chain(&error), "a job is lost");
+                    }
+                }
             }
         }
         let removed = if struck.is_empty() { Ok(()) } else { self.store.remove(&struck) };
@@ -170,7 +197,7 @@ impl Journal {
                     Some(Some(starts)) => *starts,
                     // Its end is all that is missing.
                     Some(None) => {
-                        self.noted().ends.insert(key, None);
+                        self.noted().ends.insert(key, End::Struck);
                         continue;
                     }
                     None => 0,

@@ -214,6 +214,25 @@ fn a_drain_keeps_jobs_and_is_no_fault_of_theirs() {
 }
 
 #[test]
+fn a_drain_keeps_what_was_promised_even_if_nobody_has_read_it() {
+    let store = memory();
+    let process = Process::start(&store, LIMITS);
+    let promised = process.submit("ring:3", true).job().operation();
+    let asked = process.submit("ring:4", false);
+    let read = process.queue.next_to_read().unwrap();
+    assert_eq!(read.operation(), promised);
+    let unread = process.submit("ring:5", true).job().operation();
+    process.queue.abort();
+    process.journal.enter(&read);
+    process.journal.write_back();
+    let successor = Process::start(&store, LIMITS);
+    for name in [&promised, &unread] {
+        assert_eq!(successor.state(name), Some(v1::OperationState::Queued));
+    }
+    assert_eq!(successor.state(&asked.job().operation()), None, "whoever asked was told to ask again");
+}
+
+#[test]
 fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
     let store = memory();
     let mut name = String::new();
