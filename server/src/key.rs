@@ -70,6 +70,16 @@ impl TopologyKey {
 }
 
 impl PlanKey {
+    /// Reads what a key prints.
+    pub(crate) fn from_digits(digits: &str) -> Option<Self> {
+        let digits = digits.as_bytes().chunks_exact(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).ok()?;
+            u8::from_str_radix(pair, 16).ok()
+        });
+        let bytes: Option<Vec<u8>> = digits.collect();
+        bytes?.try_into().ok().map(Self)
+    }
+
     /// The key of the plan that answers this order on this topology.
     pub fn new(topology: &TopologyKey, collective: Collective, order: &Order) -> Self {
         let mut fields = Fields::new("canopy plan key 1");

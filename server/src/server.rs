@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
 use canopy_proto::v1::planner_server::PlannerServer;
+use metrics::SharedString;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -18,6 +19,7 @@ use tower::Layer as _;
 
 use crate::admin::{self, Pages};
 use crate::config::{ConfigError, Options, Tenure};
+use crate::answers::Answers;
 use crate::drain::{DrainHandle, GateLayer};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -274,13 +276,21 @@ impl Statistics {
     pub(crate) fn show(&self, metrics: &Metrics) {
         metrics.set("canopy_synthesis_queue_depth", &[], self.waiting_count() as f64);
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
-        metrics.count_is("canopy_cache_evictions_total", &[], self.workshop.records.eviction_count());
+        const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
+        const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
+        let records = &self.workshop.records;
+        let memory = records.memory_usage();
+        metrics.count_is("canopy_cache_evictions_total", DISK, records.eviction_count());
+        metrics.count_is("canopy_cache_evictions_total", MEMORY, memory.evictions);
+        metrics.set("canopy_cache_entries", MEMORY, memory.records as f64);
+        metrics.set("canopy_cache_bytes", MEMORY, memory.bytes as f64);
+        metrics.set("canopy_cache_capacity_bytes", MEMORY, memory.bytes_max as f64);
         // A store that fails shows its last figures; its operations count as errors.
-        if let Ok(usage) = self.workshop.records.usage() {
-            metrics.set("canopy_cache_entries", &[], usage.records as f64);
-            metrics.set("canopy_cache_bytes", &[], usage.bytes as f64);
-            metrics.set("canopy_cache_capacity_bytes", &[], usage.bytes_max as f64);
-            metrics.set("canopy_cache_pinned_entries", &[], usage.pinned as f64);
+        if let Ok(usage) = records.usage() {
+            metrics.set("canopy_cache_entries", DISK, usage.records as f64);
+            metrics.set("canopy_cache_bytes", DISK, usage.bytes as f64);
+            metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
+            metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
         }
     }
 }
@@ -290,7 +300,8 @@ fn routes(options: &Options, workshop: &Arc<Workshop>, drain: &DrainHandle) -> R
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let desk = Desk::new(workshop.records.clone(), deadlines);
-    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), desk.clone(), deadlines))
+    let answers = Answers::new(workshop.records.clone());
+    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), desk.clone(), answers, deadlines))
         .max_decoding_message_size(message_bytes_max);
     let reflection = || {
         tonic_reflection::server::Builder::configure()

@@ -39,16 +39,18 @@ use tower::Layer as _;
 
 use self::cached::ChosenFile;
 use self::decode::{Decoded, Method, decode};
-use self::deliver::{Call, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
+use self::deliver::{Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
 use self::operations::OperationsService;
 use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
+use crate::answers::{Answers, Found};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
-use crate::job::plan_header;
+use crate::job::{Goal, Terms, plan_header};
 use crate::key::RequestKey;
+use crate::order::Order;
 use crate::queue::Queue;
 use crate::status::to_status;
 use crate::tasks::{self, Task};
@@ -87,45 +89,71 @@ const STREAM_BUFFER: usize = 2;
 pub(crate) struct PlannerService {
     queue: Queue,
     desk: Desk,
+    answers: Answers,
     deadlines: DeadlinePolicy,
     /// Shortest time between two reports of progress of one stream.
     progress_interval: Duration,
 }
 
 impl PlannerService {
-    pub(crate) fn new(queue: Queue, desk: Desk, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, desk, deadlines, progress_interval: Duration::from_millis(100) }
+    pub(crate) fn new(queue: Queue, desk: Desk, answers: Answers, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, desk, answers, deadlines, progress_interval: Duration::from_millis(100) }
     }
 
-    /// Decodes a request and puts it in line.
-    fn admit(&self, request: Request<PlanRequest>, method: Method) -> Result<Call, Status> {
+    /// Decodes a request.
+    fn read(&self, request: Request<PlanRequest>, method: Method) -> Result<(CallTerms, Order, Terms), Status> {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(request.metadata());
         let mut log = RequestLog::new(method.name(), arrived);
-        let admitted = decode(request.into_inner(), method).map_err(Into::into).and_then(|decoded| {
-            let Decoded { order, minimum_optimality, terms } = decoded;
-            let key = RequestKey::of(&order);
-            log.describe(&key, &order);
-            Ok((key, minimum_optimality, self.queue.submit(key, order, method.goal(), terms)?))
-        });
-        match admitted {
-            Ok((key, minimum_optimality, subscription)) => {
-                Ok(Call { arrived, deadline, key, minimum_optimality, subscription, log })
+        match decode(request.into_inner(), method) {
+            Ok(Decoded { order, minimum_optimality, terms }) => {
+                let key = RequestKey::of(&order);
+                log.describe(&key, &order);
+                Ok((CallTerms { arrived, deadline, key, minimum_optimality, log }, order, terms))
             }
-            Err(failure) => {
-                let status = to_status(&failure);
+            Err(error) => {
+                let status = to_status(&error.into());
                 log.failed(&status);
                 Err(status)
             }
         }
+    }
+
+    /// Puts a request in line.
+    fn submit(&self, mut call: CallTerms, order: Order, terms: Terms, goal: Goal) -> Result<Call, Status> {
+        match self.queue.submit(call.key, order, goal, terms) {
+            Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription }),
+            Err(failure) => {
+                let status = to_status(&failure);
+                call.log.failed(&status);
+                Err(status)
+            }
+        }
+    }
+
+    /// Decodes a request and puts it in line.
+    fn admit(&self, request: Request<PlanRequest>, method: Method) -> Result<Call, Status> {
+        let (call, order, terms) = self.read(request, method)?;
+        self.submit(call, order, terms, method.goal())
+    }
+
+    /// Answers a request at once if its plan is known, else when its job has ended.
+    async fn answer(&self, request: Request<PlanRequest>, method: Method, inline: usize) -> Result<PlanReply, Status> {
+        let (call, order, terms) = self.read(request, method)?;
+        let Some(Found { delivery, write_back }) = self.answers.find(&call.key) else {
+            return self.submit(call, order, terms, method.goal())?.reply(inline).await;
+        };
+        if write_back {
+            self.desk.write_back().await;
+        }
+        call.reply_at_once(delivery, inline)
     }
 }
 
 #[tonic::async_trait]
 impl Planner for PlannerService {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        let call = self.admit(request, Method::Plan)?;
-        call.reply(INLINE_BYTES_MAX).await.map(Response::new)
+        self.answer(request, Method::Plan, INLINE_BYTES_MAX).await.map(Response::new)
     }
 
     type PlanStreamStream = EventStream<PlanEvent>;
@@ -138,8 +166,7 @@ impl Planner for PlannerService {
     }
 
     async fn lookup_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        let call = self.admit(request, Method::LookupPlan)?;
-        call.reply(0).await.map(Response::new)
+        self.answer(request, Method::LookupPlan, 0).await.map(Response::new)
     }
 
     async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {

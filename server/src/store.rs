@@ -10,6 +10,7 @@ mod directory;
 mod ledger;
 mod memory;
 mod migrate;
+mod recent;
 mod record;
 mod records;
 mod redb;
@@ -17,6 +18,7 @@ mod sled;
 mod space;
 mod summary;
 mod upgrade;
+mod uses;
 
 pub use archive::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, Staging, read_archive, receive_archive, write_archive,

@@ -12,6 +12,7 @@ use tonic::Status;
 
 use super::deadline::Deadline;
 use super::request_log::RequestLog;
+use crate::answers::Answers;
 use crate::clock;
 use crate::digest::sha256_hex;
 use crate::failure::{PlanFailure, Shortfall};
@@ -31,11 +32,18 @@ pub(super) const STALL_MAX: Duration = Duration::from_secs(60);
 /// A call whose request is in line.
 #[derive(Debug)]
 pub(crate) struct Call {
+    pub(crate) terms: CallTerms,
+    pub(crate) answers: Answers,
+    pub(crate) subscription: Subscription,
+}
+
+/// What a call asks for besides the plan, and what is to be logged of it.
+#[derive(Debug)]
+pub(crate) struct CallTerms {
     pub(crate) arrived: Instant,
     pub(crate) deadline: Deadline,
     pub(crate) key: RequestKey,
     pub(crate) minimum_optimality: Option<Ratio>,
-    pub(crate) subscription: Subscription,
     pub(crate) log: RequestLog,
 }
 
@@ -68,17 +76,15 @@ impl Sink {
 impl Call {
     /// Waits for the plan and answers with it, and with the content of files of at most `inline_bytes_max`.
     pub(crate) async fn reply(mut self, inline_bytes_max: usize) -> Result<PlanReply, Status> {
-        let limit = time::Instant::from_std(self.arrived) + self.deadline.work;
+        let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
         let done = time::timeout_at(limit, self.subscription.state.wait_for(is_done)).await.map(|_| ());
         let delivery = self.judge(done.is_err())?;
-        let reply = self.header(&delivery, inline_bytes_max);
-        self.log.answered(&reply);
-        Ok(reply)
+        Ok(self.terms.reply(&delivery, inline_bytes_max, self.subscription.joined))
     }
 
     /// Leaves the job to itself and answers with what it is.
     pub(crate) fn leave(mut self) -> Operation {
-        self.log.left_alone();
+        self.terms.log.left_alone();
         self.subscription.job().describe()
     }
 
@@ -90,7 +96,7 @@ impl Call {
 
     async fn stream_events(&mut self, sink: &mut Sink, progress_interval: Duration) -> Result<(), Gone> {
         sink.send(Event::Accepted(self.accepted())).await?;
-        let limit = time::Instant::from_std(self.arrived) + self.deadline.work;
+        let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
         let waited = time::timeout_at(limit, self.report_progress(sink, progress_interval)).await;
         if let Ok(Err(gone)) = waited {
             return Err(gone);
@@ -99,19 +105,19 @@ impl Call {
             Ok(delivery) => delivery,
             Err(status) => return sink.sender.send(Err(status)).await.map_err(|_| Gone),
         };
-        let header = self.header(&delivery, 0);
+        let header = self.terms.header(&delivery, 0, self.subscription.joined);
         sink.send(Event::Final(header.clone())).await?;
         send_content(&delivery.plan.plan, sink).await?;
-        self.log.answered(&header);
+        self.terms.log.answered(&header);
         Ok(())
     }
 
     fn accepted(&self) -> Accepted {
         Accepted {
-            request_key: self.key.to_string(),
+            request_key: self.terms.key.to_string(),
             queue_position: u32::try_from(self.subscription.position).unwrap_or(u32::MAX),
             joined: self.subscription.joined,
-            deadline_ms: u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX),
+            deadline_ms: u64::try_from(self.terms.deadline.stated.as_millis()).unwrap_or(u64::MAX),
             operation: self.subscription.job().operation(),
         }
     }
@@ -141,7 +147,7 @@ impl Call {
         let outcome: Outcome = match state {
             JobState::Done(outcome) => outcome,
             JobState::Working(status) if late => {
-                let deadline_ms = u64::try_from(self.deadline.stated.as_millis()).unwrap_or(u64::MAX);
+                let deadline_ms = u64::try_from(self.terms.deadline.stated.as_millis()).unwrap_or(u64::MAX);
                 let job = self.subscription.job();
                 let operation = job.ties().detached.then(|| job.operation());
                 Err(PlanFailure::Deadline { deadline_ms, stage: status.stage, operation }.into())
@@ -149,6 +155,29 @@ impl Call {
             // The sender of an unfinished job goes away only when its queue does.
             JobState::Working(_) => Err(PlanFailure::Draining.into()),
         };
+        if let Ok(delivery) = &outcome {
+            self.answers.learn(&self.terms.key, delivery);
+        }
+        self.terms.judge(outcome)
+    }
+}
+
+impl CallTerms {
+    /// The reply with a plan that needs no waiting for, if it is good enough.
+    pub(crate) fn reply_at_once(mut self, found: Delivery, inline_bytes_max: usize) -> Result<PlanReply, Status> {
+        let delivery = self.judge(Ok(found))?;
+        Ok(self.reply(&delivery, inline_bytes_max, false))
+    }
+
+    /// The reply of a delivery; the call has ended with it.
+    fn reply(mut self, delivery: &Delivery, inline_bytes_max: usize, joined: bool) -> PlanReply {
+        let reply = self.header(delivery, inline_bytes_max, joined);
+        self.log.answered(&reply);
+        reply
+    }
+
+    /// The delivery if it is good enough, else why there is none.
+    fn judge(&mut self, outcome: Outcome) -> Result<Delivery, Status> {
         let judged = outcome.and_then(|delivery| match self.shortfall(&delivery.plan.plan) {
             None => Ok(delivery),
             Some(failure) => Err(failure.into()),
@@ -171,15 +200,16 @@ impl Call {
         (achieved < minimum).then_some(PlanFailure::BelowMinimum(Box::new(Shortfall { achieved, minimum })))
     }
 
-    /// The reply of a delivery, with the content of files of at most `inline_bytes_max`.
-    fn header(&self, delivery: &Delivery, inline_bytes_max: usize) -> PlanReply {
+    /// The reply of a delivery, with the content of files of at most `inline_bytes_max`. `joined`: the job was there
+    /// before the call.
+    fn header(&self, delivery: &Delivery, inline_bytes_max: usize, joined: bool) -> PlanReply {
         let mut reply = delivery.reply(inline_bytes_max);
         if self.deadline.clipped {
             let text = format!("the deadline was cut to the greatest one allowed, {:?}", self.deadline.stated);
             reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
         reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);
-        if delivery.cache == CacheOutcome::Miss && self.subscription.joined {
+        if delivery.cache == CacheOutcome::Miss && joined {
             reply.set_cache(CacheOutcome::Joined);
         }
         reply

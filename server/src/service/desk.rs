@@ -69,6 +69,16 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// Writes the uses of plans down. What cannot be written is tried again with the next ones.
+    pub(super) async fn write_back(&self) {
+        let records = self.records.clone();
+        if let Ok(Err(error)) = spawn_blocking(move || records.write_back()).await {
+            tracing::error!(error = chain(&error), "the store failed");
+        }
+    }
+}
+
 /// One line per finished call, and one more where a person must look.
 pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallFailure>) {
     match failure {

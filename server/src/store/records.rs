@@ -12,15 +12,12 @@ use canopy_proto::v1::{Plan, Warning};
 pub(super) use self::codec::decode_plan;
 use self::codec::{encode_plan, key_range};
 use super::ledger::Ledger;
+use super::recent::Recent;
 use super::summary::Uses;
 use super::{ArchivedRecord, DamagedRecord, Durability, PlanSummary, Store, StoreError};
 use crate::clock;
 use crate::key::PlanKey;
 
-/// Plans whose uses are remembered before they are written down.
-const USES_MAX: usize = 1024;
-/// Longest time that uses are remembered before the next one writes them down, in milliseconds.
-const USES_AGE_MAX_MS: u64 = 60_000;
 /// Summaries read at a time.
 const PAGE: usize = 1024;
 /// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
@@ -35,7 +32,7 @@ const FREED_SHARE: u64 = 16;
 /// Every call may block on the disk.
 #[derive(Clone)]
 pub struct Records {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What a store of plans may take, and where it has the time from.
@@ -43,25 +40,28 @@ pub struct Records {
 pub struct RecordOptions {
     /// Most bytes of records. Above it those least worth per byte are evicted.
     pub bytes_max: u64,
+    /// Most bytes of decoded plans kept in memory; 0 keeps none.
+    pub memory_bytes_max: u64,
     /// Milliseconds since 1970 UTC.
     pub now_ms: fn() -> u64,
 }
 
 impl RecordOptions {
-    /// 4 GiB and the clock of the system.
-    pub const STANDARD: Self = Self { bytes_max: 4 << 30, now_ms: clock::unix_ms };
+    /// 4 GiB on the disk, 128 MiB in memory, and the clock of the system.
+    pub const STANDARD: Self = Self { bytes_max: 4 << 30, memory_bytes_max: 128 << 20, now_ms: clock::unix_ms };
 }
 
-struct Shared {
+pub(super) struct Shared {
     store: Arc<dyn Store>,
-    options: RecordOptions,
+    pub(super) options: RecordOptions,
+    pub(super) recent: Recent,
     corruptions: AtomicU64,
     evictions: AtomicU64,
     /// Read from the summaries when first needed. Held while summaries change; taken before `uses`, never after.
     ledger: Mutex<Option<Ledger>>,
     uses: Mutex<BTreeMap<PlanKey, Uses>>,
     /// When uses were written down last, in milliseconds since 1970 UTC.
-    written_ms: AtomicU64,
+    pub(super) written_ms: AtomicU64,
 }
 
 /// A plan as it is kept.
@@ -122,50 +122,43 @@ impl Records {
     pub fn with_options(store: Arc<dyn Store>, options: RecordOptions) -> Self {
         let (corruptions, evictions) = (AtomicU64::new(0), AtomicU64::new(0));
         let (ledger, uses) = (Mutex::new(None), Mutex::new(BTreeMap::new()));
-        let written_ms = AtomicU64::new((options.now_ms)());
-        Self { shared: Arc::new(Shared { store, options, corruptions, evictions, ledger, uses, written_ms }) }
+        let (recent, written_ms) = (Recent::new(options.memory_bytes_max), AtomicU64::new((options.now_ms)()));
+        Self { shared: Arc::new(Shared { store, options, recent, corruptions, evictions, ledger, uses, written_ms }) }
     }
 
-    /// The plan under this key; counts as a use.
+    /// The plan under this key, from memory if it is there; counts as a use.
     ///
     /// # Errors
     /// The engine failed.
     pub fn get(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
-        let lookup = self.peek(key)?;
+        let lookup = match self.remembered(key) {
+            Some(plan) => Lookup::Found(plan),
+            None => self.peek(key)?,
+        };
         if matches!(lookup, Lookup::Found(_)) {
             self.note_use(key)?;
         }
         Ok(lookup)
     }
 
-    /// The same without counting a use, for operators and export.
+    /// The same from the disk, without counting a use, for operators and export.
     ///
     /// # Errors
     /// The engine failed.
     pub fn peek(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
+        let read = self.shared.recent.moment();
         let Some(record) = self.shared.store.get(key)? else {
             return Ok(Lookup::Missing);
         };
+        let record_bytes = record.len();
         match decode_plan(key, Bytes::from(record)) {
-            Ok(plan) => Ok(Lookup::Found(Arc::new(plan))),
+            Ok(plan) => {
+                let plan = Arc::new(plan);
+                self.shared.recent.keep(key, &plan, record_bytes, read);
+                Ok(Lookup::Found(plan))
+            }
             Err(damage) => self.shared.quarantine(key).map(|()| Lookup::Quarantined(damage)),
         }
-    }
-
-    /// Counts a use of a plan that was served without asking the store.
-    ///
-    /// # Errors
-    /// The engine failed while earlier uses were written down.
-    pub fn note_use(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let now = (self.shared.options.now_ms)();
-        let mut all = self.shared.lock_uses();
-        let uses = all.entry(*key).or_default();
-        uses.count += 1;
-        uses.last_ms = uses.last_ms.max(now);
-        let many = all.len() > USES_MAX;
-        drop(all);
-        let old = now.saturating_sub(self.shared.written_ms.load(Ordering::Relaxed)) > USES_AGE_MAX_MS;
-        if many || old { self.write_back() } else { Ok(()) }
     }
 
     /// Stores a plan; returns once it survives a crash. Evicts others where the limit asks for it. A plan that was
@@ -183,7 +176,9 @@ impl Records {
             summary = summary.with_history_of(&old);
         }
         self.shared.make_room(ledger, key, size_bytes)?;
-        self.shared.store.put(key, &record, &summary.encode())?;
+        let stored = self.shared.store.put(key, &record, &summary.encode());
+        self.shared.recent.changed(&[*key]);
+        stored?;
         ledger.enter(&summary);
         Ok(())
     }
@@ -338,7 +333,7 @@ impl Shared {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_uses(&self) -> MutexGuard<'_, BTreeMap<PlanKey, Uses>> {
+    pub(super) fn lock_uses(&self) -> MutexGuard<'_, BTreeMap<PlanKey, Uses>> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -403,7 +398,9 @@ impl Shared {
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
         let mut guard = self.lock_ledger();
         self.corruptions.fetch_add(1, Ordering::Relaxed);
-        self.store.quarantine(key)?;
+        let moved = self.store.quarantine(key);
+        self.recent.changed(&[*key]);
+        moved?;
         guard.iter_mut().for_each(|ledger| ledger.strike(key));
         Ok(())
     }
@@ -424,7 +421,9 @@ impl Shared {
     }
 
     fn remove(&self, ledger: &mut Ledger, keys: &[PlanKey]) -> Result<(), StoreError> {
-        self.store.remove(keys)?;
+        let removed = self.store.remove(keys);
+        self.recent.changed(keys);
+        removed?;
         let mut uses = self.lock_uses();
         for key in keys {
             ledger.strike(key);

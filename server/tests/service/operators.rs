@@ -134,7 +134,8 @@ async fn counts_move_with_what_is_asked() {
         ("canopy_export_total", &[("format", "json"), ("outcome", "ok")], 2.0),
         ("canopy_export_total", &[("format", "msccl-xml"), ("outcome", "ok")], 1.0),
         ("canopy_artifact_bytes_count", &[("format", "msccl-xml")], 1.0),
-        ("canopy_cache_entries", &[], 2.0),
+        ("canopy_cache_entries", &[("tier", "disk")], 2.0),
+        ("canopy_cache_entries", &[("tier", "memory")], 1.0),
         ("canopy_store_operations_total", &[("op", "put"), ("outcome", "ok")], 2.0),
         ("canopy_store_corruptions_total", &[], 0.0),
     ] {

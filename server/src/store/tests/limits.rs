@@ -9,7 +9,7 @@ const OVERHEAD: u64 = 1024;
 
 fn limited(bytes_max: u64) -> (Records, Arc<dyn Store>) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let options = RecordOptions { bytes_max, now_ms: || 1_000 };
+    let options = RecordOptions { bytes_max, now_ms: || 1_000, ..RecordOptions::STANDARD };
     (Records::with_options(Arc::clone(&store), options), store)
 }
 
@@ -87,7 +87,8 @@ fn replacing_a_plan_keeps_its_pin_and_its_uses() {
 fn uses_are_written_down_within_a_minute_of_use() {
     static NOW_MS: AtomicU64 = AtomicU64::new(1_000);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let options = RecordOptions { bytes_max: 1 << 20, now_ms: || NOW_MS.load(Ordering::Relaxed) };
+    let options =
+        RecordOptions { bytes_max: 1 << 20, now_ms: || NOW_MS.load(Ordering::Relaxed), ..RecordOptions::STANDARD };
     let records = Records::with_options(Arc::clone(&store), options);
     records.put(&key(1), &plan(&key(1), 10)).unwrap();
     let written = || PlanSummary::decode(&key(1), &store.summary(&key(1)).unwrap().unwrap()).unwrap();
@@ -108,7 +109,7 @@ fn a_summary_that_cannot_be_read_is_made_again() {
     first.put(&key(1), &plan(&key(1), 10)).unwrap();
     let before = first.summary(&key(1)).unwrap();
     store.set_summaries(&[(key(1), vec![1, 2, 3]), (key(2), vec![4])], Durability::Synced).unwrap();
-    let options = RecordOptions { bytes_max: 1 << 20, now_ms: || 1_000 };
+    let options = RecordOptions { bytes_max: 1 << 20, now_ms: || 1_000, ..RecordOptions::STANDARD };
     let second = Records::with_options(Arc::clone(&store), options);
     assert_eq!(kept(&second), [key(1)], "the one without a record is gone");
     assert_eq!(second.summary(&key(1)).unwrap(), before);

@@ -1,0 +1,33 @@
+//! Uses of plans: counted in memory, written down now and then.
+
+use std::sync::atomic::Ordering;
+
+use super::{Records, StoreError};
+use crate::key::PlanKey;
+
+/// Plans whose uses are remembered before they are written down.
+const USES_MAX: usize = 1024;
+/// Longest time that uses are remembered before the next one writes them down, in milliseconds.
+const USES_AGE_MAX_MS: u64 = 60_000;
+
+impl Records {
+    /// Counts a use of a plan.
+    ///
+    /// # Errors
+    /// The engine failed while earlier uses were written down.
+    pub fn note_use(&self, key: &PlanKey) -> Result<(), StoreError> {
+        if self.count_use(key) { self.write_back() } else { Ok(()) }
+    }
+
+    /// Counts a use of a plan in memory only, and says whether it is time for [`Records::write_back`].
+    pub(crate) fn count_use(&self, key: &PlanKey) -> bool {
+        let now = (self.shared.options.now_ms)();
+        let mut all = self.shared.lock_uses();
+        let uses = all.entry(*key).or_default();
+        uses.count += 1;
+        uses.last_ms = uses.last_ms.max(now);
+        let many = all.len() > USES_MAX;
+        drop(all);
+        many || now.saturating_sub(self.shared.written_ms.load(Ordering::Relaxed)) > USES_AGE_MAX_MS
+    }
+}
