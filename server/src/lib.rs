@@ -15,6 +15,7 @@ mod failure;
 mod job;
 mod journal;
 mod key;
+mod listener;
 mod maintenance;
 mod metrics;
 mod notify;
@@ -32,6 +33,7 @@ mod status;
 mod store;
 mod tasks;
 mod telemetry;
+mod timeout;
 mod trace;
 mod workers;
 

@@ -92,6 +92,11 @@ impl Metrics {
         }
     }
 
+    /// A message has passed, `in` or `out`.
+    pub(crate) fn message_bytes(&self, direction: &'static str, bytes: u64) {
+        self.measured("canopy_rpc_message_bytes", &[("direction", direction.into())], bytes as f64);
+    }
+
     /// One more.
     pub(crate) fn count(&self, name: &'static str, labels: &[Pair]) {
         if let Some(registry) = &self.registry {

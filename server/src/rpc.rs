@@ -1,7 +1,11 @@
-//! Follows every call from its arrival to the last byte of its answer: counts it, and opens its span.
+//! Follows every call from its arrival to the last byte of its answer: counts it, measures its messages, and opens its
+//! span.
 //!
 //! What a call is about only its handler knows; [`metrics_of_call`] is how it reaches the counters of the server
 //! that serves it.
+
+mod messages;
+mod received;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,9 +24,13 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::{Instrument as _, Span};
 
+use self::messages::Messages;
+use self::received::Received;
 use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
 use crate::trace::call_span;
+
+pub(crate) use self::received::UploadBudget;
 
 tokio::task_local! {
     static METRICS: Metrics;
@@ -74,6 +82,8 @@ impl Methods {
 pub(crate) struct RecordLayer {
     pub(crate) metrics: Metrics,
     pub(crate) methods: Methods,
+    /// Of all connections together.
+    pub(crate) uploads: UploadBudget,
 }
 
 /// Counts calls.
@@ -93,8 +103,9 @@ impl<S> Layer<S> for RecordLayer {
 
 impl<S, R> Service<http::Request<R>> for Record<S>
 where
-    S: Service<http::Request<R>, Response = http::Response<Body>, Error = Infallible>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
+    R: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
 {
     type Response = http::Response<Body>;
     type Error = Infallible;
@@ -109,6 +120,8 @@ where
         let span = call_span(&method.method, request.headers());
         let metrics = self.layer.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
+        let uploads = self.layer.uploads.clone();
+        let request = request.map(|body| Body::new(Received::new(body, uploads, metrics.clone())));
         let answer = {
             let _within = span.enter();
             METRICS.sync_scope(metrics.clone(), || self.inner.call(request))
@@ -118,7 +131,7 @@ where
             let response = answer.await?;
             // A refusal has its status among the headers, everything else at the end of the body.
             call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
-            Ok(response.map(|body| Body::new(Followed { body, call })))
+            Ok(response.map(|body| Body::new(Followed { body, call, messages: Messages::default() })))
         })
     }
 }
@@ -156,6 +169,7 @@ impl Drop for Call {
 struct Followed {
     body: Body,
     call: Call,
+    messages: Messages,
 }
 
 impl HttpBody for Followed {
@@ -164,10 +178,14 @@ impl HttpBody for Followed {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let Some(Ok(frame)) = &frame
-            && let Some(status) = frame.trailers_ref().and_then(Status::from_header_map)
-        {
-            self.call.code = status.code();
+        if let Some(Ok(frame)) = &frame {
+            if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
+                self.call.code = status.code();
+            }
+            if let Some(data) = frame.data_ref() {
+                let Self { messages, call, .. } = &mut *self;
+                messages.take(data, |length| call.metrics.message_bytes("out", length));
+            }
         }
         Poll::Ready(frame)
     }

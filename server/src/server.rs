@@ -12,33 +12,30 @@ use metrics::SharedString;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
 use tower::Layer as _;
 
 use crate::admin::{self, Pages};
-use crate::config::{ConfigError, Options, Tenure};
 use crate::answers::Answers;
+use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
 use crate::journal::Journal;
+use crate::listener;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner;
 use crate::queue::{Queue, QueueLimits};
-use crate::rpc::{Methods, RecordLayer};
+use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, OversizeLayer, PlannerService, operators};
 use crate::socket::{self, SocketPath};
 use crate::store::{RecordOptions, Records, StoreError, open_store};
 use crate::tasks::{self, Task};
+use crate::timeout::TimeoutLayer;
 use crate::workers::{Workers, Workshop};
 
 /// Room in a message for everything but the topology.
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
-/// Most calls in flight on one connection.
-const CALLS_PER_CONNECTION_MAX: u32 = 4096;
-const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
 #[derive(Debug)]
@@ -182,19 +179,15 @@ impl Server {
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         health_reporter.set_serving::<PlannerServer<PlannerService>>().await;
         let routes = routes(&options, &workshop, &drain)?.add_service(health_service).prepare();
-        let record = RecordLayer { metrics, methods: methods() };
+        let uploads = UploadBudget::new(options.queue_bytes_max as u64);
+        let record = RecordLayer { metrics, methods: methods(), uploads };
+        // Inside the record, so that calls that end at their deadline are counted as such.
+        let service = record.layer(TimeoutLayer(deadlines(&options)).layer(routes));
         let (stop, stopped) = watch::channel(false);
-        let mut listeners = vec![serve(
-            "unix-listener",
-            record.clone(),
-            routes.clone(),
-            UnixListenerStream::new(unix),
-            stopped.clone(),
-        )];
+        let mut listeners =
+            vec![tasks::spawn("unix-listener", listener::serve(unix, service.clone(), stopped.clone()))];
         if let Some(tcp) = tcp {
-            // Small messages must not wait for the acknowledgement of earlier ones.
-            let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true));
-            listeners.push(serve("tcp-listener", record, routes, incoming, stopped));
+            listeners.push(tasks::spawn("tcp-listener", listener::serve(tcp, service, stopped)));
         }
         tokio::select! {
             () = shutdown => {}
@@ -295,9 +288,13 @@ impl Statistics {
     }
 }
 
+fn deadlines(options: &Options) -> DeadlinePolicy {
+    DeadlinePolicy { default: options.default_deadline, max: options.max_deadline }
+}
+
 /// Everything served but health, whose state changes.
 fn routes(options: &Options, workshop: &Arc<Workshop>, drain: &DrainHandle) -> Result<Routes, RunError> {
-    let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
+    let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let desk = Desk::new(workshop.records.clone(), deadlines);
     let answers = Answers::new(workshop.records.clone());
@@ -322,49 +319,15 @@ fn methods() -> Methods {
     Methods::of(&[&[FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET], &reflection[..]].concat())
 }
 
-/// Serves one listener until it is told to stop and its last call has ended.
-fn serve<I, C>(
-    name: &'static str,
-    record: RecordLayer,
-    routes: Routes,
-    incoming: I,
-    mut stopped: watch::Receiver<bool>,
-) -> Task<Result<(), tonic::transport::Error>>
-where
-    I: tokio_stream::Stream<Item = io::Result<C>> + Send + 'static,
-    C: tokio::io::AsyncRead
-        + tokio::io::AsyncWrite
-        + tonic::transport::server::Connected<ConnectInfo: Clone + Send + Sync + 'static>
-        + Unpin
-        + Send
-        + 'static,
-{
-    let signal = async move {
-        // A sender that is gone means that nobody will ever say stop: the server itself is gone.
-        let _said = stopped.wait_for(|&stop| stop).await;
-    };
-    let server = tonic::transport::Server::builder()
-        .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .layer(record)
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(incoming, signal);
-    tasks::spawn(name, server)
-}
-
 /// Waits until every listener has ended. Callers that do not even take a refusal are cut off soon: dropping the
 /// listeners ends their connections.
-async fn join(listeners: Vec<Task<Result<(), tonic::transport::Error>>>) -> Result<(), RunError> {
+async fn join(listeners: Vec<Task<()>>) -> Result<(), RunError> {
     /// Time for refusals to reach their callers.
     const FAREWELL: Duration = Duration::from_millis(500);
     let all = async {
         let mut result = Ok(());
         for listener in listeners {
-            result = match listener.join().await {
-                Ok(Ok(())) => result,
-                Ok(Err(error)) => Err(RunError(Box::new(error))),
-                Err(error) => Err(error.into()),
-            };
+            result = listener.join().await.map_err(RunError::from).and(result);
         }
         result
     };

@@ -38,6 +38,8 @@ pub(crate) enum CallFailure {
     Store(#[from] StoreError),
     #[error("the deadline of {deadline_ms} ms was reached before the answer; allow more time")]
     Late { deadline_ms: u64 },
+    #[error("nothing of the request has arrived for {seconds} s; send it again")]
+    Silence { seconds: u64 },
     #[error("the call failed inside the server; this is a bug in canopy, please report it")]
     Broken { what: String },
 }

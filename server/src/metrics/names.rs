@@ -18,6 +18,7 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Counter, "canopy_rpc_requests_total", "Calls that have ended."),
     (Histogram, "canopy_rpc_duration_seconds", "Time from a call's arrival to the last byte of its answer."),
     (Gauge, "canopy_rpc_in_flight", "Calls that have not ended."),
+    (Histogram, "canopy_rpc_message_bytes", "Length of a message."),
     (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),
     (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
     (Counter, "canopy_synthesis_total", "Syntheses that have ended."),
@@ -42,9 +43,11 @@ const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0];
 const SECONDS_OF_DISK: &[f64] = &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
 const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const BYTES_OF_MESSAGES: &[f64] = &[64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 16777216.0];
 
 pub(super) const BUCKETS: &[(&str, &[f64])] = &[
     ("canopy_rpc_duration_seconds", SECONDS),
+    ("canopy_rpc_message_bytes", BYTES_OF_MESSAGES),
     ("canopy_plan_latency_seconds", SECONDS),
     ("canopy_synthesis_duration_seconds", SECONDS),
     ("canopy_synthesis_queue_wait_seconds", SECONDS),

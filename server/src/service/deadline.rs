@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tonic::codegen::http::HeaderMap;
 use tonic::metadata::MetadataMap;
 
 /// What the server allows.
@@ -27,10 +28,9 @@ pub(crate) struct Deadline {
 impl DeadlinePolicy {
     /// The deadline of a call with these headers.
     ///
-    /// The answer needs a share of the time to travel: a tenth, at least 50 ms, at most half. It also keeps ahead of
-    /// the transport, which ends late calls with a code of its own.
+    /// The answer needs a share of the time to travel: a tenth, at least 50 ms, at most half.
     pub(crate) fn apply(&self, headers: &MetadataMap) -> Deadline {
-        let asked = headers.get("grpc-timeout").and_then(|value| parse_timeout(value.to_str().ok()?));
+        let asked = stated(headers.as_ref());
         let wanted = asked.unwrap_or(self.default);
         let stated = wanted.min(self.max);
         let share = (stated / 10).max(Duration::from_millis(50)).min(stated / 2);
@@ -38,6 +38,17 @@ impl DeadlinePolicy {
         let work = if asked.is_some_and(|asked| asked <= self.max) { stated - share } else { stated };
         Deadline { stated, work, clipped: asked.is_some_and(|asked| asked > self.max) }
     }
+
+    /// When a call with these headers ends at the latest: at its own deadline, or at the greatest one. Uploads that
+    /// take longer than the default are not cut off.
+    pub(crate) fn limit(&self, headers: &HeaderMap) -> Duration {
+        stated(headers).map_or(self.max, |asked| asked.min(self.max))
+    }
+}
+
+/// The deadline that the headers state.
+fn stated(headers: &HeaderMap) -> Option<Duration> {
+    headers.get("grpc-timeout").and_then(|value| parse_timeout(value.to_str().ok()?))
 }
 
 /// Reads `grpc-timeout`: at most 8 digits and a unit of H, M, S, m, u or n.

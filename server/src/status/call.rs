@@ -36,6 +36,9 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::Late { deadline_ms } => {
             Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
         }
+        CallFailure::Silence { seconds } => {
+            Refusal::new(Code::DeadlineExceeded, "REQUEST_STALLED", Detail::None).with("silence_s", seconds)
+        }
         CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
     }
 }
@@ -92,6 +95,7 @@ mod tests {
     #[test]
     fn the_rest_says_whose_fault_it_is() {
         check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
+        check(CallFailure::Silence { seconds: 30 }, Code::DeadlineExceeded, "REQUEST_STALLED", "");
         check(CallFailure::Broken { what: "x".to_owned() }, Code::Internal, "CALL_FAILED", "");
         check(CallFailure::Plan(PlanFailure::Draining), Code::Unavailable, "DRAINING", "");
     }
