@@ -9,6 +9,8 @@ COPY migrations migrations
 COPY server server
 COPY client client
 COPY tests tests
+# The revision of the source, for canopy_build_info: the history is not among the files of the build.
+ARG CANOPY_REVISION=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
     cargo build --locked --release --package canopy-server --bin canopyd --package canopy-client --bin canopy \

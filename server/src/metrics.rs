@@ -5,6 +5,8 @@
 //! queue, are asked for when a page is drawn.
 
 mod names;
+mod process;
+mod seconds;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use crate::rpc::outcome;
 use crate::server::Statistics;
 
 pub(crate) use names::size_class;
+pub(crate) use process::thread_time;
 
 /// Counts, times and sizes of one server; clones share them. [`Metrics::off`] costs nothing and shows nothing.
 #[derive(Clone, Default)]
@@ -29,6 +32,7 @@ pub(crate) struct Metrics {
 struct Registry {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    seconds: seconds::Seconds,
 }
 
 /// A label: its name, and a value out of a bounded set.
@@ -55,8 +59,14 @@ impl Metrics {
             names::describe(&recorder, *kind, name, help);
         }
         let handle = recorder.handle();
-        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle })) };
-        metrics.set("canopy_build_info", &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
+        let seconds = seconds::Seconds::default();
+        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle, seconds })) };
+        let build = [
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("revision", env!("CANOPY_BUILD_REVISION").into()),
+            ("rustc", env!("CANOPY_BUILD_RUSTC").into()),
+        ];
+        metrics.set("canopy_build_info", &build, 1.0);
         metrics
     }
 
@@ -66,7 +76,10 @@ impl Metrics {
             return String::new();
         };
         statistics.show(self);
-        registry.handle.render()
+        let mut page = registry.handle.render();
+        registry.seconds.render(&mut page, names::help);
+        process::render(&mut page);
+        page
     }
 
     /// Folds recorded times into their buckets, so that they do not pile up where nobody asks for the page.
@@ -77,7 +90,15 @@ impl Metrics {
     }
 
     /// A request for a plan has ended; `cache` is the name of the outcome in the protocol, empty if there is none.
-    pub(crate) fn plan_request(&self, collective: &'static str, cache: &'static str, code: Code, time: Duration) {
+    /// `ranks` is the size of the topology, 0 if unknown.
+    pub(crate) fn plan_request(
+        &self,
+        collective: &'static str,
+        cache: &'static str,
+        code: Code,
+        ranks: u32,
+        time: Duration,
+    ) {
         let collective = if collective.is_empty() { "unknown" } else { collective };
         let cache = match cache {
             "CACHE_OUTCOME_HIT" => "hit",
@@ -88,7 +109,8 @@ impl Metrics {
         let labels = [("collective", collective.into()), ("cache", cache.into()), ("outcome", outcome(code).into())];
         self.count("canopy_plan_requests_total", &labels);
         if code == Code::Ok {
-            self.took("canopy_plan_latency_seconds", &labels[1..2], time);
+            let labels = [("cache", cache.into()), ("size_class", size_class(ranks).into())];
+            self.took("canopy_plan_latency_seconds", &labels, time);
         }
     }
 
@@ -130,6 +152,13 @@ impl Metrics {
     /// How long something took.
     pub(crate) fn took(&self, name: &'static str, labels: &[Pair], time: Duration) {
         self.measured(name, labels, time.as_secs_f64());
+    }
+
+    /// More seconds.
+    pub(crate) fn spent(&self, name: &'static str, labels: &[Pair], time: Duration) {
+        if let Some(registry) = &self.registry {
+            registry.seconds.add(name, labels, time);
+        }
     }
 
     /// How much something was.

@@ -267,7 +267,11 @@ impl Statistics {
     }
 
     pub(crate) fn show(&self, metrics: &Metrics) {
-        metrics.set("canopy_synthesis_queue_depth", &[], self.waiting_count() as f64);
+        for (priority, waiting, planning) in self.workshop.queue.loads() {
+            let label = [("priority", priority.name().into())];
+            metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
+            metrics.set("canopy_synthesis_running", &label, planning as f64);
+        }
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
         const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];

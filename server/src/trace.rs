@@ -15,6 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::order::Priority;
 use crate::rpc::metrics_of_call;
 use crate::telemetry::TRACE;
 
@@ -80,12 +81,13 @@ impl JobTrace {
     }
 
     /// A worker has taken the job and works on it until the result is dropped.
-    pub(crate) fn enter(&self) -> EnteredSpan {
+    pub(crate) fn enter(&self, priority: Priority) -> EnteredSpan {
         let mut state = self.state();
         state.queue = Span::none();
         if let Some(since) = state.waiting.take() {
             let time = clock::now().duration_since(since);
-            self.metrics.took("canopy_synthesis_queue_wait_seconds", &[], time);
+            let priority = [("priority", priority.name().into())];
+            self.metrics.took("canopy_synthesis_queue_wait_seconds", &priority, time);
         }
         state.job.clone().entered()
     }

@@ -143,7 +143,8 @@ impl Workshop {
 
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
-        let _in_trace = job.trace.enter();
+        let priority = job.ties().priority;
+        let _in_trace = job.trace.enter(priority);
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
             Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))

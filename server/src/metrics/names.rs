@@ -21,13 +21,16 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Histogram, "canopy_rpc_message_bytes", "Length of a message."),
     (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),
     (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
+    (Histogram, "canopy_plan_quality_ratio", "Throughput of a finished plan ÷ its proven bound."),
     (Counter, "canopy_synthesis_total", "Syntheses that have ended."),
     (Histogram, "canopy_synthesis_duration_seconds", "Time of a synthesis, by stage; stage `all` is the whole."),
+    (Counter, "canopy_synthesis_cpu_seconds_total", "Time that syntheses had a processor."),
     (Gauge, "canopy_synthesis_running", "Syntheses that run."),
     (Gauge, "canopy_synthesis_queue_depth", "Jobs that no planning worker has taken yet."),
     (Histogram, "canopy_synthesis_queue_wait_seconds", "Time a job waited before its synthesis."),
     (Counter, "canopy_verifier_failures_total", "Plans that failed their own checks; each is a bug."),
     (Counter, "canopy_export_total", "Files that were written for a runtime."),
+    (Histogram, "canopy_export_duration_seconds", "Time to write a file, read it back and prove it."),
     (Histogram, "canopy_artifact_bytes", "Size of the files that were written."),
     (Gauge, "canopy_cache_entries", "Plans in the cache: on the disk, and of those the ones in memory."),
     (Gauge, "canopy_cache_bytes", "Bytes of the plans in the cache."),
@@ -43,17 +46,25 @@ const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0];
 const SECONDS_OF_DISK: &[f64] = &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
 const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const RATIOS: &[f64] = &[0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99, 0.999, 1.0];
 const BYTES_OF_MESSAGES: &[f64] = &[64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 16777216.0];
 
 pub(super) const BUCKETS: &[(&str, &[f64])] = &[
     ("canopy_rpc_duration_seconds", SECONDS),
     ("canopy_rpc_message_bytes", BYTES_OF_MESSAGES),
     ("canopy_plan_latency_seconds", SECONDS),
+    ("canopy_plan_quality_ratio", RATIOS),
     ("canopy_synthesis_duration_seconds", SECONDS),
+    ("canopy_export_duration_seconds", SECONDS),
     ("canopy_synthesis_queue_wait_seconds", SECONDS),
     ("canopy_store_operation_duration_seconds", SECONDS_OF_DISK),
     ("canopy_artifact_bytes", BYTES),
 ];
+
+/// What a metric means.
+pub(super) fn help(name: &str) -> &'static str {
+    HELP.iter().find(|(_, other, _)| *other == name).map_or("", |(.., help)| help)
+}
 
 pub(super) fn describe(recorder: &PrometheusRecorder, kind: Kind, name: &'static str, help: &'static str) {
     let name = KeyName::from_const_str(name);

@@ -24,13 +24,15 @@ fn names_are_declared_once_and_buckets_belong_to_histograms() {
 fn each_registry_is_its_own_and_none_shows_nothing() {
     let (first, second, off) = (Metrics::on(), Metrics::on(), Metrics::off());
     for metrics in [&first, &off] {
-        metrics.plan_request("allgather", "CACHE_OUTCOME_HIT", Code::Ok, Duration::from_millis(3));
+        metrics.plan_request("allgather", "CACHE_OUTCOME_HIT", Code::Ok, 16, Duration::from_millis(3));
         drop(metrics.going_on("canopy_synthesis_running", &[]));
     }
     first.upkeep();
     let line = "canopy_plan_requests_total{collective=\"allgather\",cache=\"hit\",outcome=\"ok\"} 1\n";
     assert!(page(&first).contains(line), "{}", page(&first));
-    assert!(page(&first).contains("canopy_plan_latency_seconds_bucket{cache=\"hit\",le=\"0.005\"} 1\n"));
+    assert!(
+        page(&first).contains("canopy_plan_latency_seconds_bucket{cache=\"hit\",size_class=\"le16\",le=\"0.005\"} 1\n")
+    );
     assert!(page(&first).contains("canopy_synthesis_running 0\n"));
     assert!(!page(&second).contains("canopy_plan_requests_total{"));
     assert_eq!(page(&off), "");

@@ -1,15 +1,16 @@
 //! A planner that is watched.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use canopy_synth::Stop;
 use canopy_topology::Rate;
+use metrics::SharedString;
 use tracing::Span;
 
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::metrics::{Metrics, size_class};
+use crate::metrics::{Metrics, size_class, thread_time};
 use crate::order::{Order, Output};
 use crate::planner::{Planner, Prepared, Produced, Watch};
 use crate::trace::stage_span;
@@ -32,10 +33,10 @@ impl Planner for ObservedPlanner {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        let _running = self.metrics.going_on("canopy_synthesis_running", &[]);
         let size_class = size_class(prepared.topology.rank_count());
         // Counts as an error unless it says otherwise: a panic passes through here.
-        let mut run = Run { metrics: &self.metrics, order, size_class, started: clock::now(), outcome: "error" };
+        let (started, cpu) = (clock::now(), thread_time());
+        let mut run = Run { metrics: &self.metrics, order, size_class, started, cpu, outcome: "error" };
         let stages = Stages::new(&run, watch);
         let result = self.inner.produce(order, prepared, stop, &stages);
         drop(stages);
@@ -44,6 +45,12 @@ impl Planner for ObservedPlanner {
             Err(failure) => outcome(failure),
         };
         self.count_files(order, &result);
+        if let Ok(Produced { plan, .. }) = &result
+            && let Some(quality) = &plan.plan.quality
+        {
+            let labels = [("algorithm", order.algorithm.name().into()), ("collective", order.kind.name().into())];
+            self.metrics.measured("canopy_plan_quality_ratio", &labels, quality.optimality_float);
+        }
         if let Err(PlanFailure::Rejected { check, .. }) = &result {
             self.metrics.count("canopy_verifier_failures_total", &[("check", (*check).into())]);
         }
@@ -54,11 +61,8 @@ impl Planner for ObservedPlanner {
 impl ObservedPlanner {
     fn count_files(&self, order: &Order, result: &Result<Produced, PlanFailure>) {
         let labels = |output: &Output, outcome: &'static str| {
-            let (format, profile) = match output {
-                Output::Json => ("json", "none"),
-                Output::MscclXml(profile) => ("msccl-xml", profile.name()),
-            };
-            [("format", format.into()), ("profile", profile.into()), ("outcome", outcome.into())]
+            let [format, profile] = file_labels(output);
+            [format, profile, ("outcome", outcome.into())]
         };
         match result {
             Ok(produced) => {
@@ -79,6 +83,14 @@ impl ObservedPlanner {
     }
 }
 
+fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
+    let (format, profile) = match output {
+        Output::Json => ("json", "none"),
+        Output::MscclXml(profile) => ("msccl-xml", profile.name()),
+    };
+    [("format", format.into()), ("profile", profile.into())]
+}
+
 fn outcome(failure: &PlanFailure) -> &'static str {
     use canopy_synth::{BoundError, SynthesisError};
     match failure {
@@ -96,6 +108,8 @@ struct Run<'a> {
     order: &'a Order,
     size_class: &'static str,
     started: Instant,
+    /// Time on a processor that the thread had had before.
+    cpu: Option<Duration>,
     outcome: &'static str,
 }
 
@@ -113,6 +127,10 @@ impl Drop for Run<'_> {
         self.took("all", self.started);
         let labels = [("algorithm", self.order.algorithm.name().into()), ("outcome", self.outcome.into())];
         self.metrics.count("canopy_synthesis_total", &labels);
+        // A planner computes on the thread it is called from.
+        if let Some((before, now)) = self.cpu.zip(thread_time()) {
+            self.metrics.spent("canopy_synthesis_cpu_seconds_total", &labels[..1], now.saturating_sub(before));
+        }
     }
 }
 
@@ -123,6 +141,8 @@ struct Stages<'a> {
     /// The caller's span: reports may come from other threads.
     parent: Span,
     current: Mutex<Option<Current>>,
+    /// The place of the file that is being written, and since when.
+    file: Mutex<Option<(u64, Instant)>>,
 }
 
 struct Current {
@@ -133,7 +153,18 @@ struct Current {
 
 impl<'a> Stages<'a> {
     fn new(run: &'a Run<'a>, inner: &'a dyn Watch) -> Self {
-        Self { run, inner, parent: Span::current(), current: Mutex::new(None) }
+        Self { run, inner, parent: Span::current(), current: Mutex::new(None), file: Mutex::new(None) }
+    }
+
+    /// The file at this place is begun, which ends the one before it.
+    fn begin_file(&self, place: Option<u64>) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = place.map(|place| (place, clock::now()));
+        let Some((place, since)) = std::mem::replace(&mut *file, begun) else { return };
+        if let Some(output) = usize::try_from(place).ok().and_then(|place| self.run.order.outputs.get(place)) {
+            let time = clock::now().duration_since(since);
+            self.run.metrics.took("canopy_export_duration_seconds", &file_labels(output), time);
+        }
     }
 
     fn enter(&self, stage: Option<&'static str>) {
@@ -158,12 +189,14 @@ impl<'a> Stages<'a> {
 
 impl Drop for Stages<'_> {
     fn drop(&mut self) {
+        self.begin_file(None);
         self.enter(None);
     }
 }
 
 impl Watch for Stages<'_> {
     fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        self.begin_file((stage == "lower").then_some(done));
         self.enter(Some(match stage {
             "bound" => "bound",
             "check" => "verify",

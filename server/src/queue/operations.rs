@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{Lines, Queue, QueueLimits};
 use crate::failure::PlanFailure;
-use crate::job::{Job, JobState};
+use crate::job::{Job, JobState, Phase};
 use crate::order::Priority;
 
 /// Most jobs that a look at the queue shows.
@@ -71,6 +71,19 @@ impl Queue {
             self.finish(job, Err(Arc::new(PlanFailure::CancelledByOperator)));
         }
         Some(operation.describe())
+    }
+
+    /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).
+    pub(crate) fn loads(&self) -> [(Priority, usize, usize); Priority::ALL.len()] {
+        let mut loads = Priority::ALL.map(|priority| (priority, 0, 0));
+        for job in self.lines().live.values() {
+            let ties = job.ties();
+            for (_, waiting, planning) in loads.iter_mut().filter(|(of, ..)| *of == ties.priority) {
+                *waiting += usize::from(ties.phase.waits());
+                *planning += usize::from(ties.phase == Phase::Planning);
+            }
+        }
+        loads
     }
 
     /// What runs and what waits. O(unfinished jobs).

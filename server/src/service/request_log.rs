@@ -20,6 +20,7 @@ pub(crate) struct RequestLog {
     collective: &'static str,
     plan: String,
     cache: &'static str,
+    ranks: u32,
     code: Code,
     message: String,
     metrics: Metrics,
@@ -34,6 +35,7 @@ impl RequestLog {
             collective: "",
             plan: String::new(),
             cache: "",
+            ranks: 0,
             // Until it has ended otherwise, a call that goes away was cancelled.
             code: Code::Cancelled,
             message: "the caller left".to_owned(),
@@ -50,6 +52,8 @@ impl RequestLog {
         self.code = Code::Ok;
         self.message.clear();
         self.cache = reply.cache().as_str_name();
+        let topology = reply.plan.as_ref().and_then(|plan| plan.topology.as_ref());
+        self.ranks = topology.map_or(0, |topology| topology.ranks);
         self.plan = reply.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
     }
 
@@ -67,7 +71,8 @@ impl RequestLog {
 
 impl Drop for RequestLog {
     fn drop(&mut self) {
-        self.metrics.plan_request(self.collective, self.cache, self.code, clock::now().duration_since(self.arrived));
+        let time = clock::now().duration_since(self.arrived);
+        self.metrics.plan_request(self.collective, self.cache, self.code, self.ranks, time);
         tracing::info!(
             method = self.method,
             code = ?self.code,

@@ -77,7 +77,7 @@ impl Process {
             connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
             let mut page = String::new();
             connection.read_to_string(&mut page).await.unwrap();
-            if page.contains("\ncanopy_synthesis_running 1\n") {
+            if page.contains("\ncanopy_synthesis_running{priority=\"interactive\"} 1\n") {
                 return;
             }
         }

@@ -124,15 +124,20 @@ async fn counts_move_with_what_is_asked() {
         ("canopy_plan_requests_total", &[("collective", "allgather"), ("cache", "miss"), ("outcome", "ok")], 2.0),
         ("canopy_plan_requests_total", &[("collective", "allgather"), ("cache", "hit"), ("outcome", "ok")], 1.0),
         ("canopy_plan_requests_total", &[("outcome", "refused")], 1.0),
-        ("canopy_plan_latency_seconds_count", &[("cache", "miss")], 2.0),
+        ("canopy_plan_latency_seconds_count", &[("cache", "miss"), ("size_class", "le16")], 2.0),
+        ("canopy_plan_quality_ratio_count", &[("algorithm", "auto"), ("collective", "allgather")], 2.0),
+        ("canopy_plan_quality_ratio_sum", &[], 2.0),
+        ("canopy_rpc_message_bytes_count", &[("direction", "in")], 4.0),
         ("canopy_synthesis_total", &[("outcome", "ok")], 2.0),
         ("canopy_synthesis_duration_seconds_count", &[("stage", "all"), ("size_class", "le16")], 2.0),
         ("canopy_synthesis_duration_seconds_count", &[("stage", "verify")], 2.0),
         ("canopy_synthesis_running", &[], 0.0),
         ("canopy_synthesis_queue_depth", &[], 0.0),
-        ("canopy_synthesis_queue_wait_seconds_count", &[], 2.0),
+        ("canopy_synthesis_queue_wait_seconds_count", &[("priority", "interactive")], 2.0),
         ("canopy_export_total", &[("format", "json"), ("outcome", "ok")], 2.0),
         ("canopy_export_total", &[("format", "msccl-xml"), ("outcome", "ok")], 1.0),
+        ("canopy_export_duration_seconds_count", &[("format", "json"), ("profile", "none")], 2.0),
+        ("canopy_export_duration_seconds_count", &[("format", "msccl-xml"), ("profile", "msccl")], 1.0),
         ("canopy_artifact_bytes_count", &[("format", "msccl-xml")], 1.0),
         ("canopy_cache_entries", &[("tier", "disk")], 2.0),
         ("canopy_cache_entries", &[("tier", "memory")], 1.0),
@@ -142,8 +147,48 @@ async fn counts_move_with_what_is_asked() {
         let found = sum(&samples, name, labels);
         assert!((found - expected).abs() < 0.1, "{name} {labels:?} is {found}, not {expected}\n{text}");
     }
-    assert!(sum(&samples, "canopy_cache_bytes", &[]) > 1000.0, "{text}");
+    for name in ["canopy_cache_bytes", "canopy_synthesis_cpu_seconds_total", "process_resident_memory_bytes"] {
+        assert!(sum(&samples, name, &[]) > 0.0, "{name}\n{text}");
+    }
     server.stop().await;
+}
+
+/// Every label has one of few values, all known before any request.
+#[track_caller]
+fn check_label_values(samples: &Samples) {
+    let any_of = |words: &[&str], value: &str| words.contains(&value);
+    for (name, labels) in samples.keys() {
+        for (label, value) in labels {
+            let is_known = match label.as_str() {
+                "service" => value == "other" || value.starts_with("canopy.v1.") || value.starts_with("grpc."),
+                "method" => value == "other" || canopy_proto_has_method(value),
+                "code" => value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'),
+                "direction" => any_of(&["in", "out"], value),
+                "cache" => any_of(&["hit", "joined", "miss", "none"], value),
+                "outcome" => any_of(&["ok", "cancelled", "timeout", "busy", "error", "refused", "infeasible"], value),
+                "collective" => any_of(&["unknown", "allgather"], value),
+                "algorithm" => any_of(&["auto", "forest"], value),
+                "stage" => any_of(&["all", "bound", "solve", "verify", "lower"], value),
+                "size_class" => any_of(&["le16", "le64", "le256", "le1024", "gt1024"], value),
+                "priority" => any_of(&["repair", "job-start", "interactive", "prefetch"], value),
+                "format" => any_of(&["json", "msccl-xml"], value),
+                "profile" => any_of(&["none", "msccl"], value),
+                "tier" => any_of(&["disk", "memory"], value),
+                "op" => value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
+                "result" => any_of(&["ok", "error"], value),
+                "le" | "quantile" => value == "+Inf" || value.parse::<f64>().is_ok(),
+                "version" | "revision" | "rustc" => name == "canopy_build_info",
+                _ => false,
+            };
+            assert!(is_known, "{name}: {label}=\"{value}\"");
+        }
+    }
+}
+
+/// Whether a service served has a method of this name.
+fn canopy_proto_has_method(name: &str) -> bool {
+    let sets = [canopy_proto::FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET];
+    sets.iter().any(|set| String::from_utf8_lossy(set).contains(name)) || name == "ServerReflectionInfo"
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,8 +212,18 @@ async fn nothing_a_caller_says_becomes_a_label() {
         let refused = grpc.unary(tonic::Request::new(request("ring:4")), path, codec).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented);
     }
+    client.plan(request("ring:4")).await.unwrap();
+    client
+        .plan(PlanRequest { algorithm: "forest".to_owned(), outputs: both_outputs(), ..request("ring:5") })
+        .await
+        .unwrap();
+    let mut odd = tonic::Request::new(request("ring:6"));
+    odd.metadata_mut().insert("user-agent", "evil/1".parse().unwrap());
+    odd.metadata_mut().insert("grpc-timeout", "0n".parse().unwrap());
+    client.lookup_plan(odd).await.unwrap_err();
     let (_, text) = page(&server, "/metrics").await;
     assert!(!text.to_lowercase().contains("evil"), "{text}");
+    check_label_values(&parse(&text));
     let others = [("service", "other"), ("method", "other"), ("code", "UNIMPLEMENTED")];
     assert!((sum(&parse(&text), "canopy_rpc_requests_total", &others) - 2.0).abs() < 0.1, "{text}");
     server.stop().await;

@@ -1,0 +1,123 @@
+//! What the system says of this process, under the names that every exporter uses. Read from `/proc`: elsewhere than on
+//! Linux, and where a file cannot be read, the figures are left out.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::Duration;
+
+/// Ticks per second in `/proc`. Linux fixes it at 100 for programs on every processor that it is built for today.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Time that this thread has had a processor.
+pub(crate) fn thread_time() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// Writes what a metric means before its samples.
+pub(super) fn heading(page: &mut String, kind: &str, name: &str, help: &str) {
+    let _a_string_takes_everything = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// Writes the figures of the process.
+pub(super) fn render(page: &mut String) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| number(&text, "btime "));
+    let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
+    let stat = Stat::parse(&stat);
+    let field = |of: fn(&Stat) -> f64| stat.as_ref().map(of);
+    let started = booted.zip(field(|stat| stat.started_s)).map(|(booted, after)| booted + after);
+    let figures = [
+        ("counter", "process_cpu_seconds_total", "Time on a processor, user and system.", field(|stat| stat.cpu_s)),
+        ("gauge", "process_start_time_seconds", "When the process started, in seconds since 1970 UTC.", started),
+        ("gauge", "process_resident_memory_bytes", "Memory in use.", resident_bytes()),
+        ("gauge", "process_virtual_memory_bytes", "Addresses in use.", field(|stat| stat.virtual_bytes)),
+        ("gauge", "process_threads", "Threads.", field(|stat| stat.threads)),
+        // One of them is this look.
+        ("gauge", "process_open_fds", "Open files and connections.", open.map(|open| open - 1.0)),
+        ("gauge", "process_max_fds", "Most open files and connections.", number(&limits, "Max open files ")),
+    ];
+    for (kind, name, help, value) in figures {
+        if let Some(value) = value {
+            heading(page, kind, name, help);
+            let _a_string_takes_everything = writeln!(page, "{name} {value}");
+        }
+    }
+}
+
+/// The number behind this beginning of a line.
+fn number(text: &str, beginning: &str) -> Option<f64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(beginning))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+fn resident_bytes() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    number(&status, "VmRSS:").map(|kibibytes| kibibytes * 1024.0)
+}
+
+/// Fields of `/proc/self/stat`.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    cpu_s: f64,
+    threads: f64,
+    /// After the system's start.
+    started_s: f64,
+    virtual_bytes: f64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The second field is the name, in parentheses, and may hold anything; the third begins behind the last one.
+        let (_, fields) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<f64>().ok();
+        Some(Self {
+            cpu_s: (field(14)? + field(15)?) / TICKS_PER_SECOND,
+            threads: field(20)?,
+            started_s: field(22)? / TICKS_PER_SECOND,
+            virtual_bytes: field(23)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_any_name() {
+        let text = "7 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 150 50 13 14 15 16 12 18 4200 8192 21";
+        let expected = Stat { cpu_s: 2.0, threads: 12.0, started_s: 42.0, virtual_bytes: 8192.0 };
+        assert_eq!(Stat::parse(text), Some(expected));
+        for text in ["", "7 (x", "7 (x) S 1", ")"] {
+            assert_eq!(Stat::parse(text), None, "{text}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_has_every_figure() {
+        let mut page = String::new();
+        render(&mut page);
+        for name in
+            ["cpu_seconds_total", "start_time_seconds", "resident_memory_bytes", "open_fds", "max_fds", "threads"]
+        {
+            let value = number(&page, &format!("process_{name} ")).unwrap();
+            assert!(value >= 0.0, "{name} {value}");
+        }
+        assert!(number(&page, "process_threads ").unwrap() >= 1.0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn work_takes_time() {
+        let before = thread_time().unwrap();
+        let mut sum = 0_u64;
+        while thread_time().unwrap() == before {
+            sum = sum.wrapping_add(std::hint::black_box(1));
+        }
+        assert!(thread_time().unwrap() > before);
+    }
+}
