@@ -1,6 +1,9 @@
 //! The port for operators: plain HTTP, with nothing on it that changes anything.
 //!
-//! `/healthz` says that the process answers, `/readyz` whether it takes work, `/metrics` what it has done.
+//! `/healthz` says that the process answers, `/readyz` whether it takes work, `/metrics` what it has done, and
+//! `/debug/queue` what it is doing.
+
+mod queue_page;
 
 use std::future::IntoFuture as _;
 use std::io;
@@ -15,6 +18,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 
+use self::queue_page::QueuePage;
 use crate::drain::DrainHandle;
 use crate::metrics::Metrics;
 use crate::server::WeakStatistics;
@@ -52,6 +56,7 @@ fn router(pages: Pages) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readiness))
         .route("/metrics", get(metrics))
+        .route("/debug/queue", get(queue))
         .with_state(pages)
 }
 
@@ -69,6 +74,16 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     let text = spawn_blocking(move || Some(pages.metrics.render(&pages.statistics.upgrade()?))).await;
     match text.ok().flatten() {
         Some(text) => Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)),
+        None => Err(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+async fn queue(State(pages): State<Pages>) -> impl IntoResponse {
+    // Many jobs are many locks.
+    let text =
+        spawn_blocking(move || serde_json::to_string_pretty(&QueuePage::of(&pages.statistics.upgrade()?.queue())).ok());
+    match text.await.ok().flatten() {
+        Some(text) => Ok(([(CONTENT_TYPE, "application/json")], text + "\n")),
         None => Err(StatusCode::SERVICE_UNAVAILABLE),
     }
 }

@@ -6,6 +6,7 @@
 
 mod admin;
 mod answers;
+mod call;
 mod clock;
 mod config;
 mod digest;
@@ -25,6 +26,7 @@ mod pipeline;
 mod planner;
 mod process;
 mod queue;
+mod reload;
 mod rpc;
 mod server;
 mod service;

@@ -126,6 +126,11 @@ impl Metrics {
         }
     }
 
+    /// Counts nothing yet, so that the first one is seen to come.
+    pub(crate) fn none_yet(&self, name: &'static str, labels: &[Pair]) {
+        self.count_is(name, labels, 0);
+    }
+
     /// A count that somebody else keeps.
     pub(crate) fn count_is(&self, name: &'static str, labels: &[Pair], count: u64) {
         if let Some(registry) = &self.registry {

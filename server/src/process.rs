@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::config::{Options, ServerFlags};
 use crate::failure::chain;
 use crate::notify::Notifier;
+use crate::reload::Reload;
 use crate::server::{RunError, Server, StartError};
 use crate::tasks;
 use crate::telemetry::start_logging;
@@ -45,12 +46,14 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. Starts logs and traces.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. SIGHUP reads the
+/// configuration again and applies its log filter. Starts logs and traces.
 ///
 /// # Errors
 /// What kept the server from starting, or ended it.
 pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
-    let configured = flags.into_settings().and_then(|settings| Ok((settings.telemetry()?, settings.into_options()?)));
+    let configured =
+        flags.clone().into_settings().and_then(|settings| Ok((settings.telemetry()?, settings.into_options()?)));
     let (telemetry, options) = configured.map_err(|error| {
         // So that the caller's report of this error is seen.
         start_logging();
@@ -61,16 +64,19 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
         let _runtime = runtime.enter();
         telemetry.start()
     };
-    let result = runtime.block_on(serve(options));
+    let reload = Reload { flags, filter: telescope.filter() };
+    let result = runtime.block_on(serve(options, reload));
     // The runtime still carries the connection to the collector.
     telescope.finish();
     result
 }
 
-async fn serve(options: Options) -> Result<(), ServeError> {
+async fn serve(options: Options, reload: Reload) -> Result<(), ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Process)?;
     let notifier = Arc::new(Notifier::from_environment());
+    let hangups = signal(SignalKind::hangup()).map_err(ServeError::Process)?;
     let server = Server::build(options).await.map_err(ServeError::Start)?;
+    let _reloads = tasks::spawn("reload", reload.at_each(hangups, server.metrics()));
     tracing::info!(
         tcp = server.tcp_address().map(|address| address.to_string()),
         admin = server.admin_address().map(|address| address.to_string()),

@@ -30,7 +30,7 @@ use crate::journal::Journal;
 use crate::key::RequestKey;
 use crate::order::Order;
 
-pub(crate) use self::operations::WaitedOperation;
+pub(crate) use self::operations::{QueueCounts, WaitedOperation};
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Follows every call from its arrival to the last byte of its answer: counts it, measures its messages, and opens its
 //! span.
 //!
-//! What a call is about only its handler knows; [`metrics_of_call`] is how it reaches the counters of the server
-//! that serves it.
+//! What a call is about only its handler knows; [`CallContext`] is how it reaches the counters of the server that
+//! serves it.
 
 mod messages;
 mod received;
@@ -26,20 +26,12 @@ use tracing::{Instrument as _, Span};
 
 use self::messages::Messages;
 use self::received::Received;
+use crate::call::{CallContext, LineLimit};
 use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
 use crate::trace::call_span;
 
 pub(crate) use self::received::UploadBudget;
-
-tokio::task_local! {
-    static METRICS: Metrics;
-}
-
-/// Where the call that is being handled is counted; outside of a call nowhere.
-pub(crate) fn metrics_of_call() -> Metrics {
-    METRICS.try_with(Clone::clone).unwrap_or_default()
-}
 
 /// The methods a server knows. A path that names none of them is counted as `other`.
 #[derive(Clone, Debug)]
@@ -84,6 +76,7 @@ pub(crate) struct RecordLayer {
     pub(crate) methods: Methods,
     /// Of all connections together.
     pub(crate) uploads: UploadBudget,
+    pub(crate) lines: LineLimit,
 }
 
 /// Counts calls.
@@ -122,11 +115,12 @@ where
         let mut call = Call::begin(metrics.clone(), method, span.clone());
         let uploads = self.layer.uploads.clone();
         let request = request.map(|body| Body::new(Received::new(body, uploads, metrics.clone())));
+        let context = CallContext::begin(metrics, self.layer.lines.clone(), request.headers(), &span);
         let answer = {
-            let _within = span.enter();
-            METRICS.sync_scope(metrics.clone(), || self.inner.call(request))
+            let _within = (span.enter(), context.enter());
+            self.inner.call(request)
         };
-        let answer = METRICS.scope(metrics, answer).instrument(span);
+        let answer = context.within(answer).instrument(span);
         Box::pin(async move {
             let response = answer.await?;
             // A refusal has its status among the headers, everything else at the end of the body.

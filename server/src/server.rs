@@ -17,6 +17,7 @@ use tower::Layer as _;
 
 use crate::admin::{self, Pages};
 use crate::answers::Answers;
+use crate::call::LineLimit;
 use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
 use crate::journal::Journal;
@@ -25,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner;
-use crate::queue::{Queue, QueueLimits};
+use crate::queue::{Queue, QueueCounts, QueueLimits};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, OversizeLayer, PlannerService, operators};
 use crate::socket::{self, SocketPath};
@@ -160,6 +161,11 @@ impl Server {
         self.drain.clone()
     }
 
+    /// Where the server is counted.
+    pub(crate) fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
     /// Counts of what the server has done.
     pub fn statistics(&self) -> Statistics {
         Statistics { workshop: Arc::clone(&self.workshop) }
@@ -180,7 +186,7 @@ impl Server {
         health_reporter.set_serving::<PlannerServer<PlannerService>>().await;
         let routes = routes(&options, &workshop, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
-        let record = RecordLayer { metrics, methods: methods(), uploads };
+        let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let service = record.layer(TimeoutLayer(deadlines(&options)).layer(routes));
         let (stop, stopped) = watch::channel(false);
@@ -264,6 +270,11 @@ impl WeakStatistics {
 impl Statistics {
     pub(crate) fn downgrade(&self) -> WeakStatistics {
         WeakStatistics(Arc::downgrade(&self.workshop))
+    }
+
+    /// What runs and what waits.
+    pub(crate) fn queue(&self) -> QueueCounts {
+        self.workshop.queue.counts()
     }
 
     pub(crate) fn show(&self, metrics: &Metrics) {

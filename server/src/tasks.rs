@@ -5,6 +5,8 @@ use std::future::Future;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument as _;
 
+use crate::call::{self, CallContext};
+
 /// A running task; dropping this aborts it.
 #[derive(Debug)]
 pub(crate) struct Task<T>(JoinHandle<T>);
@@ -22,12 +24,13 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Starts a task under a name that its log lines carry.
+/// Starts a task under a name that its log lines carry, for the call that is being handled.
 #[expect(clippy::disallowed_methods, reason = "this is the named-task helper")]
 pub(crate) fn spawn<T, F>(name: &'static str, future: F) -> Task<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    Task(tokio::spawn(future.instrument(tracing::info_span!("task", task = name))))
+    let call = CallContext::current();
+    Task(tokio::spawn(call::within(call, future).instrument(tracing::info_span!("task", task = name))))
 }

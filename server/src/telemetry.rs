@@ -3,6 +3,8 @@
 //! Logs are for people on a terminal, else one JSON object per line. Traces go to a collector if there is one; spans
 //! have a target of their own, so that without a collector they cost no more than the question whether to make them.
 
+mod lines;
+
 use std::env;
 use std::io::{self, IsTerminal as _};
 
@@ -14,8 +16,9 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, fmt};
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
+use self::lines::JsonLines;
 use crate::config::{ConfigError, LogFormat};
 
 /// Target of all spans that make up the trace of a request.
@@ -33,6 +36,18 @@ pub struct Telemetry {
 #[derive(Debug)]
 pub(crate) struct Telescope {
     traces: Option<SdkTracerProvider>,
+    filter: LogFilter,
+}
+
+/// The filter of a process's log, to be changed while it runs; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Puts another filter in place. False: the process logs by other means, and nothing has changed.
+    pub(crate) fn change(&self, telemetry: &Telemetry) -> bool {
+        self.0.reload(EnvFilter::new(&telemetry.filter)).is_ok()
+    }
 }
 
 impl Telemetry {
@@ -66,15 +81,9 @@ impl Telemetry {
             LogFormat::Json => true,
             LogFormat::Text => false,
         };
-        let filter = EnvFilter::new(&self.filter);
+        let (filter, handle) = reload::Layer::new(EnvFilter::new(&self.filter));
         let lines = if json {
-            fmt::layer()
-                .json()
-                .flatten_event(true)
-                .with_span_list(false)
-                .with_ansi(false)
-                .with_writer(io::stderr)
-                .boxed()
+            fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(io::stderr).boxed()
         } else {
             fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
         };
@@ -92,11 +101,16 @@ impl Telemetry {
         if let Some(error) = problem {
             tracing::error!(%error, "traces cannot be sent; going on without");
         }
-        Telescope { traces }
+        Telescope { traces, filter: LogFilter(handle) }
     }
 }
 
 impl Telescope {
+    /// The filter of the log.
+    pub(crate) fn filter(&self) -> LogFilter {
+        self.filter.clone()
+    }
+
     /// Sends what has not been sent. Blocks for some seconds at most.
     pub(crate) fn finish(self) {
         if let Some(traces) = self.traces

@@ -13,10 +13,9 @@ use tracing::Span;
 use tracing::span::EnteredSpan;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use crate::call::{CallContext, InCall};
 use crate::clock;
-use crate::metrics::Metrics;
 use crate::order::Priority;
-use crate::rpc::metrics_of_call;
 use crate::telemetry::TRACE;
 
 /// A stage of a job's work.
@@ -53,8 +52,16 @@ impl Extractor for Headers<'_> {
 /// The spans of a job, from the call that brought it to its end, and the time it waits.
 #[derive(Debug)]
 pub(crate) struct JobTrace {
-    metrics: Metrics,
+    /// The call that brought it, if one did.
+    call: Option<CallContext>,
     state: Mutex<State>,
+}
+
+/// While this lives the thread works on a job.
+#[derive(Debug)]
+pub(crate) struct InJob {
+    _span: EnteredSpan,
+    _call: Option<InCall>,
 }
 
 #[derive(Debug)]
@@ -70,7 +77,7 @@ impl JobTrace {
     pub(crate) fn begin() -> Self {
         let job = stage_span!("job");
         let queue = job.in_scope(|| stage_span!("queue"));
-        Self { metrics: metrics_of_call(), state: Mutex::new(State { job, queue, waiting: None }) }
+        Self { call: CallContext::current(), state: Mutex::new(State { job, queue, waiting: None }) }
     }
 
     /// The job is at the end of the line for planning workers.
@@ -81,15 +88,16 @@ impl JobTrace {
     }
 
     /// A worker has taken the job and works on it until the result is dropped.
-    pub(crate) fn enter(&self, priority: Priority) -> EnteredSpan {
+    pub(crate) fn enter(&self, priority: Priority) -> InJob {
         let mut state = self.state();
         state.queue = Span::none();
         if let Some(since) = state.waiting.take() {
             let time = clock::now().duration_since(since);
             let priority = [("priority", priority.name().into())];
-            self.metrics.took("canopy_synthesis_queue_wait_seconds", &priority, time);
+            let metrics = self.call.as_ref().map(|call| call.metrics().clone()).unwrap_or_default();
+            metrics.took("canopy_synthesis_queue_wait_seconds", &priority, time);
         }
-        state.job.clone().entered()
+        InJob { _span: state.job.clone().entered(), _call: self.call.as_ref().map(CallContext::enter) }
     }
 
     /// The job has ended, though somebody may remember it.

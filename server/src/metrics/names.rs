@@ -32,6 +32,12 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Counter, "canopy_export_total", "Files that were written for a runtime."),
     (Histogram, "canopy_export_duration_seconds", "Time to write a file, read it back and prove it."),
     (Histogram, "canopy_artifact_bytes", "Size of the files that were written."),
+    (Counter, "canopy_config_reloads_total", "Times that the configuration was read again while serving."),
+    (
+        Gauge,
+        "canopy_config_reload_success_timestamp_seconds",
+        "When the configuration was last read without an error, in seconds since 1970 UTC.",
+    ),
     (Gauge, "canopy_cache_entries", "Plans in the cache: on the disk, and of those the ones in memory."),
     (Gauge, "canopy_cache_bytes", "Bytes of the plans in the cache."),
     (Gauge, "canopy_cache_capacity_bytes", "Most bytes of plans the cache may hold."),

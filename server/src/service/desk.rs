@@ -10,6 +10,7 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::deadline::DeadlinePolicy;
+use crate::call::{self, CallContext};
 use crate::clock;
 use crate::failure::{CallFailure, chain};
 use crate::key::PlanKey;
@@ -52,7 +53,9 @@ impl Desk {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|error| CallFailure::Broken { what: error.to_string() })?;
             let records = self.records.clone();
+            let call = CallContext::current();
             let done = spawn_blocking(move || {
+                let _in_call = call.as_ref().map(CallContext::enter);
                 let done = work(&records);
                 // Work goes on when its caller has left; its place stays taken until it has ended.
                 drop(permit);
@@ -88,7 +91,9 @@ pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallF
     }
     let message = failure.map(ToString::to_string).unwrap_or_default();
     let code = failure.map_or(tonic::Code::Ok, |failure| call_status(failure).code());
-    tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), message);
+    let Some(skipped) = call::may_log() else { return };
+    let skipped = (skipped > 0).then_some(skipped);
+    tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), skipped, message);
 }
 
 /// The key of the plan with this name.

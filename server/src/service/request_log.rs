@@ -5,11 +5,10 @@ use std::time::Instant;
 use canopy_proto::v1::PlanReply;
 use tonic::{Code, Status};
 
+use crate::call::{self, CallContext};
 use crate::clock;
 use crate::key::RequestKey;
-use crate::metrics::Metrics;
 use crate::order::Order;
-use crate::rpc::metrics_of_call;
 
 /// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ pub(crate) struct RequestLog {
     ranks: u32,
     code: Code,
     message: String,
-    metrics: Metrics,
+    call: Option<CallContext>,
 }
 
 impl RequestLog {
@@ -39,12 +38,13 @@ impl RequestLog {
             // Until it has ended otherwise, a call that goes away was cancelled.
             code: Code::Cancelled,
             message: "the caller left".to_owned(),
-            metrics: metrics_of_call(),
+            call: CallContext::current(),
         }
     }
 
     pub(crate) fn describe(&mut self, key: &RequestKey, order: &Order) {
         self.request = key.to_string();
+        self.call.iter().for_each(|call| call.asks(*key));
         self.collective = order.kind.name();
     }
 
@@ -72,7 +72,10 @@ impl RequestLog {
 impl Drop for RequestLog {
     fn drop(&mut self) {
         let time = clock::now().duration_since(self.arrived);
-        self.metrics.plan_request(self.collective, self.cache, self.code, self.ranks, time);
+        // A call that is cancelled is dropped by whoever drives it, outside of itself.
+        let _in_call = self.call.as_ref().map(CallContext::enter);
+        call::metrics_of_call().plan_request(self.collective, self.cache, self.code, self.ranks, time);
+        let Some(skipped) = call::may_log() else { return };
         tracing::info!(
             method = self.method,
             code = ?self.code,
@@ -81,6 +84,7 @@ impl Drop for RequestLog {
             plan = self.plan,
             cache = self.cache,
             total_ms = clock::millis_since(self.arrived),
+            skipped = (skipped > 0).then_some(skipped),
             message = self.message,
         );
     }

@@ -68,3 +68,75 @@ async fn a_second_signal_ends_the_process_at_once() {
     assert!(call.await.unwrap().is_err());
     assert_eq!(process.end().0, Some(130));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_is_bad() {
+    let mut process = Process::start(|command, folder| {
+        let path = folder.join("canopyd.toml");
+        std::fs::write(&path, "log = \"info\"\n").unwrap();
+        command.arg("--config").arg(path);
+    });
+    let file = process.folder.path().join("canopyd.toml");
+    let reload = "the configuration was read again; its log filter holds from here on";
+    // Each is said at a level that the filter lets through.
+    for (text, message) in [
+        ("log = \"warn,canopy_server::reload=info\"\n", reload),
+        ("log = \"a=b=c\"\n", "the configuration cannot be used; the present one stays"),
+        ("max_deadline = \"1s\"\n", "the configuration cannot be used; the present one stays"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        process.signal("HUP");
+        process.wait_for(message);
+    }
+    let metrics = process.page("/metrics").await;
+    for line in
+        ["canopy_config_reloads_total{outcome=\"ok\"} 1\n", "canopy_config_reloads_total{outcome=\"error\"} 2\n"]
+    {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    // A request is logged at info, which the filter in force does not let through.
+    process.client().await.plan(request("ring:4")).await.unwrap();
+    process.signal("TERM");
+    let (status, lines) = process.end();
+    assert_eq!(status, Some(0));
+    assert!(lines.iter().all(|line| line["method"].is_null()), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_line_of_a_request_names_its_trace_and_the_request() {
+    let process = Process::start(|command, _| {
+        command.args(["--log", "debug"]);
+    });
+    let trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let mut asked = tonic::Request::new(request("ring:4"));
+    asked.metadata_mut().insert("traceparent", format!("00-{trace_id}-00f067aa0ba902b7-01").parse().unwrap());
+    process.client().await.plan(asked).await.unwrap();
+    process.client().await.plan(request("ring:5")).await.unwrap();
+    process.signal("TERM");
+    let (_, lines) = process.end();
+    let requests: Vec<&serde_json::Value> = lines.iter().filter(|line| line["method"] == "Plan").collect();
+    let ids: Vec<&str> = requests.iter().map(|line| line["trace_id"].as_str().unwrap()).collect();
+    assert_eq!(ids[0], trace_id);
+    assert!(ids[1].len() == 32 && ids[1] != trace_id, "{ids:?}");
+    assert!(requests.iter().all(|line| line["request"].as_str().unwrap().len() == 64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queue_is_shown_as_it_is() {
+    let process = Process::start(|command, _| {
+        command.args(["--drain-timeout", "0s", "--workers", "1"]);
+    });
+    let mut client = process.client().await;
+    let call = spawn(async move { client.plan(endless()).await });
+    process.wait_until_synthesis_runs().await;
+    let page = process.page("/debug/queue").await;
+    let (_, body) = page.split_once("\r\n\r\n").unwrap();
+    let queue: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!((&queue["running"], &queue["waiting"]), (&1.into(), &0.into()));
+    let job = &queue["jobs"][0];
+    assert_eq!((&job["state"], &job["priority"]), (&"running".into(), &"interactive".into()));
+    assert_eq!((&job["collective"], &job["waiters"]), (&"allgather".into(), &1.into()));
+    process.signal("TERM");
+    assert!(call.await.unwrap().is_err());
+    assert_eq!(process.end().0, Some(0));
+}

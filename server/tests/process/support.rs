@@ -32,7 +32,7 @@ pub(crate) struct Process {
     log: Lines<BufReader<ChildStderr>>,
     /// What it said about itself when it began to serve.
     pub(crate) serving: Value,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Process {
@@ -70,13 +70,19 @@ impl Process {
         assert!(sent.success());
     }
 
+    /// A page of the port for operators, with its headers.
+    pub(crate) async fn page(&self, path: &str) -> String {
+        let mut connection = TcpStream::connect(self.address("admin")).await.unwrap();
+        connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
+        let mut page = String::new();
+        connection.read_to_string(&mut page).await.unwrap();
+        page
+    }
+
     /// Waits until a synthesis runs, as the metrics say.
     pub(crate) async fn wait_until_synthesis_runs(&self) {
         for _ in 0..10_000 {
-            let mut connection = TcpStream::connect(self.address("admin")).await.unwrap();
-            connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
-            let mut page = String::new();
-            connection.read_to_string(&mut page).await.unwrap();
+            let page = self.page("/metrics").await;
             if page.contains("\ncanopy_synthesis_running{priority=\"interactive\"} 1\n") {
                 return;
             }

@@ -1,0 +1,242 @@
+//! What code in the depths may know of the call it works for: where it is counted, and what its log lines carry.
+//!
+//! It goes with the work, from the handler into tasks and onto worker threads; nothing is decided by it.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use opentelemetry::trace::TraceContextExt as _;
+use tonic::codegen::http::HeaderMap;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::clock;
+use crate::key::RequestKey;
+use crate::metrics::Metrics;
+
+thread_local! {
+    static CURRENT: RefCell<Option<CallContext>> = const { RefCell::new(None) };
+}
+
+/// A call that is being handled; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct CallContext(Arc<Call>);
+
+#[derive(Debug)]
+struct Call {
+    metrics: Metrics,
+    lines: LineLimit,
+    trace_id: TraceId,
+    request: OnceLock<RequestKey>,
+}
+
+/// 128 bits that tell a call from all others, as in W3C trace contexts. Prints 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceId(u128);
+
+impl CallContext {
+    /// A call that has arrived with these headers, and whose span has been opened.
+    pub(crate) fn begin(metrics: Metrics, lines: LineLimit, headers: &HeaderMap, span: &Span) -> Self {
+        let trace_id = TraceId::of(headers, span);
+        Self(Arc::new(Call { metrics, lines, trace_id, request: OnceLock::new() }))
+    }
+
+    /// The call that the present code works for.
+    pub(crate) fn current() -> Option<Self> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Makes this the present call of the thread until the result is dropped.
+    pub(crate) fn enter(&self) -> InCall {
+        InCall { before: CURRENT.replace(Some(self.clone())) }
+    }
+
+    /// Makes this the present call wherever the future is worked on.
+    pub(crate) async fn within<F: Future>(self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let _in_call = self.enter();
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// What the call asks for, once it is known.
+    pub(crate) fn asks(&self, request: RequestKey) {
+        let _known_already = self.0.request.set(request);
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn trace_id(&self) -> TraceId {
+        self.0.trace_id
+    }
+
+    pub(crate) fn request(&self) -> Option<&RequestKey> {
+        self.0.request.get()
+    }
+}
+
+/// Where the call that is being handled is counted; outside of a call nowhere.
+pub(crate) fn metrics_of_call() -> Metrics {
+    CallContext::current().map(|call| call.metrics().clone()).unwrap_or_default()
+}
+
+/// Whether the call that ends may have its line in the log: none if not, else how many had to go without since the
+/// last one. Outside of a call every line may.
+pub(crate) fn may_log() -> Option<u64> {
+    CallContext::current().map_or(Some(0), |call| call.0.lines.admit(clock::unix_ms()))
+}
+
+/// Runs a future within a call, if there is one.
+pub(crate) async fn within<F: Future>(call: Option<CallContext>, future: F) -> F::Output {
+    match call {
+        Some(call) => call.within(future).await,
+        None => future.await,
+    }
+}
+
+/// While this lives the thread works for a call.
+#[derive(Debug)]
+pub(crate) struct InCall {
+    before: Option<CallContext>,
+}
+
+impl Drop for InCall {
+    fn drop(&mut self) {
+        CURRENT.set(self.before.take());
+    }
+}
+
+impl TraceId {
+    /// The one of the span where traces are sent, else the caller's own (W3C `traceparent`), else a new one.
+    fn of(headers: &HeaderMap, span: &Span) -> Self {
+        if !span.is_disabled() {
+            let traced = u128::from_be_bytes(span.context().span().span_context().trace_id().to_bytes());
+            if traced != 0 {
+                return Self(traced);
+            }
+        }
+        let stated = headers.get("traceparent").and_then(|value| Self::stated(value.to_str().ok()?));
+        stated.unwrap_or_else(Self::new)
+    }
+
+    /// Reads `00-` and 32 hexadecimal digits, not all zero; what follows is not of interest.
+    fn stated(traceparent: &str) -> Option<Self> {
+        let digits = traceparent.strip_prefix("00-")?.split_once('-')?.0;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if digits.len() != 32 || !digits.bytes().all(is_digit) {
+            return None;
+        }
+        u128::from_str_radix(digits, 16).ok().filter(|&id| id != 0).map(Self)
+    }
+
+    /// One that no other process is likely to have.
+    fn new() -> Self {
+        static SEEDS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let [high, low] = SEEDS.each_ref().map(|seed| u128::from(seed.hash_one(number)));
+        Self((high << 64) | low)
+    }
+}
+
+impl std::fmt::Display for TraceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Keeps the log from growing with the load: the first lines of each second are written, then one in many. Clones
+/// share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineLimit(Arc<Mutex<LineCount>>);
+
+#[derive(Debug, Default)]
+struct LineCount {
+    second: u64,
+    count: u64,
+    skipped: u64,
+}
+
+impl LineLimit {
+    /// Lines of each second that are written in any case.
+    const LINES_MAX: u64 = 1000;
+    /// Of the others, one in so many is written.
+    const ONE_IN: u64 = 100;
+
+    fn admit(&self, now_ms: u64) -> Option<u64> {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.second != now_ms / 1000 {
+            (lines.second, lines.count) = (now_ms / 1000, 0);
+        }
+        lines.count += 1;
+        if lines.count > Self::LINES_MAX && !lines.count.is_multiple_of(Self::ONE_IN) {
+            lines.skipped += 1;
+            return None;
+        }
+        Some(std::mem::take(&mut lines.skipped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> CallContext {
+        CallContext::begin(Metrics::off(), LineLimit::default(), &HeaderMap::new(), &Span::none())
+    }
+
+    fn current() -> Option<TraceId> {
+        CallContext::current().map(|call| call.trace_id())
+    }
+
+    #[tokio::test]
+    async fn the_present_call_is_that_of_the_innermost_work() {
+        let (first, second) = (call(), call());
+        assert_ne!(first.trace_id(), second.trace_id());
+        assert_eq!(current(), None);
+        first
+            .clone()
+            .within(async {
+                assert_eq!(current(), Some(first.trace_id()));
+                tokio::task::yield_now().await;
+                {
+                    let _inner = second.enter();
+                    assert_eq!(current(), Some(second.trace_id()));
+                }
+                assert_eq!(current(), Some(first.trace_id()));
+            })
+            .await;
+        assert_eq!(current(), None);
+    }
+
+    #[test]
+    fn a_stated_trace_is_kept_and_a_bad_one_is_replaced() {
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(TraceId::stated(&format!("00-{id}-00f067aa0ba902b7-01")).unwrap().to_string(), id);
+        let zero = "0".repeat(32);
+        for bad in
+            ["", "00-", "00-12-x", &format!("00-{zero}-x"), &format!("01-{id}-x"), &format!("00-+{}-x", &id[1..])]
+        {
+            assert_eq!(TraceId::stated(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn many_lines_in_one_second_are_thinned_out_and_the_rest_is_counted() {
+        let lines = LineLimit::default();
+        let written = |now_ms: u64, count: usize| (0..count).filter_map(|_| lines.admit(now_ms)).collect::<Vec<u64>>();
+        assert_eq!(written(5_000, 1000), [0; 1000]);
+        assert_eq!(written(5_999, 200), [99, 99]);
+        assert_eq!(written(6_000, 50)[0], 0);
+        assert_eq!(written(7_000, 1050).len(), 1000);
+        assert_eq!(written(8_000, 1), [50]);
+    }
+}
