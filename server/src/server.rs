@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::service::Routes;
+use tonic_health::ServingStatus;
 use tower::Layer as _;
 
 use crate::admin::{self, Pages};
@@ -28,7 +29,7 @@ use crate::pipeline::Pipeline;
 use crate::planner::Planner;
 use crate::queue::{Queue, QueueCounts, QueueLimits};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
-use crate::service::{DeadlinePolicy, Desk, OversizeLayer, PlannerService, operators};
+use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, OversizeLayer, PlannerService, operators};
 use crate::socket::{self, SocketPath};
 use crate::store::{RecordOptions, Records, StoreError, open_store};
 use crate::tasks::{self, Task};
@@ -183,7 +184,9 @@ impl Server {
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone() };
         let _admin = admin.map(|listener| admin::serve(listener, pages));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
-        health_reporter.set_serving::<PlannerServer<PlannerService>>().await;
+        for name in GATED.into_iter().chain(OPEN) {
+            health_reporter.set_service_status(name, ServingStatus::Serving).await;
+        }
         let routes = routes(&options, &workshop, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
@@ -200,8 +203,9 @@ impl Server {
             () = drain.started() => {}
         }
         drain.start();
-        health_reporter.set_not_serving::<PlannerServer<PlannerService>>().await;
-        health_reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        for name in GATED.into_iter().chain([""]) {
+            health_reporter.set_service_status(name, ServingStatus::NotServing).await;
+        }
         workshop.queue.close();
         // The listeners stay, so that whoever still comes is told when to try again.
         let _whether_all_left = tokio::time::timeout(options.drain_timeout, async {

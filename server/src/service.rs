@@ -23,7 +23,7 @@ use std::time::Duration;
 use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::operations_server::OperationsServer;
 use canopy_proto::v1::plan_admin_server::PlanAdminServer;
-use canopy_proto::v1::planner_server::Planner;
+use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::server_admin_server::ServerAdminServer;
 use canopy_proto::v1::{
     Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
@@ -33,6 +33,7 @@ use tokio::sync::mpsc;
 use tokio::time;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::server::NamedService as _;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::Layer as _;
@@ -47,7 +48,7 @@ use self::server_admin::ServerAdminService;
 use crate::answers::{Answers, Found};
 use crate::clock;
 use crate::config::Options;
-use crate::drain::DrainHandle;
+use crate::drain::{DrainHandle, GateLayer};
 use crate::job::{Goal, Terms, plan_header};
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -62,6 +63,13 @@ pub(crate) use oversize::OversizeLayer;
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
+
+/// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
+pub(crate) const GATED: [&str; 2] = [PlannerServer::<PlannerService>::NAME, PlanAdminServer::<PlanAdminService>::NAME];
+
+/// Services that only watch and end, by name: those who follow the drain of a server need them.
+pub(crate) const OPEN: [&str; 2] =
+    [OperationsServer::<OperationsService>::NAME, ServerAdminServer::<ServerAdminService>::NAME];
 
 /// Adds the operators' services.
 pub(crate) fn operators(
@@ -78,7 +86,8 @@ pub(crate) fn operators(
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(PlanAdminService::new(desk)).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    routes.add_service(limit.layer(operations)).add_service(limit.layer(plans)).add_service(limit.layer(server))
+    let plans = GateLayer(drain.clone()).layer(limit.layer(plans));
+    routes.add_service(limit.layer(operations)).add_service(plans).add_service(limit.layer(server))
 }
 
 /// Events a stream holds before the one who fills it waits for its reader.

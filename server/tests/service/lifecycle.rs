@@ -1,14 +1,19 @@
 //! Health, reflection, drain, and servers inside other processes.
 
-use std::time::Duration;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use canopy_proto::v1::CacheOutcome;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::{CacheOutcome, GetQueueRequest, PinPlanRequest};
 use canopy_server::{EmbeddedServer, Options, SocketPath};
-use tonic::Code;
+use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
-use crate::support::{GatedPlanner, TestServer, request, spawn};
+use crate::support::{Gate, GatedPlanner, TestServer, request, spawn};
 
 #[tokio::test]
 async fn health_and_reflection_answer() {
@@ -21,7 +26,7 @@ async fn health_and_reflection_answer() {
     use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
     let server = TestServer::start().await;
-    for service in ["", "canopy.v1.Planner"] {
+    for service in ["", "canopy.v1.Planner", "canopy.v1.Operations", "canopy.v1.PlanAdmin", "canopy.v1.ServerAdmin"] {
         let asked = HealthCheckRequest { service: service.to_owned() };
         let answer = HealthClient::new(server.channel.clone()).check(asked).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "`{service}`");
@@ -70,6 +75,59 @@ async fn a_server_that_may_not_wait_refuses_what_it_has_as_unavailable() {
     gate.wait_for(1, 0);
     server.stop().await;
     assert_eq!(call.await.unwrap().unwrap_err().code(), Code::Unavailable);
+}
+
+/// Starts a server that holds a hundred different requests: two run, the others wait.
+async fn holding_a_hundred(drain_timeout: Duration) -> (TestServer, Arc<Gate>, Vec<JoinHandle<Result<(), Status>>>) {
+    let (planner, gate) = GatedPlanner::new();
+    let change = |options: &mut Options| {
+        options.drain_timeout = drain_timeout;
+        options.queue_length_max = NonZeroUsize::new(128).unwrap();
+    };
+    let server = TestServer::start_with(change, planner).await;
+    let calls = (0..100).map(|number| {
+        let mut client = server.client();
+        spawn(async move { client.plan(request(&format!("ring:{}", 3 + number))).await.map(|_| ()) })
+    });
+    let calls = calls.collect();
+    gate.wait_for(2, 0);
+    let mut admin = ServerAdminClient::new(server.channel.clone());
+    let unfinished = async |admin: &mut ServerAdminClient<Channel>| {
+        let queue = admin.get_queue(GetQueueRequest {}).await.unwrap().into_inner();
+        queue.priorities.iter().map(|line| line.waiting + line.running).sum::<u64>()
+    };
+    while unfinished(&mut admin).await < 100 {
+        tokio::task::yield_now().await;
+    }
+    (server, gate, calls)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_loses_none_of_a_hundred_requests() {
+    let (server, gate, calls) = holding_a_hundred(Duration::from_secs(60)).await;
+    server.drain.start();
+    let refused = server.client().plan(request("ring:4")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    let mut plans = PlanAdminClient::new(server.channel.clone());
+    let refused = plans.pin_plan(PinPlanRequest::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "managing plans begins something, too");
+    gate.open();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "the test measures")]
+async fn a_drain_that_may_not_wait_tells_each_of_a_hundred_and_ends_in_time() {
+    let (server, _gate, calls) = holding_a_hundred(Duration::from_millis(200)).await;
+    let started = Instant::now();
+    server.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap_err().code(), Code::Unavailable);
+    }
 }
 
 #[tokio::test]
