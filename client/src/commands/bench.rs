@@ -28,10 +28,12 @@ const CONTENT_BYTES_MAX: u64 = 1 << 30;
 #[command(after_help = "\
 Examples:
   canopy bench dgx-a100:boxes=2 --collective allgather --burst 10000 --concurrency 64
-  canopy bench torus:4x4 --collective allreduce --burst 10000 --concurrency 1000 --call plan --cold --json
+  canopy bench dgx-a100:boxes=2 --collective allgather --server 127.0.0.1:7423 --connections 4
+  canopy bench torus:4x4 --collective allreduce --burst 10000 --concurrency 10000 --call plan --cold --json
+  canopy bench torus:4x4 --collective allreduce --burst 1000 --concurrency 1000 --call plan --cold --distinct 1000
 
-Latencies are those of single calls; all calls share one connection. A cold burst shows that identical requests cost one
-synthesis: the first answers are `miss` or `joined`, and all name one plan.")]
+Latencies are those of single calls. A cold burst shows that identical requests cost one synthesis: one answer is `miss`,
+the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the greatest message size only.")]
 pub(crate) struct BenchArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -44,12 +46,18 @@ pub(crate) struct BenchArgs {
     /// Calls in flight at once
     #[arg(long, value_name = "C", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     concurrency: u32,
+    /// Connections that the calls are spread over; more than one only to a server that is named
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    connections: u32,
     /// Kinds of calls, separated by commas
     #[arg(long, value_name = "KIND,...", value_enum, value_delimiter = ',', default_value = "lookup,plan,content")]
     call: Vec<Kind>,
     /// Do not have the plan made before the first call; for `--call plan`
     #[arg(long)]
     cold: bool,
+    /// Different requests among the calls, each of which costs a synthesis; for `--cold`
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    distinct: u32,
     /// Write MSCCL files for this runtime instead of canopy's own format
     #[arg(long, value_name = "P")]
     profile: Option<Profile>,
@@ -91,6 +99,8 @@ struct Benched {
     command: &'static str,
     burst: u32,
     concurrency: u32,
+    connections: u32,
+    distinct: u32,
     calls: Vec<Measurement>,
 }
 
@@ -131,11 +141,24 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     if args.cold && args.call != [Kind::Plan] {
         return Err(Failure::input("--cold is for calls that make a plan").help("add `--call plan`"));
     }
-    let mut connection = Connections::new(&args.server)?.open().await?;
-    let client = connection.client().clone();
-    let measured = measure(&args, &client, &request).await;
-    drop(client);
-    connection.close().await;
+    if args.distinct > 1 && !args.cold {
+        return Err(Failure::input("--distinct is for plans that are not there yet").help("add `--cold --call plan`"));
+    }
+    if args.connections > 1 && !args.server.names_one() {
+        let refused = Failure::input("--connections is for a server in a process of its own");
+        return Err(refused.help("start `canopyd` and add `--server ADDR`"));
+    }
+    let ways = Connections::new(&args.server)?;
+    let mut connections = Vec::new();
+    for _ in 0..args.connections {
+        connections.push(ways.open().await?);
+    }
+    let clients: Vec<Client> = connections.iter().map(|connection| connection.shared().clone()).collect();
+    let measured = measure(&args, &clients, &request).await;
+    drop(clients);
+    for connection in connections {
+        connection.close().await;
+    }
     let calls = measured?;
     let failed = calls
         .iter()
@@ -143,8 +166,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
         .and_then(|(_, measured)| measured.tally.error.clone());
     let calls: Vec<Measurement> = calls.into_iter().map(|(kind, measured)| measurement(kind, &measured)).collect();
     if args.json {
-        let (burst, concurrency) = (args.burst, args.concurrency);
-        print_json(&Benched { canopy: FORMAT_VERSION, command: "bench", burst, concurrency, calls })?;
+        let BenchArgs { burst, concurrency, connections, distinct, .. } = args;
+        let (canopy, command) = (FORMAT_VERSION, "bench");
+        print_json(&Benched { canopy, command, burst, concurrency, connections, distinct, calls })?;
     } else {
         print(&table(&calls))?;
     }
@@ -168,31 +192,45 @@ fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
 }
 
 /// Has the plan made, unless the burst shall find the cache cold, and puts the load on the server.
-async fn measure(args: &BenchArgs, client: &Client, request: &PlanRequest) -> Result<Vec<(Kind, Measured)>, Failure> {
+async fn measure(
+    args: &BenchArgs,
+    clients: &[Client],
+    request: &PlanRequest,
+) -> Result<Vec<(Kind, Measured)>, Failure> {
     let in_users_words = |error| Failure::from(request::in_users_words(error, &args.topology));
     let load = |count: u64| Load { count, concurrency: args.concurrency, limit: args.deadline };
     let mut measured = Vec::new();
     if args.cold {
-        measured.push((Kind::Plan, load(args.burst.into()).plan(client, request).await?));
+        let requests: Vec<PlanRequest> = (0..args.distinct).map(|number| variant(request, number)).collect();
+        measured.push((Kind::Plan, load(args.burst.into()).plan(clients, requests).await?));
         return Ok(measured);
     }
     let started = clock::now();
-    let reply = client.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
+    let first = clients.first().ok_or_else(|| Failure::fault("there is no connection"))?;
+    let reply = first.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
     say(&format!("plan there after {} ms", rounded(started.elapsed().as_secs_f64() * 1e3)));
     for &kind in &args.call {
         let burst = load(args.burst.into());
         let came = match kind {
-            Kind::Lookup => burst.lookup(client, request).await?,
-            Kind::Plan => burst.plan(client, request).await?,
+            Kind::Lookup => burst.lookup(clients, vec![request.clone()]).await?,
+            Kind::Plan => burst.plan(clients, vec![request.clone()]).await?,
             Kind::Content => {
                 let (file, bytes) = file(&reply)?;
                 let count_max = (CONTENT_BYTES_MAX / bytes.max(1)).max(1);
-                load(u64::from(args.burst).min(count_max)).content(client, &file).await?
+                load(u64::from(args.burst).min(count_max)).content(clients, file).await?
             }
         };
         measured.push((kind, came));
     }
     Ok(measured)
+}
+
+/// The request that differs from others by its number alone; number 0 is the request as it is.
+fn variant(request: &PlanRequest, number: u32) -> PlanRequest {
+    /// What the server takes where nothing is said.
+    const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
+    let size_bytes_max = (number > 0).then(|| SIZE_BYTES_MAX_DEFAULT + u64::from(number));
+    PlanRequest { size_bytes_max, ..request.clone() }
 }
 
 /// The one file of the plan, and its size.
@@ -233,6 +271,8 @@ fn table(calls: &[Measurement]) -> String {
         "CALL",
         "REQUESTS#",
         "FAILED#",
+        "MISS#",
+        "PLANS#",
         "PER SECOND#",
         "MB/S#",
         "P50 MS#",
@@ -246,6 +286,8 @@ fn table(calls: &[Measurement]) -> String {
             call.call.to_owned(),
             call.requests.to_string(),
             call.failed.to_string(),
+            call.cache.miss.to_string(),
+            call.plans.to_string(),
             format!("{:.0}", call.requests_per_second),
             call.megabytes_per_second.map_or(String::new(), |rate| format!("{rate:.1}")),
             format!("{p50:.3}"),

@@ -135,7 +135,7 @@ fn a_server_is_drained_by_word() {
 fn a_burst_is_served_by_one_plan() {
     let desk = Desk::new();
     let bench = desk.json("bench ring:6 -c allgather --burst 200 --concurrency 50 --call plan --cold --json");
-    check_members(&bench, &["canopy", "command", "burst", "concurrency", "calls"]);
+    check_members(&bench, &["canopy", "command", "burst", "concurrency", "connections", "distinct", "calls"]);
     let calls = &bench["calls"][0];
     assert_eq!((&calls["requests"], &calls["failed"], &calls["plans"]), (&200.into(), &0.into(), &1.into()));
     assert_eq!(calls["cache"]["miss"], 1, "one synthesis for all");
@@ -147,6 +147,12 @@ fn a_burst_is_served_by_one_plan() {
     }
     assert!(bench["calls"][2]["MBps"].as_f64().unwrap() > 0.0);
     desk.refused("bench ring:6 -c allgather --cold", 2, &["--call plan"]);
+    desk.refused("bench ring:6 -c allgather --distinct 2", 2, &["--cold --call plan"]);
+    desk.refused("bench ring:6 -c allgather --connections 2", 2, &["--server"]);
+    let bench =
+        desk.json("bench ring:7 -c allgather --burst 60 --concurrency 30 --call plan --cold --distinct 20 --json");
+    let calls = &bench["calls"][0];
+    assert_eq!((&calls["failed"], &calls["cache"]["miss"], &calls["plans"]), (&0.into(), &20.into(), &20.into()));
     let failed: Run = desk.run("bench ring:1 -c allgather --burst 3 --call plan --cold --json");
     assert_eq!((failed.status, &failed.object()["calls"][0]["failed"]), (Some(2), &3.into()), "{failed:?}");
 }

@@ -66,24 +66,24 @@ impl From<PlanReply> for Brought {
 
 impl Load {
     /// Calls LookupPlan.
-    pub(super) async fn lookup(self, client: &Client, request: &PlanRequest) -> Result<Measured, Failure> {
-        self.put(client, request, async |client: Client, request: PlanRequest, limit| {
+    pub(super) async fn lookup(self, clients: &[Client], requests: Vec<PlanRequest>) -> Result<Measured, Failure> {
+        self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
             client.lookup_plan(request, Some(limit)).await.map(Brought::from)
         })
         .await
     }
 
     /// Calls Plan.
-    pub(super) async fn plan(self, client: &Client, request: &PlanRequest) -> Result<Measured, Failure> {
-        self.put(client, request, async |client: Client, request: PlanRequest, limit| {
+    pub(super) async fn plan(self, clients: &[Client], requests: Vec<PlanRequest>) -> Result<Measured, Failure> {
+        self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
             client.plan_metadata(request, Some(limit)).await.map(Brought::from)
         })
         .await
     }
 
     /// Calls FetchArtifact and takes every byte.
-    pub(super) async fn content(self, client: &Client, file: &FileName) -> Result<Measured, Failure> {
-        self.put(client, file, async |client: Client, file: FileName, limit| {
+    pub(super) async fn content(self, clients: &[Client], file: FileName) -> Result<Measured, Failure> {
+        self.put(clients, vec![file], async |client: Client, file: FileName, limit| {
             let mut once = Retries::new(RetryPolicy::NEVER, Jitter::seeded(0));
             let artifact = client.download(&file, Some(limit), &mut once, &mut |_| Ok(())).await?;
             Ok(Brought { bytes: artifact.size_bytes, plan: Some(file.plan), ..Brought::default() })
@@ -91,22 +91,29 @@ impl Load {
         .await
     }
 
-    /// Keeps `concurrency` tasks calling until `count` calls have been made.
-    async fn put<A, C, F>(self, client: &Client, argument: &A, call: C) -> Result<Measured, Failure>
+    /// Keeps `concurrency` tasks calling until `count` calls have been made, with one argument after another. The tasks
+    /// take the connections in turn.
+    async fn put<A, C, F>(self, clients: &[Client], arguments: Vec<A>, call: C) -> Result<Measured, Failure>
     where
-        A: Clone + Send + 'static,
+        A: Clone + Send + Sync + 'static,
         C: Fn(Client, A, Duration) -> F + Copy + Send + 'static,
         F: Future<Output = Result<Brought, ClientError>> + Send,
     {
-        let begun = Arc::new(AtomicU64::new(0));
+        let (begun, arguments) = (Arc::new(AtomicU64::new(0)), Arc::new(arguments));
         let mut tasks = JoinSet::new();
         let started = clock::now();
-        for _ in 0..u64::from(self.concurrency).min(self.count) {
-            let (client, argument, begun) = (client.clone(), argument.clone(), Arc::clone(&begun));
+        for (_, client) in (0..u64::from(self.concurrency).min(self.count)).zip(clients.iter().cycle()) {
+            let (client, arguments, begun) = (client.clone(), Arc::clone(&arguments), Arc::clone(&begun));
             tasks.spawn(async move {
                 // A histogram of its own would take much more memory than the latencies of one task.
                 let (mut latencies, mut tally) = (Vec::new(), Tally::default());
-                while begun.fetch_add(1, Ordering::Relaxed) < self.count {
+                loop {
+                    let number = begun.fetch_add(1, Ordering::Relaxed);
+                    if number >= self.count {
+                        break;
+                    }
+                    let place = usize::try_from(number % (arguments.len() as u64).max(1)).unwrap_or(0);
+                    let Some(argument) = arguments.get(place) else { break };
                     let called = clock::now();
                     let outcome = call(client.clone(), argument.clone(), self.limit).await;
                     latencies.push(called.elapsed());
