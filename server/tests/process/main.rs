@@ -1,6 +1,7 @@
 //! The real `canopyd` as a process: signals, the service manager, logs, configuration and traces.
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
+mod abuse;
 mod configuration;
 mod crashes;
 mod lifecycle;

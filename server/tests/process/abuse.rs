@@ -1,0 +1,215 @@
+//! Callers that misbehave: they are refused or given up, and the others are served as if they were not there.
+#![expect(clippy::disallowed_methods, reason = "the tests measure")]
+
+use std::time::{Duration, Instant};
+
+use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::{OutputFormat, OutputSpec, PlanRequest};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response, Uri};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::support::{Process, request, spawn};
+
+/// Loosely: the machine that tests run on has other things to do.
+const SLOW: Duration = Duration::from_millis(500);
+const MEMORY_BYTES_MAX: f64 = 600e6;
+
+/// A connection without any limits of the caller's side.
+async fn plain(process: &Process) -> SendRequest<Body> {
+    let stream = TcpStream::connect(process.address("tcp")).await.unwrap();
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    drop(spawn(async move { drop(connection.await) }));
+    sender
+}
+
+/// A call of Plan with this body.
+fn call(process: &Process, body: Body) -> Request<Body> {
+    let uri: Uri = format!("http://{}/canopy.v1.Planner/Plan", process.address("tcp")).parse().unwrap();
+    let request = Request::post(uri).header("content-type", "application/grpc").header("te", "trailers");
+    request.body(body).unwrap()
+}
+
+fn code(response: &Response<Incoming>) -> Option<Code> {
+    Status::from_header_map(response.headers()).map(|status| status.code())
+}
+
+/// A body whose pieces are sent by hand.
+fn by_hand() -> (mpsc::Sender<Vec<u8>>, Body) {
+    let (sender, pieces) = mpsc::channel::<Vec<u8>>(1);
+    (sender, Body::new(Pieces(ReceiverStream::new(pieces))))
+}
+
+struct Pieces(ReceiverStream<Vec<u8>>);
+
+impl http_body::Body for Pieces {
+    type Data = tonic::codegen::Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Status>>> {
+        let next = tokio_stream::Stream::poll_next(std::pin::Pin::new(&mut self.0), context);
+        next.map(|piece| piece.map(|piece| Ok(http_body::Frame::data(piece.into()))))
+    }
+}
+
+/// The 99th percentile of lookups of a cached plan, one after another, and of looks at the health.
+async fn p99(process: &Process) -> Duration {
+    let mut client = process.client().await;
+    let endpoint = Channel::from_shared(format!("http://{}", process.address("tcp"))).unwrap();
+    let mut health = HealthClient::new(endpoint.connect().await.unwrap());
+    let mut times = Vec::new();
+    for number in 0..300 {
+        let started = Instant::now();
+        if number % 10 == 0 {
+            let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+            assert_eq!(answer.status(), ServingStatus::Serving);
+        } else {
+            client.lookup_plan(request("ring:8")).await.unwrap();
+        }
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    times[times.len() * 99 / 100]
+}
+
+async fn check_unharmed(process: &Process, by: &str) {
+    let slowest = p99(process).await;
+    assert!(slowest < SLOW, "{by}: {slowest:?}");
+    let page = process.page("/metrics").await;
+    let memory = page.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes ")).unwrap();
+    let memory: f64 = memory.parse().unwrap();
+    assert!(memory < MEMORY_BYTES_MAX, "{by}: {memory} bytes");
+    eprintln!("{by}: p99 {slowest:?}, {:.0} MB", memory / 1e6);
+}
+
+async fn serving() -> Process {
+    let process = Process::start(|command, _| {
+        command.args(["--workers", "1", "--queue-length", "4", "--drain-timeout", "0s"]);
+        // Nobody reads the log until the end, and a pipe holds little.
+        command.args(["--log", "warn,canopy_server::process=info"]);
+    });
+    process.client().await.plan(request("ring:8")).await.unwrap();
+    process
+}
+
+async fn end(process: Process) {
+    process.signal("TERM");
+    let ended = tokio::task::spawn_blocking(|| process.end().0).await.unwrap();
+    assert_eq!(ended, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_and_lookups_answer_while_the_queue_sheds_load() {
+    let process = serving().await;
+    let mut running = Vec::new();
+    for number in 0..32 {
+        let mut client = process.client().await;
+        running.push(spawn(async move { client.plan(request(&format!("torus:24x24,lat={number}"))).await }));
+    }
+    process.wait_until_synthesis_runs().await;
+    check_unharmed(&process, "a full queue").await;
+    end(process).await;
+    let mut shed = 0;
+    for call in running {
+        let status = call.await.unwrap().unwrap_err();
+        assert!(matches!(status.code(), Code::ResourceExhausted | Code::Unavailable), "{status:?}");
+        shed += usize::from(status.code() == Code::ResourceExhausted);
+    }
+    assert!(shed >= 32 - 5, "one runs and four wait: {shed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_garbage_and_one_that_is_too_long_are_refused() {
+    let process = serving().await;
+    let mut garbage = vec![0xA5; (64 << 20) + 5];
+    garbage[..5].copy_from_slice(&[0, 4, 0, 0, 0]);
+    let answer = plain(&process).await.send_request(call(&process, whole(garbage))).await.unwrap();
+    assert!(matches!(code(&answer), Some(Code::Internal | Code::InvalidArgument)), "{:?}", answer.headers());
+    let answer = plain(&process).await.send_request(call(&process, whole(vec![0, 0xFF, 0xFF, 0xFF, 0xFF]))).await;
+    assert_eq!(code(&answer.unwrap()), Some(Code::ResourceExhausted));
+    check_unharmed(&process, "garbage").await;
+    // Bytes that are no HTTP/2 at all end their connection and nothing else.
+    let mut stream = TcpStream::connect(process.address("tcp")).await.unwrap();
+    stream.write_all(&[0xA5; 4096]).await.unwrap();
+    check_unharmed(&process, "bytes without sense").await;
+    end(process).await;
+}
+
+fn whole(bytes: Vec<u8>) -> Body {
+    let (sender, body) = by_hand();
+    drop(spawn(async move { drop(sender.send(bytes).await) }));
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_streams_that_say_nothing_and_as_many_silent_connections_harm_nobody() {
+    let process = serving().await;
+    let mut sender = plain(&process).await;
+    let (mut held, mut answers) = (Vec::new(), Vec::new());
+    for _ in 0..500 {
+        let (hand, body) = by_hand();
+        sender.ready().await.unwrap();
+        answers.push(spawn(sender.send_request(call(&process, body))));
+        // Part of a message that is announced to be long.
+        hand.send(vec![0, 4, 0, 0, 0, 1, 2, 3]).await.unwrap();
+        held.push(hand);
+    }
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(process.address("tcp")).await.unwrap());
+    }
+    check_unharmed(&process, "idle streams").await;
+    drop((held, answers, silent));
+    end(process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_take_nothing_hold_back_nobody_else() {
+    let process = serving().await;
+    let spec = |format: OutputFormat| OutputSpec { format: format.into(), profile: String::new() };
+    let large = || PlanRequest {
+        outputs: vec![spec(OutputFormat::Json), spec(OutputFormat::MscclXml)],
+        ..request("dgx-a100:boxes=4")
+    };
+    let mut readers = Vec::new();
+    for _ in 0..50 {
+        let mut client = process.client().await;
+        // Taken, and never read from.
+        readers.push((client.plan_stream(large()).await.unwrap(), client));
+    }
+    check_unharmed(&process, "slow readers").await;
+    drop(readers);
+    end(process).await;
+}
+
+/// Deadlines too short for any answer have the code of deadlines all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_of_a_millisecond_ends_as_a_deadline() {
+    let process = serving().await;
+    let sender = plain(&process).await;
+    let origin: Uri = format!("http://{}", process.address("tcp")).parse().unwrap();
+    for timeout in ["1n", "100u", "1m", "3m"] {
+        // Not the transport of tonic, which would give up by itself.
+        let sender = sender.clone();
+        let service = tower::service_fn(move |request| sender.clone().send_request(request));
+        let mut asked = tonic::Request::new(request("torus:24x24"));
+        asked.metadata_mut().insert("grpc-timeout", timeout.parse().unwrap());
+        let status = PlannerClient::with_origin(service, origin.clone()).plan(asked).await.unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{timeout}: {status:?}");
+    }
+    end(process).await;
+}
