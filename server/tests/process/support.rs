@@ -83,7 +83,8 @@ impl Process {
     pub(crate) async fn wait_until_synthesis_runs(&self) {
         for _ in 0..10_000 {
             let page = self.page("/metrics").await;
-            if page.contains("\ncanopy_synthesis_running{priority=\"interactive\"} 1\n") {
+            let mut running = page.lines().filter(|line| line.starts_with("canopy_synthesis_running{"));
+            if running.any(|line| line.ends_with(" 1")) {
                 return;
             }
         }
