@@ -81,7 +81,8 @@ def check_server(canopyd):
         command = [canopyd, "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data", "--log-format", "json"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
-                address = json.loads(server.stderr.readline())["admin"]
+                lines = (json.loads(line) for line in server.stderr)
+                address = next(line["admin"] for line in lines if line["message"] == "serving canopy.v1")
                 with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
                     promtool("check", "metrics", input=page.read().decode())
             finally:
