@@ -2,6 +2,8 @@
 //!
 //! It knows the binaries only by their command lines, exit status and output.
 
+mod daemon;
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,6 +11,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub use daemon::Daemon;
 
 /// Path of a binary of the workspace, built first if it is missing.
 ///

@@ -76,7 +76,7 @@ fn library_crates_touch_no_clock_file_or_environment() {
 #[test]
 fn files_stay_readable() {
     let mut files = Vec::new();
-    for folder in ["crates", "server", "client", "proto", "migrations", "tests"] {
+    for folder in ["crates", "server", "client", "proto", "migrations", "tests", "benches"] {
         rust_files(&workspace().join(folder), &mut files);
     }
     for path in files {

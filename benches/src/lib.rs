@@ -1,0 +1,44 @@
+//! What the measuring programs share: a clock, the memory of this process, and tables.
+//!
+//! Figures depend on the machine: compare them by ratio within one run.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Runs something and says how long it took.
+#[expect(clippy::disallowed_methods, reason = "measuring is what these programs are for")]
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let result = work();
+    (result, started.elapsed())
+}
+
+/// Greatest resident memory of this process so far in bytes; `None` where the system does not say (Linux does).
+pub fn memory_peak_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// Bytes that the files below a folder take on the disk; a file that vanishes meanwhile takes none.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}
+
+/// Prints rows under a heading, as a Markdown table.
+#[expect(clippy::print_stdout, reason = "the tables are the result")]
+pub fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
+    println!("| {} |", heading.join(" | "));
+    println!("|{}", "---|".repeat(N));
+    for row in rows {
+        println!("| {} |", row.join(" | "));
+    }
+}
