@@ -5,12 +5,13 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     "canopy/v1/admin.proto",
     "canopy/v1/operation.proto",
     "canopy/v1/plan.proto",
     "canopy/v1/planner.proto",
     "canopy/v1/reply.proto",
+    "canopy/v1/topologies.proto",
     "canopy/v1/topology.proto",
 ];
 

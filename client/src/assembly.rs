@@ -99,7 +99,7 @@ impl Assembly {
 }
 
 /// Whether `text` is this digest in hexadecimal.
-fn is_digest(digest: &[u8], text: &str) -> bool {
+pub(crate) fn is_digest(digest: &[u8], text: &str) -> bool {
     text.len() == 2 * digest.len() && digest.iter().zip(text.as_bytes().chunks_exact(2)).all(|(&byte, digits)| {
         let nibble = |digit: u8| char::from(digit).to_digit(16);
         matches!((nibble(digits[0]), nibble(digits[1])), (Some(high), Some(low)) if high * 16 + low == u32::from(byte))

@@ -1,7 +1,8 @@
 //! The calls of a [`Client`] that are answered by one message.
 //!
 //! `deadline` is sent to the server and also holds here, with 100 ms for the server's own words; none leaves it to the
-//! server's default. None of them tries twice: see [`Retries`](crate::Retries).
+//! server's default. None of them tries twice: see [`Retries`](crate::Retries). Those that change something take a
+//! [`RequestId`](crate::RequestId) in their request, which all tries of one change share.
 
 use std::time::Duration;
 
@@ -60,6 +61,16 @@ calls! {
     unpin_plan = plan_admin.unpin_plan(UnpinPlanRequest) -> PlanSummary;
     /// Removes plans from the cache.
     evict_plans = plan_admin.evict_plans(EvictPlansRequest) -> EvictPlansReply;
+    /// Stores a topology.
+    put_topology = topologies.put_topology(PutTopologyRequest) -> PutTopologyReply;
+    /// Describes a stored topology and brings a part of its document.
+    get_topology = topologies.get_topology(GetTopologyRequest) -> GetTopologyReply;
+    /// A page of stored topologies.
+    list_topologies = topologies.list_topologies(ListTopologiesRequest) -> ListTopologiesReply;
+    /// Says what a topology is, or what is wrong with it.
+    check_topology = topologies.check_topology(CheckTopologyRequest) -> CheckTopologyReply;
+    /// Removes a stored topology.
+    delete_topology = topologies.delete_topology(DeleteTopologyRequest) -> DeleteTopologyReply;
     /// What the server is, can do, and has done.
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
     /// What runs and what waits.

@@ -7,6 +7,7 @@ use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Progress};
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
@@ -54,6 +55,7 @@ pub struct Client {
     pub(crate) operations: OperationsClient<Channel>,
     pub(crate) plan_admin: PlanAdminClient<Channel>,
     pub(crate) server_admin: ServerAdminClient<Channel>,
+    pub(crate) topologies: TopologiesClient<Channel>,
 }
 
 impl Client {
@@ -76,7 +78,8 @@ impl Client {
             planner: PlannerClient::new(channel.clone()),
             operations: OperationsClient::new(channel.clone()),
             plan_admin: PlanAdminClient::new(channel.clone()),
-            server_admin: ServerAdminClient::new(channel),
+            server_admin: ServerAdminClient::new(channel.clone()),
+            topologies: TopologiesClient::new(channel),
         })
     }
 

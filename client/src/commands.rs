@@ -75,7 +75,7 @@ impl Cli {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
-            Command::Topology(command) => interruptible(on_a_thread(move || topology::run(&command))),
+            Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),
             Command::Stats(args) => interruptible(operate::stats::run(args)),

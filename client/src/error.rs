@@ -34,6 +34,8 @@ pub enum ClientError {
     Protocol { what: &'static str },
     #[error("cannot write what the server sent")]
     Write(#[source] std::io::Error),
+    #[error("cannot read what is to be sent")]
+    Read(#[source] std::io::Error),
 }
 
 impl ClientError {
@@ -43,7 +45,7 @@ impl ClientError {
             Self::Unreachable { .. } | Self::Lost { .. } => ErrorClass::Busy,
             Self::Refused(refusal) => refusal.class,
             Self::Deadline { .. } => ErrorClass::Deadline,
-            Self::PathNotText { .. } | Self::Write(_) => ErrorClass::Input,
+            Self::PathNotText { .. } | Self::Write(_) | Self::Read(_) => ErrorClass::Input,
             Self::Content(_) | Self::Protocol { .. } => ErrorClass::Fault,
         }
     }
@@ -59,7 +61,8 @@ impl ClientError {
             | Self::Deadline { .. }
             | Self::Content(_)
             | Self::Protocol { .. }
-            | Self::Write(_) => false,
+            | Self::Write(_)
+            | Self::Read(_) => false,
         }
     }
 

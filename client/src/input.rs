@@ -18,6 +18,8 @@ pub(crate) enum Source {
     Document(Vec<u8>),
     /// No such file exists: an expression, not looked at yet.
     Expression,
+    /// No such file exists, and it is the id of a topology that a server keeps.
+    Stored,
 }
 
 /// Reads T if it is a file. An existing file wins over an expression of the same spelling.
@@ -27,6 +29,7 @@ pub(crate) enum Source {
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
     match read_file(Path::new(text), limits()?.bytes_max) {
         Ok(bytes) => Ok(Source::Document(bytes)),
+        Err(ReadFailure::Missing) if text.starts_with("topologies/") => Ok(Source::Stored),
         Err(ReadFailure::Missing) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
@@ -45,6 +48,8 @@ pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
 pub(crate) fn topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
     match source(text)? {
         Source::Document(bytes) => document(text, &bytes, deadline),
+        Source::Stored => Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
+            .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text)))),
         Source::Expression => generate(text, &limits()?).map_err(|error| {
             let failure = located(format!("`{}`: {}", shortened(text), words(&error)), error.field());
             if text.contains([':', '(']) {

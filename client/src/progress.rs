@@ -58,6 +58,17 @@ impl ProgressLine {
     }
 }
 
+impl ProgressLine {
+    /// Content leaves.
+    pub(crate) fn sending(&self, bytes: u64, bytes_total: u64) {
+        if bytes < bytes_total {
+            self.0.set_message(format!("sending {bytes} of {bytes_total} bytes"));
+        } else {
+            self.0.set_message("the server verifies and stores");
+        }
+    }
+}
+
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();

@@ -16,6 +16,7 @@ pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
 pub(crate) fn on_the_wire(text: &str, source: Source) -> v1::TopologySource {
     let source = match source {
         Source::Expression => v1::topology_source::Source::Expression(text.to_owned()),
+        Source::Stored => v1::topology_source::Source::Id(text.to_owned()),
         Source::Document(bytes) => v1::topology_source::Source::Document(v1::TopologyDocument {
             format: document_format(&bytes).into(),
             content: bytes.into(),

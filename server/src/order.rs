@@ -160,7 +160,7 @@ pub enum RequestError {
     DuplicateOutput { first: usize, second: usize },
     #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
     Size { found: u64, limit: u64 },
-    #[error("{field} means nothing to {method}, which runs no job; leave it out")]
+    #[error("{field} means nothing to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },

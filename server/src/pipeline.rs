@@ -15,8 +15,9 @@ use canopy_schedule::{Bound, Collective, Schedule, Shape, TransferGraph, Verdict
 use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
-pub(crate) use self::describe::collective as collective_on_the_wire;
+pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
 use self::files::Files;
+pub(crate) use self::input::read_topology;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, TopologyKey};
@@ -39,7 +40,7 @@ impl Pipeline {
 
 impl Planner for Pipeline {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        let (topology, warnings) = input::read_topology(&order.topology, &self.limits, stop)?;
+        let (topology, warnings) = read_topology(&order.topology, &self.limits, stop)?;
         ask(stop)?;
         let root = order.root.map(canopy_topology::Rank::new);
         let collective = Collective::new(order.kind, root, topology.rank_count())?;

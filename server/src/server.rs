@@ -28,12 +28,14 @@ use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner;
 use crate::queue::{Queue, QueueCounts, QueueLimits};
+use crate::receipts::{ReceiptOptions, Receipts};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
-use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, OversizeLayer, PlannerService, operators};
+use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
 use crate::socket::{self, SocketPath};
-use crate::store::{RecordOptions, Records, StoreError, open_store};
+use crate::store::{RecordOptions, Records, Store, StoreError, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::TimeoutLayer;
+use crate::topologies::{Shelf, ShelfOptions};
 use crate::workers::{Workers, Workshop};
 
 /// Room in a message for everything but the topology.
@@ -44,6 +46,7 @@ const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 pub struct Server {
     options: Options,
     workshop: Arc<Workshop>,
+    cabinet: Cabinet,
     workers: Workers,
     tcp: Option<TcpListener>,
     unix: UnixListener,
@@ -51,6 +54,14 @@ pub struct Server {
     socket: Arc<SocketPath>,
     drain: DrainHandle,
     metrics: Metrics,
+}
+
+/// What is kept beside the plans, and the plans as they are kept.
+#[derive(Debug)]
+struct Cabinet {
+    plans: PlanSpace,
+    shelf: Shelf,
+    receipts: Receipts,
 }
 
 /// Why a server did not start.
@@ -122,7 +133,12 @@ impl Server {
             memory_bytes_max: options.job_memory_bytes_max,
         };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
-        let store = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
+        let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
+        let cabinet = Cabinet {
+            plans: PlanSpace(Arc::clone(&store)),
+            shelf: Shelf::new(opened.topologies, ShelfOptions::STANDARD),
+            receipts: Receipts::new(opened.requests, ReceiptOptions::STANDARD),
+        };
         let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits, journal.clone()),
@@ -139,7 +155,7 @@ impl Server {
             }
         }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
-        Ok(Self { options, workshop, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })
+        Ok(Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })
     }
 
     /// The TCP address served, with the port that was chosen where 0 was asked for.
@@ -179,7 +195,7 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, workshop, workers, tcp, unix, admin, socket, drain, metrics } = self;
+        let Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain, metrics } = self;
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone() };
         let _admin = admin.map(|listener| admin::serve(listener, pages));
@@ -187,7 +203,7 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let routes = routes(&options, &workshop, &drain)?.add_service(health_service).prepare();
+        let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
@@ -312,13 +328,20 @@ fn deadlines(options: &Options) -> DeadlinePolicy {
 }
 
 /// Everything served but health, whose state changes.
-fn routes(options: &Options, workshop: &Arc<Workshop>, drain: &DrainHandle) -> Result<Routes, RunError> {
+fn routes(
+    options: &Options,
+    workshop: &Arc<Workshop>,
+    cabinet: Cabinet,
+    drain: &DrainHandle,
+) -> Result<Routes, RunError> {
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let desk = Desk::new(workshop.records.clone(), deadlines);
+    let Cabinet { plans, shelf, receipts } = cabinet;
+    let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
     let answers = Answers::new(workshop.records.clone());
-    let planner = PlannerServer::new(PlannerService::new(workshop.queue.clone(), desk.clone(), answers, deadlines))
-        .max_decoding_message_size(message_bytes_max);
+    let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines);
+    let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
+    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, plans };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -326,7 +349,7 @@ fn routes(options: &Options, workshop: &Arc<Workshop>, drain: &DrainHandle) -> R
     };
     let reflection_error = |error| RunError(Box::new(error));
     let planner = GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(planner));
-    Ok(operators(Routes::new(planner), options, workshop, drain, desk)
+    Ok(operators(Routes::new(planner), options, office, message_bytes_max)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))
 }

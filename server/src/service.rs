@@ -2,6 +2,7 @@
 //!
 //! This module is `Planner`; the operators' services are beside it.
 
+mod archives;
 mod cached;
 mod deadline;
 mod decode;
@@ -14,6 +15,7 @@ mod oversize;
 mod plan_admin;
 mod request_log;
 mod server_admin;
+mod topologies;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,10 +27,13 @@ use canopy_proto::v1::operations_server::OperationsServer;
 use canopy_proto::v1::plan_admin_server::PlanAdminServer;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::server_admin_server::ServerAdminServer;
+use canopy_proto::v1::topologies_server::TopologiesServer;
+use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
     PlanExplanation, PlanReply, PlanRequest,
 };
+use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
 use tokio_stream::Stream;
@@ -38,6 +43,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::Layer as _;
 
+use self::archives::Archives;
 use self::cached::ChosenFile;
 use self::decode::{Decoded, Method, decode};
 use self::deliver::{Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
@@ -45,6 +51,7 @@ use self::operations::OperationsService;
 use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
+use self::topologies::TopologiesService;
 use crate::answers::{Answers, Found};
 use crate::clock;
 use crate::config::Options;
@@ -53,10 +60,13 @@ use crate::job::{Goal, Terms, plan_header};
 use crate::key::RequestKey;
 use crate::order::Order;
 use crate::queue::Queue;
-use crate::status::to_status;
+use crate::receipts::{Claim, Open, Repeatable};
+use crate::status::{call_status, to_status};
 use crate::tasks::{self, Task};
+use crate::topologies::Shelf;
 use crate::workers::Workshop;
 
+pub(crate) use archives::PlanSpace;
 pub(crate) use deadline::DeadlinePolicy;
 pub(crate) use desk::Desk;
 pub(crate) use oversize::OversizeLayer;
@@ -65,29 +75,49 @@ pub(crate) use oversize::OversizeLayer;
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
 
 /// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
-pub(crate) const GATED: [&str; 2] = [PlannerServer::<PlannerService>::NAME, PlanAdminServer::<PlanAdminService>::NAME];
+pub(crate) const GATED: [&str; 3] = [
+    PlannerServer::<PlannerService>::NAME,
+    PlanAdminServer::<PlanAdminService>::NAME,
+    TopologiesServer::<TopologiesService>::NAME,
+];
 
 /// Services that only watch and end, by name: those who follow the drain of a server need them.
 pub(crate) const OPEN: [&str; 2] =
     [OperationsServer::<OperationsService>::NAME, ServerAdminServer::<ServerAdminService>::NAME];
 
+/// What the services share.
+#[derive(Clone, Debug)]
+pub(crate) struct Office {
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) drain: DrainHandle,
+    pub(crate) desk: Desk,
+    pub(crate) shelf: Shelf,
+    pub(crate) plans: PlanSpace,
+}
+
+/// Calls about topologies that read them at once; the others wait.
+const TOPOLOGIES_AT_ONCE: usize = 2;
+/// Calls that must not wait behind those that list and evict.
+const URGENT_AT_ONCE: usize = 4;
+
 /// Adds the operators' services.
-pub(crate) fn operators(
-    routes: Routes,
-    options: &Options,
-    workshop: &Arc<Workshop>,
-    drain: &DrainHandle,
-    desk: Desk,
-) -> Routes {
+pub(crate) fn operators(routes: Routes, options: &Options, office: Office, message_bytes_max: usize) -> Routes {
+    let Office { workshop, drain, desk, shelf, plans } = office;
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
-    let operations = OperationsService::new(workshop.queue.clone(), deadlines);
-    let server = ServerAdminService::new(Arc::clone(workshop), desk.clone(), drain.clone(), options);
+    let urgent = desk.apart(URGENT_AT_ONCE);
+    let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
+    let server = ServerAdminService::new(workshop, urgent, shelf.clone(), drain.clone(), options);
+    let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), options.limits);
+    let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf, plans, options));
     let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    let plans = PlanAdminServer::new(PlanAdminService::new(desk)).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
-    let plans = GateLayer(drain.clone()).layer(limit.layer(plans));
-    routes.add_service(limit.layer(operations)).add_service(plans).add_service(limit.layer(server))
+    let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
+    let large = OversizeLayer { limit: message_bytes_max };
+    let gate = GateLayer(drain);
+    let routes = routes.add_service(limit.layer(operations)).add_service(limit.layer(server));
+    routes.add_service(gate.layer(limit.layer(plans))).add_service(gate.layer(large.layer(topologies)))
 }
 
 /// Events a stream holds before the one who fills it waits for its reader.
@@ -98,6 +128,7 @@ const STREAM_BUFFER: usize = 2;
 pub(crate) struct PlannerService {
     queue: Queue,
     desk: Desk,
+    shelf: Shelf,
     answers: Answers,
     deadlines: DeadlinePolicy,
     /// Shortest time between two reports of progress of one stream.
@@ -105,8 +136,44 @@ pub(crate) struct PlannerService {
 }
 
 impl PlannerService {
-    pub(crate) fn new(queue: Queue, desk: Desk, answers: Answers, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, desk, answers, deadlines, progress_interval: Duration::from_millis(100) }
+    pub(crate) fn new(queue: Queue, desk: Desk, shelf: Shelf, answers: Answers, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, desk, shelf, answers, deadlines, progress_interval: Duration::from_millis(100) }
+    }
+
+    /// Puts the text of a stored topology in place of its id, so that from here on a request says all it means,
+    /// whatever becomes of the topology.
+    async fn resolve(&self, request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
+        let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
+        if !matches!(source, Some(Source::Id(_))) {
+            return Ok(request);
+        }
+        let arrived = clock::now();
+        let (headers, extensions, request) = request.into_parts();
+        let (shelf, source) = (self.shelf.clone(), request.topology.clone());
+        let resolved = self.desk.work(&headers, move |_| topologies::resolve(&shelf, source)).await;
+        let topology = resolved.map_err(|failure| {
+            desk::log(method.name(), arrived, Some(&failure));
+            call_status(&failure)
+        })?;
+        Ok(Request::from_parts(headers, extensions, PlanRequest { topology, ..request }))
+    }
+
+    /// Looks for the answer that a prefetch of this id got before. None: it is to be done, and its answer kept.
+    async fn repeated(&self, request: &Request<PlanRequest>) -> Result<Result<Operation, Option<Open>>, Status> {
+        let wanted = Repeatable::new(Method::Prefetch.name(), &request.get_ref().request_id, request.get_ref());
+        let receipts = self.desk.receipts().clone();
+        let arrived = clock::now();
+        let claimed = self.desk.work(request.metadata(), move |_| match wanted? {
+            None => Ok(Err(None)),
+            Some(wanted) => match receipts.claim(&wanted)? {
+                Claim::Answered(answer) => desk::read_answer(&answer).map(Ok),
+                Claim::Open(open) => Ok(Err(Some(open))),
+            },
+        });
+        claimed.await.map_err(|failure| {
+            desk::log(Method::Prefetch.name(), arrived, Some(&failure));
+            call_status(&failure)
+        })
     }
 
     /// Decodes a request.
@@ -162,25 +229,47 @@ impl PlannerService {
 #[tonic::async_trait]
 impl Planner for PlannerService {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        let request = self.resolve(request, Method::Plan).await?;
         self.answer(request, Method::Plan, INLINE_BYTES_MAX).await.map(Response::new)
     }
 
     type PlanStreamStream = EventStream<PlanEvent>;
 
     async fn plan_stream(&self, request: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+        let request = self.resolve(request, Method::PlanStream).await?;
         let call = self.admit(request, Method::PlanStream)?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("plan-stream", call.stream(Sink::new(sender), self.progress_interval));
-        Ok(Response::new(EventStream { events: ReceiverStream::new(receiver), _task: task }))
+        Ok(Response::new(EventStream::new(receiver, task)))
     }
 
     async fn lookup_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        let request = self.resolve(request, Method::LookupPlan).await?;
         self.answer(request, Method::LookupPlan, 0).await.map(Response::new)
     }
 
     async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        let call = self.admit(request, Method::Prefetch)?;
-        Ok(Response::new(call.leave()))
+        if request.get_ref().request_id.is_empty() {
+            let request = self.resolve(request, Method::Prefetch).await?;
+            return Ok(Response::new(self.admit(request, Method::Prefetch)?.leave()));
+        }
+        let open = match self.repeated(&request).await? {
+            Ok(operation) => return Ok(Response::new(operation)),
+            Err(open) => open,
+        };
+        let headers = request.metadata().clone();
+        let request = self.resolve(request, Method::Prefetch).await?;
+        let operation = self.admit(request, Method::Prefetch)?.leave();
+        let answer = operation.encode_to_vec();
+        let kept = self.desk.work(&headers, move |_| {
+            if let Some(open) = open {
+                open.keep(answer);
+            }
+            Ok(())
+        });
+        // The job is there whether its receipt is or not; a repeat joins it, or finds its plan.
+        let _kept = kept.await;
+        Ok(Response::new(operation))
     }
 
     async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
@@ -211,7 +300,7 @@ impl Planner for PlannerService {
         let chosen = chosen.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("fetch-artifact", send_file(chosen, sender));
-        Ok(Response::new(EventStream { events: ReceiverStream::new(receiver), _task: task }))
+        Ok(Response::new(EventStream::new(receiver, task)))
     }
 }
 
@@ -233,6 +322,13 @@ async fn send_file(file: ChosenFile, sender: mpsc::Sender<Result<FetchArtifactEv
 pub(crate) struct EventStream<T> {
     events: ReceiverStream<Result<T, Status>>,
     _task: Task<()>,
+}
+
+impl<T> EventStream<T> {
+    /// The events that `task` sends to this receiver.
+    fn new(receiver: mpsc::Receiver<Result<T, Status>>, task: Task<()>) -> Self {
+        Self { events: ReceiverStream::new(receiver), _task: task }
+    }
 }
 
 impl<T> Stream for EventStream<T> {

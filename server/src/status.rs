@@ -91,6 +91,14 @@ pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
     v1::OperationError { code: code.into(), reason: reason.to_owned(), message: words(&chain(failure)) }
 }
 
+/// What is wrong with a topology, where that is the failure's cause; none for what is the server's affair.
+pub(crate) fn to_topology_problem(failure: &PlanFailure) -> Option<v1::TopologyProblem> {
+    let Refusal { code, reason, detail, .. } = refusal(failure);
+    let (Detail::Field(field) | Detail::Limit(field)) = detail else { return None };
+    let at_fault = matches!(code, Code::InvalidArgument | Code::ResourceExhausted);
+    at_fault.then(|| v1::TopologyProblem { reason: reason.to_owned(), field, message: words(&chain(failure)) })
+}
+
 /// The status of a message over the limit of the transport, which is read no further.
 pub(crate) fn oversized(limit: usize, words: &str) -> Status {
     status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)

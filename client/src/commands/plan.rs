@@ -174,5 +174,6 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         quality: None,
         priority: v1::Priority::Unspecified.into(),
         detached: false,
+        request_id: String::new(),
     })
 }

@@ -1,4 +1,7 @@
-//! `canopy topology show | generate | convert`.
+//! `canopy topology show | generate | convert`, which need no server, and `put | list | get | check | delete`, which ask
+//! one.
+
+mod stored;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +19,25 @@ const CAPACITY_ROWS_JSON_MAX: usize = 1000;
 /// Most rows of the capacity table for people.
 const CAPACITY_ROWS_TEXT_MAX: usize = 16;
 
-/// Show, generate and convert topologies
+/// Show, generate and convert topologies; keep them at a server and check them there
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   canopy topology show dgx-h100:boxes=2
   canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
-  canopy topology convert topo.xml --to yaml -o topo.yaml")]
+  canopy topology convert topo.xml --to yaml -o topo.yaml
+  canopy topology put topo.yaml --server 127.0.0.1:7423
+  canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
 pub(crate) enum TopologyCommand {
+    #[command(flatten)]
+    Offline(OfflineCommand),
+    #[command(flatten)]
+    Stored(stored::StoredCommand),
+}
+
+/// Those that need no server.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum OfflineCommand {
     /// Hash, counts, balance and connectivity of a topology
     Show {
         /// Generator expression or file
@@ -66,12 +80,18 @@ pub(crate) struct Target {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     Yaml,
     Json,
 }
 
 impl Format {
+    /// The format that is asked for, else the one that the name of the file says, else YAML.
+    fn chosen(asked: Option<Self>, output: Option<&Path>) -> Self {
+        let named_json = output.is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
+        asked.unwrap_or(if named_json { Self::Json } else { Self::Yaml })
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Yaml => "yaml",
@@ -81,10 +101,17 @@ impl Format {
 }
 
 /// Runs one of the topology commands.
-pub(crate) fn run(command: &TopologyCommand) -> Result<(), Failure> {
+pub(crate) async fn run(command: TopologyCommand) -> Result<(), Failure> {
     match command {
-        TopologyCommand::Show { topology, json } => show(topology, *json),
-        TopologyCommand::Generate { expression, target } => {
+        TopologyCommand::Offline(command) => super::on_a_thread(move || run_offline(&command)).await,
+        TopologyCommand::Stored(command) => stored::run(command).await,
+    }
+}
+
+fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
+    match command {
+        OfflineCommand::Show { topology, json } => show(topology, *json),
+        OfflineCommand::Generate { expression, target } => {
             let topology = generate(expression, &input::limits()?).map_err(|error| {
                 let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
                 if Path::new(expression).exists() {
@@ -95,7 +122,7 @@ pub(crate) fn run(command: &TopologyCommand) -> Result<(), Failure> {
             })?;
             write("topology generate", &topology, target)
         }
-        TopologyCommand::Convert { file, target } => {
+        OfflineCommand::Convert { file, target } => {
             let bytes = input::bytes(file, input::limits()?.bytes_max)?;
             let topology = input::document(&file.display().to_string(), &bytes, Deadline::after(None))?;
             write("topology convert", &topology, target)
@@ -113,8 +140,7 @@ struct Written {
 }
 
 fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<(), Failure> {
-    let named_json = target.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
-    let format = target.to.unwrap_or(if named_json { Format::Json } else { Format::Yaml });
+    let format = Format::chosen(target.to, target.output.as_deref());
     let text = match format {
         Format::Yaml => to_yaml(topology),
         Format::Json => to_json(topology),
@@ -263,6 +289,26 @@ fn capacity_rows(topology: &Topology) -> Vec<CapacityRow> {
     rows
 }
 
+/// A line about whether every node takes in as much as it sends out.
+fn balance(unbalanced: Option<&Unbalanced>) -> String {
+    match unbalanced {
+        None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
+        Some(Unbalanced { node, entering, leaving }) => {
+            format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
+        }
+    }
+}
+
+/// A line about whether every rank reaches every other.
+fn connection(unreachable: Option<&Unreachable>) -> String {
+    match unreachable {
+        None => "connected  yes: every rank reaches every other".to_owned(),
+        Some(Unreachable { from, to }) => {
+            format!("connected  no: rank {} ({}) does not reach rank {} ({})", from.rank, from.node, to.rank, to.node)
+        }
+    }
+}
+
 fn readable(shown: &Shown) -> String {
     let mut lines = Vec::new();
     if let Some(name) = &shown.name {
@@ -278,18 +324,8 @@ fn readable(shown: &Shown) -> String {
     }
     lines.push(format!("nodes      {nodes}, {switches}"));
     lines.push(format!("links      {links} directed"));
-    lines.push(match &shown.unbalanced {
-        None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
-        Some(Unbalanced { node, entering, leaving }) => {
-            format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
-        }
-    });
-    lines.push(match &shown.unreachable {
-        None => "connected  yes: every rank reaches every other".to_owned(),
-        Some(Unreachable { from, to }) => {
-            format!("connected  no: rank {} ({}) does not reach rank {} ({})", from.rank, from.node, to.rank, to.node)
-        }
-    });
+    lines.push(balance(shown.unbalanced.as_ref()));
+    lines.push(connection(shown.unreachable.as_ref()));
     for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {
         let CapacityRow { from, to, capacity, latency_ns, links } = row;
         lines.push(format!("           {links} links {from} -> {to} of {capacity} bytes/s, latency {latency_ns} ns"));

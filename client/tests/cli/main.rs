@@ -11,6 +11,8 @@ mod operate;
 #[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
+#[cfg(feature = "embedded")]
+mod stored;
 mod support;
 mod topology;
 mod verify;

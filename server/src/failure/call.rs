@@ -3,7 +3,9 @@
 use canopy_proto::v1::OutputFormat;
 
 use super::PlanFailure;
-use crate::store::{DamagedRecord, StoreError};
+use crate::receipts::{NotAnId, ReceiptError};
+use crate::store::{ArchiveError, DamagedRecord, StoreError};
+use crate::topologies::ShelfError;
 
 /// Why there is no answer to a call about cached plans, operations or the server.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +20,10 @@ pub(crate) enum CallFailure {
     ArtifactUnknown { plan: String, format: OutputFormat, profile: String },
     #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
+    #[error("there is no topology `{name}`; put it, or list the topologies")]
+    TopologyUnknown { name: String },
+    #[error(transparent)]
+    Shelf(#[from] ShelfError),
     #[error("there is no operation `{name}`, or no more; list the operations")]
     OperationUnknown { name: String },
     #[error("the filter cannot be read at position {position}: {problem}")]
@@ -34,6 +40,16 @@ pub(crate) enum CallFailure {
     TooManyNames { found: usize, limit: usize },
     #[error("the time-out is negative; leave it out or give a positive one")]
     Timeout,
+    #[error(transparent)]
+    RequestId(#[from] NotAnId),
+    #[error(transparent)]
+    Receipt(#[from] ReceiptError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error("{record} of the archive cannot be taken: {problem}; nothing was taken")]
+    ArchiveRecord { record: String, problem: String },
+    #[error("the piece of the archive at byte {offset} {problem}; nothing was taken")]
+    Piece { offset: u64, problem: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the deadline of {deadline_ms} ms was reached before the answer; allow more time")]

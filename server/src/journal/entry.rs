@@ -94,6 +94,8 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             TopologyInput::Document { format, content: document.content }
         }
         Source::Inline(topology) => TopologyInput::Inline(topology),
+        // No order holds an id: the text has taken its place before.
+        Source::Id(_) => return None,
     };
     let priority = Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == entry.priority())?;
     let order = Order {

@@ -8,6 +8,7 @@ use canopy_topology::{NodeIndex, Topology};
 use super::chunks_per_share;
 use super::files::Files;
 use crate::failure::PlanFailure;
+use crate::key::TopologyKey;
 use crate::order::Order;
 use crate::planner::Prepared;
 
@@ -37,7 +38,7 @@ pub(super) fn plan(
             wall_ms,
         }),
         quality: Some(quality(plan)?),
-        topology: Some(summary(prepared)),
+        topology: Some(topology_summary(&prepared.topology, &prepared.topology_key)),
         valid_for: Some(valid_for),
         artifacts: files.artifacts,
         collective: Some(v1::CollectiveSpec {
@@ -70,14 +71,15 @@ fn quality(plan: &PlanFile) -> Result<v1::Quality, PlanFailure> {
     })
 }
 
-fn summary(prepared: &Prepared) -> v1::TopologySummary {
+/// What a topology is called on the wire.
+pub(crate) fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologySummary {
     let count = |count: usize| u32::try_from(count).expect("built topologies have fewer than 2³² nodes and links");
     v1::TopologySummary {
-        hash: prepared.topology_key.shape.to_string(),
-        hash_kind: prepared.topology_key.shape_kind.into(),
-        ranks: prepared.topology.rank_count(),
-        nodes: count(prepared.topology.nodes().len()),
-        links: count(prepared.topology.links().len()),
+        hash: key.shape.to_string(),
+        hash_kind: key.shape_kind.into(),
+        ranks: topology.rank_count(),
+        nodes: count(topology.nodes().len()),
+        links: count(topology.links().len()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::failure::{InlineError, PlanFailure};
 use crate::order::TopologyInput;
 
 /// The topology and what its reader wants to be known; [`PlanFailure::Stopped`] soon after `stop` is requested.
-pub(super) fn read_topology(
+pub(crate) fn read_topology(
     input: &TopologyInput,
     limits: &TopologyLimits,
     stop: &dyn Stop,

@@ -64,6 +64,9 @@ impl Method {
 /// Reads a request.
 pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
     let terms = terms(&request, method)?;
+    if !request.request_id.is_empty() && method != Method::Prefetch {
+        return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
+    }
     let topology = topology_input(request.topology)?;
     let collective =
         request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
@@ -117,9 +120,9 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
     }
 }
 
-fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
+pub(super) fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
     use v1::topology_source::Source;
-    let remedy = "give an expression, a document or an inline topology";
+    let remedy = "give an expression, a document, an inline topology or the id of a stored one";
     let source = source.and_then(|source| source.source);
     match source.ok_or(RequestError::Missing { field: "topology", remedy })? {
         Source::Expression(text) => Ok(TopologyInput::Expression(text)),
@@ -127,6 +130,8 @@ fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, R
             Ok(TopologyInput::Document { format: document_format(document.format)?, content: document.content })
         }
         Source::Inline(topology) => Ok(TopologyInput::Inline(topology)),
+        // The text has taken its place before a request comes here.
+        Source::Id(_) => Err(RequestError::Missing { field: "topology", remedy }),
     }
 }
 

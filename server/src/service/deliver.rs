@@ -24,7 +24,7 @@ use crate::status::to_status;
 /// Largest file that travels inside a reply.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Largest piece of a file.
-const PIECE_BYTES: usize = 256 << 10;
+pub(super) const PIECE_BYTES: usize = 256 << 10;
 
 /// Longest time a reader may take nothing.
 pub(super) const STALL_MAX: Duration = Duration::from_secs(60);

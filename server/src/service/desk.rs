@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use prost::Message;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time;
@@ -14,8 +15,9 @@ use crate::call::{self, CallContext};
 use crate::clock;
 use crate::failure::{CallFailure, chain};
 use crate::key::PlanKey;
+use crate::receipts::{Claim, Receipts, Repeatable};
 use crate::status::call_status;
-use crate::store::{Lookup, Records, StoredPlan};
+use crate::store::{Lookup, Records, StoreError, StoredPlan};
 
 /// Calls that use the store at once; the others wait.
 const AT_ONCE: usize = 8;
@@ -24,6 +26,7 @@ const AT_ONCE: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Desk {
     records: Records,
+    receipts: Receipts,
     permits: Arc<Semaphore>,
     deadlines: DeadlinePolicy,
 }
@@ -35,17 +38,68 @@ impl std::fmt::Debug for Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(records: Records, deadlines: DeadlinePolicy) -> Self {
-        Self { records, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }
+    pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
+        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }
     }
 
-    /// Runs `work` for the call with these headers.
+    /// The same with places of its own, for calls that take long and must not keep the others out.
+    pub(crate) fn apart(&self, at_once: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(at_once)), ..self.clone() }
+    }
+
+    /// The stored plans.
+    pub(crate) const fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// The answers that are kept for repeated requests.
+    pub(crate) const fn receipts(&self) -> &Receipts {
+        &self.receipts
+    }
+
+    /// Runs `work` for the call with these headers, and logs how it ended.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         method: &'static str,
         headers: &MetadataMap,
         work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, Status> {
+        let arrived = clock::now();
+        let answer = self.work(headers, work).await;
+        log(method, arrived, answer.as_ref().err());
+        answer.map_err(|failure| call_status(&failure))
+    }
+
+    /// Runs `work`, which changes something, unless a request of the same id has been answered already: then that
+    /// answer is given again. `after` runs when `work` has been done and its answer kept.
+    pub(crate) async fn once<Q: Message, R: Message + Default + 'static>(
+        &self,
+        method: &'static str,
+        (headers, request_id, body): (&MetadataMap, &str, &Q),
+        work: impl FnOnce(&Records) -> Result<R, CallFailure> + Send + 'static,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<R, Status> {
+        let (receipts, request) = (self.receipts.clone(), Repeatable::new(method, request_id, body));
+        self.run(method, headers, move |records| {
+            let open = match request?.map(|request| receipts.claim(&request)).transpose()? {
+                None => None,
+                Some(Claim::Open(open)) => Some(open),
+                Some(Claim::Answered(answer)) => return read_answer(&answer),
+            };
+            let answer = work(records)?;
+            open.into_iter().for_each(|open| open.keep(answer.encode_to_vec()));
+            after();
+            Ok(answer)
+        })
+        .await
+    }
+
+    /// Runs `work` for the call with these headers.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(headers);
         let limit = time::Instant::from_std(arrived) + deadline.work;
@@ -63,12 +117,10 @@ impl Desk {
             });
             done.await.map_err(|error| CallFailure::Broken { what: error.to_string() })?
         };
-        let answer = time::timeout_at(limit, answer).await.unwrap_or_else(|_| {
+        time::timeout_at(limit, answer).await.unwrap_or_else(|_| {
             let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
             Err(CallFailure::Late { deadline_ms })
-        });
-        log(method, arrived, answer.as_ref().err());
-        answer.map_err(|failure| call_status(&failure))
+        })
     }
 }
 
@@ -82,11 +134,18 @@ impl Desk {
     }
 }
 
+/// An answer that was kept.
+pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
+    R::decode(answer).map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") })
+}
+
 /// One line per finished call, and one more where a person must look.
 pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallFailure>) {
     match failure {
         Some(CallFailure::Broken { what }) => tracing::error!(method, what, "a call failed through a bug"),
-        Some(CallFailure::Store(error)) => tracing::error!(method, error = chain(error), "the store failed"),
+        Some(CallFailure::Store(error)) if !matches!(error, StoreError::Full { .. }) => {
+            tracing::error!(method, error = chain(error), "the store failed")
+        }
         _ => {}
     }
     let message = failure.map(ToString::to_string).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Filters, orders and pages of lists.
 //!
-//! A filter is `field op value` joined by AND. An order is fields joined by commas; ties are broken by the id, so that
+//! A filter is a condition on fields. An order is fields joined by commas; ties are broken by the id, so that
 //! every list has one order, and a page goes on exactly behind the last thing of the one before, whatever came or
 //! went meanwhile.
 

@@ -11,7 +11,7 @@ use tokio::time;
 use tonic::{Request, Response, Status};
 
 use super::deadline::DeadlinePolicy;
-use super::desk::{log, shown};
+use super::desk::{Desk, log, shown};
 use super::fields::{COLLECTIVES, Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
@@ -20,6 +20,7 @@ use crate::job::JobState;
 use crate::order::Priority;
 use crate::queue::{Queue, WaitedOperation};
 use crate::status::call_status;
+use crate::store::Records;
 
 const STATES: &[&str] = &["queued", "running", "succeeded", "failed", "cancelled"];
 const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
@@ -61,12 +62,13 @@ const FIELDS: &[Field<Operation>] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct OperationsService {
     queue: Queue,
+    desk: Desk,
     deadlines: DeadlinePolicy,
 }
 
 impl OperationsService {
-    pub(crate) fn new(queue: Queue, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, deadlines }
+    pub(crate) const fn new(queue: Queue, desk: Desk, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, desk, deadlines }
     }
 
     fn find(&self, name: &str) -> Result<WaitedOperation, CallFailure> {
@@ -133,10 +135,12 @@ impl Operations for OperationsService {
     }
 
     async fn cancel_operation(&self, request: Request<CancelOperationRequest>) -> Result<Response<Operation>, Status> {
-        let arrived = clock::now();
-        let name = &request.get_ref().name;
-        let cancelled = self.queue.cancel(name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) });
-        answer("CancelOperation", arrived, cancelled)
+        let (headers, _, request) = request.into_parts();
+        let (queue, name) = (self.queue.clone(), request.name.clone());
+        let cancel =
+            move |_: &Records| queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) });
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
     }
 }
 

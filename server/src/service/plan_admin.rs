@@ -3,15 +3,17 @@
 use canopy_proto::v1;
 use canopy_proto::v1::plan_admin_server::PlanAdmin;
 use canopy_proto::v1::{
-    EvictPlansReply, EvictPlansRequest, ListPlansReply, ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
+    EvictPlansReply, EvictPlansRequest, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
+    ListPlansReply, ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::desk::{Desk, key_of, shown};
 use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
+use super::{EventStream, archives::Archives};
 use crate::failure::CallFailure;
 use crate::job::timestamp;
 use crate::key::PlanKey;
@@ -46,11 +48,12 @@ const FIELDS: &[Field<PlanSummary>] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct PlanAdminService {
     desk: Desk,
+    archives: Archives,
 }
 
 impl PlanAdminService {
-    pub(crate) fn new(desk: Desk) -> Self {
-        Self { desk }
+    pub(crate) const fn new(desk: Desk, archives: Archives) -> Self {
+        Self { desk, archives }
     }
 }
 
@@ -63,27 +66,48 @@ impl PlanAdmin for PlanAdminService {
     }
 
     async fn pin_plan(&self, request: Request<PinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
-        let (headers, _, PinPlanRequest { name }) = request.into_parts();
-        let pinned = self.desk.run("PinPlan", &headers, move |records| {
+        let (headers, _, request) = request.into_parts();
+        let call = (&headers, &*request.request_id, &request);
+        let name = request.name.clone();
+        let pin = move |records: &Records| {
             let summary = records.pin(&key_of(records, &name)?)?;
             summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
-        });
-        pinned.await.map(Response::new)
+        };
+        self.desk.once("PinPlan", call, pin, || {}).await.map(Response::new)
     }
 
     async fn unpin_plan(&self, request: Request<UnpinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
-        let (headers, _, UnpinPlanRequest { name }) = request.into_parts();
-        let unpinned = self.desk.run("UnpinPlan", &headers, move |records| {
+        let (headers, _, request) = request.into_parts();
+        let call = (&headers, &*request.request_id, &request);
+        let name = request.name.clone();
+        let unpin = move |records: &Records| {
             let summary = records.unpin(&key_of(records, &name)?)?;
             summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
-        });
-        unpinned.await.map(Response::new)
+        };
+        self.desk.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
     }
 
     async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let evicted = self.desk.run("EvictPlans", &headers, move |records| evict(records, &request));
-        evicted.await.map(Response::new)
+        let asked = request.clone();
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("EvictPlans", call, move |records| evict(records, &asked), || {}).await.map(Response::new)
+    }
+
+    type ExportPlansStream = EventStream<ExportPlansEvent>;
+
+    async fn export_plans(
+        &self,
+        request: Request<ExportPlansRequest>,
+    ) -> Result<Response<Self::ExportPlansStream>, Status> {
+        self.archives.export(request).await.map(Response::new)
+    }
+
+    async fn import_plans(
+        &self,
+        request: Request<Streaming<ImportPlansRequest>>,
+    ) -> Result<Response<ImportPlansReply>, Status> {
+        self.archives.import(request).await.map(Response::new)
     }
 }
 
@@ -118,7 +142,7 @@ fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply,
 }
 
 fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansReply, CallFailure> {
-    let EvictPlansRequest { names, filter, validate_only } = request;
+    let EvictPlansRequest { names, filter, validate_only, request_id: _ } = request;
     if names.is_empty() == filter.trim().is_empty() {
         return Err(CallFailure::EvictionTarget);
     }
@@ -160,8 +184,24 @@ fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansRep
     Ok(reply)
 }
 
+/// The keys of all plans that a filter wants, in their order, and what they come to.
+pub(super) fn chosen(records: &Records, filter: &str) -> Result<(Vec<PlanKey>, v1::ArchiveContents), CallFailure> {
+    let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
+    let (mut keys, mut contents) = (Vec::new(), v1::ArchiveContents::default());
+    for_each(records, |summary| {
+        if filter.accepts(&summary) {
+            keys.push(summary.key);
+            contents.plans += 1;
+            contents.pinned_plans += u64::from(summary.pinned);
+            contents.record_bytes += summary.size_bytes;
+        }
+        Ok(())
+    })?;
+    Ok((keys, contents))
+}
+
 /// Shows every summary to `take`, in order of the keys. What is removed meanwhile may or may not be shown.
-fn for_each(
+pub(super) fn for_each(
     records: &Records,
     mut take: impl FnMut(PlanSummary) -> Result<(), CallFailure>,
 ) -> Result<(), CallFailure> {

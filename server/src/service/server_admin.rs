@@ -17,6 +17,8 @@ use super::desk::{Desk, log};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
+use crate::store::Records;
+use crate::topologies::Shelf;
 use crate::workers::Workshop;
 
 /// The service.
@@ -24,13 +26,20 @@ use crate::workers::Workshop;
 pub(crate) struct ServerAdminService {
     workshop: Arc<Workshop>,
     desk: Desk,
+    shelf: Shelf,
     drain: DrainHandle,
     limits: ServerLimits,
     started: Instant,
 }
 
 impl ServerAdminService {
-    pub(crate) fn new(workshop: Arc<Workshop>, desk: Desk, drain: DrainHandle, options: &Options) -> Self {
+    pub(crate) fn new(
+        workshop: Arc<Workshop>,
+        desk: Desk,
+        shelf: Shelf,
+        drain: DrainHandle,
+        options: &Options,
+    ) -> Self {
         let limits = ServerLimits {
             nodes_max: options.limits.nodes_max as u64,
             links_max: options.limits.links_max as u64,
@@ -41,7 +50,7 @@ impl ServerAdminService {
             default_deadline: on_the_wire(options.default_deadline),
             max_deadline: on_the_wire(options.max_deadline),
         };
-        Self { workshop, desk, drain, limits, started: clock::now() }
+        Self { workshop, desk, shelf, drain, limits, started: clock::now() }
     }
 }
 
@@ -49,8 +58,11 @@ impl ServerAdminService {
 impl ServerAdmin for ServerAdminService {
     async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
         let (headers, ..) = request.into_parts();
-        let usage = self.desk.run("GetStatus", &headers, |records| Ok((records.usage()?, records.corruption_count())));
-        let (usage, corruptions) = usage.await?;
+        let shelf = self.shelf.clone();
+        let usage = self.desk.run("GetStatus", &headers, move |records| {
+            Ok((records.usage()?, records.corruption_count(), shelf.usage()?))
+        });
+        let (usage, corruptions, (topologies, topology_bytes)) = usage.await?;
         let queue = self.workshop.queue.counts();
         let counts = ServerCounts {
             plans: usage.records as u64,
@@ -60,6 +72,8 @@ impl ServerAdmin for ServerAdminService {
             corruptions,
             waiting: queue.waiting as u64,
             running: queue.running as u64,
+            topologies: topologies as u64,
+            topology_bytes,
         };
         Ok(Response::new(ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,12 +115,19 @@ impl ServerAdmin for ServerAdminService {
         Ok(Response::new(status))
     }
 
-    async fn drain(&self, _request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
-        let arrived = clock::now();
-        let counts = self.workshop.queue.counts();
-        self.drain.start();
-        log("Drain", arrived, None);
-        Ok(Response::new(DrainReply { unfinished: (counts.waiting + counts.running) as u64 }))
+    async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (workshop, drain) = (Arc::clone(&self.workshop), self.drain.clone());
+        let count = move |_: &Records| {
+            let counts = workshop.queue.counts();
+            Ok(DrainReply { unfinished: (counts.waiting + counts.running) as u64 })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        // Only once its receipt is on the disk: a repeat finds it at the successor.
+        let begin = move || {
+            drain.start();
+        };
+        self.desk.once("Drain", call, count, begin).await.map(Response::new)
     }
 }
 

@@ -4,11 +4,16 @@ use tonic::{Code, Status};
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
 use crate::failure::{CallFailure, chain};
+use crate::receipts::ReceiptError;
+use crate::store::{ArchiveError, StoreError};
+use crate::topologies::ShelfError;
 
 /// Kinds of resources in `ResourceInfo`.
 const PLAN: &str = "canopy.v1.Plan";
 const ARTIFACT: &str = "canopy.v1.Artifact";
 const OPERATION: &str = "canopy.v1.Operation";
+const TOPOLOGY: &str = "canopy.v1.Topology";
+const REQUEST_ID: &str = "canopy.v1.RequestId";
 
 /// The status of such a failure.
 pub(crate) fn call_status(failure: &CallFailure) -> Status {
@@ -24,6 +29,8 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         }
         CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
         CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
+        CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
+        CallFailure::Shelf(error) => shelf(error),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
@@ -32,7 +39,14 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::EvictionTarget => Refusal::input("EVICTION_TARGET_INVALID", "filter"),
         CallFailure::TooManyNames { limit, .. } => Refusal::input("TOO_MANY_NAMES", "names").with("limit", limit),
         CallFailure::Timeout => Refusal::input("TIMEOUT_INVALID", "timeout"),
-        CallFailure::Store(_) => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
+        CallFailure::RequestId(_) => Refusal::input("REQUEST_ID_INVALID", "request_id"),
+        CallFailure::Receipt(ReceiptError::Reused { id }) => {
+            Refusal::new(Code::AlreadyExists, "REQUEST_ID_REUSED", Detail::Resource(REQUEST_ID, id.clone()))
+        }
+        CallFailure::Receipt(ReceiptError::Store(error)) | CallFailure::Store(error) => store(error),
+        CallFailure::Archive(error) => archive(error),
+        CallFailure::ArchiveRecord { record, .. } => Refusal::input("ARCHIVE_REJECTED", "piece").with("record", record),
+        CallFailure::Piece { offset, .. } => Refusal::input("PIECE_INVALID", "piece").with("offset", offset),
         CallFailure::Late { deadline_ms } => {
             Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
         }
@@ -40,6 +54,41 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::new(Code::DeadlineExceeded, "REQUEST_STALLED", Detail::None).with("silence_s", seconds)
         }
         CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
+    }
+}
+
+fn store(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
+        StoreError::Engine { .. }
+        | StoreError::Io { .. }
+        | StoreError::InUse { .. }
+        | StoreError::Version { .. }
+        | StoreError::OtherEngine { .. } => {
+            Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY))
+        }
+    }
+}
+
+fn shelf(error: &ShelfError) -> Refusal {
+    match error {
+        ShelfError::TooMany { .. } | ShelfError::TooLarge { .. } => Refusal::limit("TOPOLOGIES_FULL", "topologies"),
+        ShelfError::Damaged { id, .. } => {
+            Refusal::new(Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", Detail::Resource(TOPOLOGY, id.clone()))
+        }
+        ShelfError::Store(error) => store(error),
+    }
+}
+
+fn archive(error: &ArchiveError) -> Refusal {
+    match error {
+        ArchiveError::Store(error) => store(error),
+        // Of the file that takes the archive while it comes in.
+        ArchiveError::Io(_) => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
+        ArchiveError::Magic => Refusal::input("ARCHIVE_DAMAGED", "piece"),
+        ArchiveError::Damaged { offset, .. } => Refusal::input("ARCHIVE_DAMAGED", "piece").with("offset", offset),
+        ArchiveError::Version(_) => Refusal::infeasible("ARCHIVE_VERSION", "archive"),
+        ArchiveError::TooLarge { limit } => Refusal::limit("ARCHIVE_TOO_LARGE", "archive").with("limit", limit),
     }
 }
 
@@ -77,6 +126,12 @@ mod tests {
         check(artifact, Code::NotFound, "ARTIFACT_UNKNOWN", "plans/x");
         let operation = CallFailure::OperationUnknown { name: "operations/x-1".to_owned() };
         check(operation, Code::NotFound, "OPERATION_UNKNOWN", "operations/x-1");
+        let topology = CallFailure::TopologyUnknown { name: "topologies/x".to_owned() };
+        check(topology, Code::NotFound, "TOPOLOGY_UNKNOWN", "topologies/x");
+        let damaged = ShelfError::Damaged { id: "topologies/x".to_owned(), damage };
+        check(damaged.into(), Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", "topologies/x");
+        let reused = ReceiptError::Reused { id: "an id".to_owned() };
+        check(reused.into(), Code::AlreadyExists, "REQUEST_ID_REUSED", "an id");
     }
 
     #[test]
@@ -90,6 +145,19 @@ mod tests {
         check(CallFailure::EvictionTarget, "EVICTION_TARGET_INVALID", "filter");
         check(CallFailure::TooManyNames { found: 9, limit: 8 }, "TOO_MANY_NAMES", "names");
         check(CallFailure::Timeout, "TIMEOUT_INVALID", "timeout");
+        check(ArchiveError::Magic.into(), "ARCHIVE_DAMAGED", "piece");
+        check(ArchiveError::Damaged { offset: 7, what: "bent" }.into(), "ARCHIVE_DAMAGED", "piece");
+        check(CallFailure::Piece { offset: 7, problem: "is bent" }, "PIECE_INVALID", "piece");
+        let record = CallFailure::ArchiveRecord { record: "plans/x".to_owned(), problem: String::new() };
+        check(record, "ARCHIVE_REJECTED", "piece");
+    }
+
+    #[test]
+    fn limits_say_which() {
+        let full = StoreError::Full { needed: 9, pinned: 1, limit: 8 };
+        check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
+        check(ShelfError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
+        check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
     }
 
     #[test]

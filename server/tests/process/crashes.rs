@@ -28,7 +28,7 @@ async fn a_job_outlives_one_kill_but_not_two() {
 
     let again = process.client().await.prefetch(request("torus:24x24")).await.unwrap().into_inner().name;
     process.wait_until_synthesis_runs().await;
-    let asked = CancelOperationRequest { name: again.clone() };
+    let asked = CancelOperationRequest { name: again.clone(), request_id: String::new() };
     let ended = OperationsClient::new(process.channel().await).cancel_operation(asked).await.unwrap().into_inner();
     assert_eq!(ended.metadata.unwrap().state(), OperationState::Cancelled);
     process.signal("TERM");

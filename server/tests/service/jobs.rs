@@ -82,7 +82,7 @@ async fn a_cancelled_operation_ends_for_all_who_wait() {
     let mut events = server.client().plan_stream(request("ring:6")).await.unwrap().into_inner();
     let Some(Event::Accepted(accepted)) = events.message().await.unwrap().unwrap().event else { panic!("accepted") };
     gate.wait_for(1, 0);
-    let cancel = CancelOperationRequest { name: accepted.operation.clone() };
+    let cancel = CancelOperationRequest { name: accepted.operation.clone(), request_id: String::new() };
     let ended = operations(&server).cancel_operation(cancel.clone()).await.unwrap().into_inner();
     assert_eq!(state(&ended), OperationState::Cancelled);
     gate.wait_for(1, 1);
@@ -128,6 +128,10 @@ async fn operations_are_listed_newest_first_in_pages_and_by_filter() {
         let mut client = operations(&server);
         async move { client.list_operations(request).await.map(tonic::Response::into_inner) }
     };
+    // A job that is being read is running, too; all three have been read once two are in line.
+    while list(String::new(), "state=queued").await.unwrap().operations.len() < 2 {
+        tokio::task::yield_now().await;
+    }
     let first = list(String::new(), "detached=true").await.unwrap();
     let second = list(first.next_page_token.clone(), "detached=true").await.unwrap();
     let listed: Vec<_> = first.operations.iter().chain(&second.operations).map(|one| one.name.clone()).collect();
@@ -160,7 +164,9 @@ async fn unknown_operations_and_bad_timeouts_are_refused() {
         let name = name.to_owned();
         let refused = operations(&server).get_operation(GetOperationRequest { name: name.clone() }).await;
         check_refused(refused, Code::NotFound, "OPERATION_UNKNOWN", &name);
-        let refused = operations(&server).cancel_operation(CancelOperationRequest { name: name.clone() }).await;
+        let refused = operations(&server)
+            .cancel_operation(CancelOperationRequest { name: name.clone(), request_id: String::new() })
+            .await;
         check_refused(refused, Code::NotFound, "OPERATION_UNKNOWN", &name);
         let wanted = WaitOperationRequest { name: name.clone(), timeout: None };
         check_refused(operations(&server).wait_operation(wanted).await, Code::NotFound, "OPERATION_UNKNOWN", &name);

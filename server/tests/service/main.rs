@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
 mod answers;
+mod archives;
 mod cached;
 mod jobs;
 mod lifecycle;
@@ -9,6 +10,8 @@ mod limits;
 mod operators;
 mod plans;
 mod refusals;
+mod repeats;
 mod successors;
 mod support;
+mod topologies;
 mod work;

@@ -95,7 +95,8 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     let server = TestServer::start().await;
     let made = fill(&server).await;
     let name = || made[1].clone();
-    let pinned = plans(&server).pin_plan(PinPlanRequest { name: name() }).await.unwrap().into_inner();
+    let pinned =
+        plans(&server).pin_plan(PinPlanRequest { name: name(), request_id: String::new() }).await.unwrap().into_inner();
     assert!(pinned.pinned && pinned.id == name());
     let evict = |request: EvictPlansRequest| {
         let mut client = plans(&server);
@@ -108,7 +109,7 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     assert_eq!(done, asked);
     assert!(done.freed_bytes > 0);
     assert_eq!(ids(&list(&server, by("ranks<=4", "")).await.unwrap()), [name()]);
-    plans(&server).unpin_plan(UnpinPlanRequest { name: name() }).await.unwrap();
+    plans(&server).unpin_plan(UnpinPlanRequest { name: name(), request_id: String::new() }).await.unwrap();
     let names = vec![name(), made[2].clone(), name()];
     let done = evict(EvictPlansRequest { names: names.clone(), ..EvictPlansRequest::default() }).await.unwrap();
     assert_eq!((done.evicted, done.pinned), (2, 0));
@@ -119,9 +120,10 @@ async fn pinned_plans_stay_when_others_are_evicted() {
     let both = evict(EvictPlansRequest { names, ..small }).await;
     check_refused(both, Code::InvalidArgument, "EVICTION_TARGET_INVALID", "filter");
     for name in [name(), "x".to_owned()] {
-        let refused = plans(&server).pin_plan(PinPlanRequest { name: name.clone() }).await;
+        let refused = plans(&server).pin_plan(PinPlanRequest { name: name.clone(), request_id: String::new() }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
-        let refused = plans(&server).unpin_plan(UnpinPlanRequest { name: name.clone() }).await;
+        let refused =
+            plans(&server).unpin_plan(UnpinPlanRequest { name: name.clone(), request_id: String::new() }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
     }
     // What was evicted is made again.
@@ -161,7 +163,7 @@ async fn a_drain_refuses_new_work_and_finishes_detached_jobs_too() {
     let server = TestServer::start_with(|_| {}, planner).await;
     server.client().prefetch(request("ring:4")).await.unwrap();
     gate.wait_for(1, 0);
-    let reply = admin(&server).drain(DrainRequest {}).await.unwrap().into_inner();
+    let reply = admin(&server).drain(DrainRequest::default()).await.unwrap().into_inner();
     assert_eq!(reply.unfinished, 1);
     let refused = server.client().plan(request("ring:5")).await;
     check_refused(refused, Code::Unavailable, "DRAINING", "");

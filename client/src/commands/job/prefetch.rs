@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use canopy_client::{ErrorClass, Retries, RetryPolicy};
-use canopy_proto::v1::Priority;
+use canopy_client::{ErrorClass, RequestId, Retries, RetryPolicy};
+use canopy_proto::v1::{PlanRequest, Priority};
 
 use crate::args;
 use crate::clock::{self, Deadline};
@@ -59,6 +59,8 @@ async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {
     let mut failed = None;
     for (kind, request) in &wanted.requests {
         let client = connection.client();
+        // One id for all tries: whatever becomes of an answer, there is one job.
+        let request = PlanRequest { request_id: RequestId::random().to_string(), ..request.clone() };
         let taken = retries.run(end.remaining(), async |left| client.prefetch(request.clone(), left).await).await;
         match taken {
             Ok(operation) => say(&format!("{}: {}", kind.name(), operation.name)),

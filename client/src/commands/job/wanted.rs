@@ -97,6 +97,7 @@ impl WantedArgs {
                 quality: None,
                 priority: priority.into(),
                 detached,
+                request_id: String::new(),
             };
             (kind, request)
         };

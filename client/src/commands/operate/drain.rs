@@ -1,6 +1,6 @@
 //! `canopy drain`: ends a server in order.
 
-use canopy_client::ClientError;
+use canopy_client::{ClientError, RequestId};
 use canopy_proto::v1::DrainRequest;
 use serde::Serialize;
 
@@ -33,11 +33,12 @@ struct Drained {
 
 /// Asks the server to end.
 pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
+    let request_id = RequestId::random().to_string();
     let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         if connection.is_own() {
             return Ok(None);
         }
-        match connection.shared().drain(DrainRequest {}, left).await {
+        match connection.shared().drain(DrainRequest { request_id: request_id.clone() }, left).await {
             Ok(reply) => Ok(Some(reply)),
             // It is about to end already, perhaps on our own word that came through before the connection broke.
             Err(ClientError::Refused(refusal)) if refusal.reason.as_deref() == Some("DRAINING") => {

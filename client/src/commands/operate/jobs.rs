@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, ErrorClass};
+use canopy_client::{Client, ClientError, ErrorClass, RequestId};
 use canopy_proto::v1::operation::Result as Ended;
 use canopy_proto::v1::{
     CancelOperationRequest, ListOperationsRequest, Operation, OperationState, Priority, WaitOperationRequest,
@@ -42,7 +42,7 @@ pub(crate) enum JobsCommand {
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// `field op value` joined by AND, over name, state, priority, detached, done, collective and created
+    /// `field op value` with AND, OR, NOT and parentheses, over name, state, priority, detached, done, collective and created
     #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
     filter: String,
     /// Most jobs to list
@@ -264,8 +264,9 @@ async fn follow(client: &Client, name: &str) -> Result<Operation, ClientError> {
 
 async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
     let name = full_name("operations/", &args.operation);
+    let request = CancelOperationRequest { name, request_id: RequestId::random().to_string() };
     let operation = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().cancel_operation(CancelOperationRequest { name: name.clone() }, left).await
+        connection.shared().cancel_operation(request.clone(), left).await
     })
     .await?;
     tell("jobs cancel", Row::of(operation), args.common.json)

@@ -1,5 +1,6 @@
-//! `canopy plans`: lists, shows, pins and evicts cached plans.
+//! `canopy plans`: lists, shows, compares, pins, evicts, exports and imports cached plans.
 
+use canopy_client::RequestId;
 use canopy_proto::v1::{
     EvictPlansReply, EvictPlansRequest, ListPlansRequest, PinPlanRequest, PlanSummary, UnpinPlanRequest,
 };
@@ -12,34 +13,42 @@ use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, full_name, page_size, show};
+use super::{CommonArgs, archive, diff, full_name, order, page_size, show};
 
-/// Cached plans: list, show, pin, unpin, evict
+/// Cached plans: list, show, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  canopy plans list --filter 'collective=allgather AND ranks>=64' --sort -hits --limit 20
+  canopy plans list --filter 'collective=allgather AND (ranks>=64 OR pinned=true)' --sort -hits --limit 20
   canopy plans show plans/0123abcd --explain
   canopy plans pin plans/0123abcd
-  canopy plans evict --filter 'hits=0' --dry-run")]
+  canopy plans evict --filter 'hits=0' --dry-run
+  canopy plans export --all -o plans.canopy
+  canopy plans import plans.canopy")]
 pub(crate) enum PlansCommand {
     /// List cached plans
     List(ListArgs),
     /// Describe a cached plan
     Show(show::ShowArgs),
+    /// Say in what two cached plans differ
+    Diff(diff::DiffArgs),
     /// Keep plans from being evicted
     Pin(NamesArgs),
     /// Let plans be evicted again
     Unpin(NamesArgs),
     /// Remove plans from the cache; pinned ones stay
     Evict(EvictArgs),
+    /// Write plans with their pins, and all stored topologies, into a file
+    Export(archive::ExportArgs),
+    /// Store what such a file holds; a damaged one is refused whole
+    Import(archive::ImportArgs),
 }
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
-    /// `field op value` joined by AND, over id, collective, algorithm, topology, ranks, optimality, size_bytes, hits,
-    /// pinned, created and last_used
+    /// `field op value` with AND, OR, NOT and parentheses, over id, collective, algorithm, topology, ranks, optimality,
+    /// size_bytes, hits, pinned, created and last_used
     #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
     filter: String,
     /// Fields to sort by, each with `-` before it for falling order, such as -hits,ranks [default: id]
@@ -144,9 +153,12 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
     match command {
         PlansCommand::List(args) => list(&args).await,
         PlansCommand::Show(args) => show::run(&args).await,
+        PlansCommand::Diff(args) => diff::run(&args).await,
         PlansCommand::Pin(args) => pin(&args, true).await,
         PlansCommand::Unpin(args) => pin(&args, false).await,
         PlansCommand::Evict(args) => evict(&args).await,
+        PlansCommand::Export(args) => archive::export(&args).await,
+        PlansCommand::Import(args) => archive::import(&args).await,
     }
 }
 
@@ -183,19 +195,6 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `-hits,ranks` as the server spells it: `hits desc, ranks`.
-fn order(fields: &[String]) -> Result<String, Failure> {
-    let spell = |field: &String| {
-        let field = field.trim();
-        let (name, falling) = field.strip_prefix('-').map_or((field, ""), |name| (name, " desc"));
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
-            return Err(Failure::input(format!("`{field}` is not a field to sort by")).help("such as -hits,ranks"));
-        }
-        Ok(format!("{name}{falling}"))
-    };
-    Ok(fields.iter().map(spell).collect::<Result<Vec<_>, _>>()?.join(", "))
-}
-
 fn table(rows: Vec<Row>) -> String {
     let mut table = Table::new(&[
         "PLAN",
@@ -226,14 +225,15 @@ fn table(rows: Vec<Row>) -> String {
 }
 
 async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
+    let ids: Vec<String> = args.plans.iter().map(|_| RequestId::random().to_string()).collect();
     let plans = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         let mut plans = Vec::new();
-        for name in &args.plans {
-            let (client, name) = (connection.shared(), full_name("plans/", name));
+        for (name, request_id) in args.plans.iter().zip(&ids) {
+            let (client, name, request_id) = (connection.shared(), full_name("plans/", name), request_id.clone());
             plans.push(if keep {
-                client.pin_plan(PinPlanRequest { name }, left).await?
+                client.pin_plan(PinPlanRequest { name, request_id }, left).await?
             } else {
-                client.unpin_plan(UnpinPlanRequest { name }, left).await?
+                client.unpin_plan(UnpinPlanRequest { name, request_id }, left).await?
             });
         }
         Ok(plans)
@@ -252,6 +252,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         names: args.plans.iter().map(|name| full_name("plans/", name)).collect(),
         filter: args.filter.clone().unwrap_or_default(),
         validate_only: args.dry_run,
+        request_id: RequestId::random().to_string(),
     };
     let EvictPlansReply { evicted, freed_bytes, pinned } =
         ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
@@ -264,19 +265,4 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
     print(&format!("{evicted} plans {verb}, {freed_bytes} bytes; {pinned} pinned ones stay"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_minus_means_falling_order() {
-        let fields = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(order(&fields("-hits,ranks")).unwrap(), "hits desc, ranks");
-        assert_eq!(order(&[]).unwrap(), "");
-        for bad in ["", "-", "--hits", "hits desc", "hits,"] {
-            assert!(order(&fields(bad)).is_err(), "{bad}");
-        }
-    }
 }

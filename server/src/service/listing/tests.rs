@@ -60,6 +60,15 @@ fn filters_compare_every_kind_of_field() {
         ("born>=1970-01-01T00:00:02Z", &[3, 4]),
         ("name=\"thing 2\"", &[2]),
         ("  kept=false  AND  size=20 ", &[2, 3]),
+        ("size=5 OR size=10", &[1, 4]),
+        ("word=a AND size=10 OR word=b AND size=5", &[1, 4]),
+        ("word=a AND (size=10 OR word=b) AND (size<20)", &[1]),
+        ("NOT word=a", &[2, 4]),
+        ("NOT (word=a OR size=5)", &[2]),
+        ("NOT NOT word=a", &[1, 3]),
+        ("NOT(word=a)AND size=5", &[4]),
+        ("NOT word=a AND size=20", &[2]),
+        ("((((name=\"thing 3\"))))", &[3]),
     ];
     for (filter, expected) in matching {
         assert_eq!(ids(filter, ""), expected, "{filter}");
@@ -75,7 +84,16 @@ fn a_bad_filter_is_refused_where_it_goes_wrong() {
         ("word=", 5, "here comes a value"),
         ("word=c", 5, "`c` is not one of a, b"),
         ("word<a", 4, "`word` has no order; use = or !="),
-        ("size=1 OR size=2", 7, "here comes AND, or the end"),
+        ("size=1 size=2", 7, "here comes AND, OR, or the end"),
+        ("size=1 ANDsize=2", 7, "here comes AND, OR, or the end"),
+        ("size=1 or size=2", 7, "here comes AND, OR, or the end"),
+        ("size=1 OR", 9, "here comes the name of a field"),
+        ("NOT", 3, "here comes the name of a field"),
+        ("(size=1", 0, "the parenthesis is not closed"),
+        ("(size=1 size=2)", 8, "here comes AND, OR, or the end of the parenthesis"),
+        ("()", 1, "here comes the name of a field"),
+        ("size=1)", 6, "this parenthesis was not opened"),
+        ("size=(1)", 5, "here comes a value"),
         ("size=1 AND", 10, "here comes the name of a field"),
         ("size=-1", 5, "`-1` is not a whole number"),
         ("share=1/0", 6, "`1/0` is not a fraction such as 9/10"),
@@ -94,6 +112,10 @@ fn a_bad_filter_is_refused_where_it_goes_wrong() {
     }
     let long = "size=1 AND ".repeat(40) + "size=1";
     assert!(page(&ListRequest { filter: &long, ..ListRequest::default() }, Vec::new()).is_err());
+    let deep = "(".repeat(33) + "size=1" + &")".repeat(33);
+    assert!(page(&ListRequest { filter: &deep, ..ListRequest::default() }, Vec::new()).is_err());
+    let negated = "NOT ".repeat(2000) + "size=1";
+    assert!(page(&ListRequest { filter: &negated, ..ListRequest::default() }, Vec::new()).is_err());
     let longer = " ".repeat(TEXT_BYTES_MAX + 1);
     assert!(page(&ListRequest { filter: &longer, ..ListRequest::default() }, Vec::new()).is_err());
 }

@@ -3,12 +3,14 @@
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use bytes::Bytes;
 use canopy_migrations::{Version, steps_from};
 
 use super::{ArchiveCounts, ArchiveError, END, MAGIC_1, MAGIC_2, PLAN, TOPOLOGY};
 use crate::key::PlanKey;
+use crate::store::records::decode_plan;
 use crate::store::upgrade::upgrade;
-use crate::store::{Space, StoreError};
+use crate::store::{DamagedRecord, Space, StoreError, StoredPlan};
 
 /// Greatest record or summary, in bytes; a length beyond it is a damaged one.
 const PART_BYTES_MAX: u64 = 1 << 30;
@@ -26,6 +28,13 @@ pub struct ArchivedRecord<'a> {
     pub record: &'a [u8],
     /// Its summary; that of a topology may be empty.
     pub summary: &'a [u8],
+}
+
+impl ArchivedRecord<'_> {
+    /// The plan in a record of plans.
+    pub(crate) fn plan(&self) -> Result<StoredPlan, DamagedRecord> {
+        decode_plan(self.key, Bytes::copy_from_slice(self.record))
+    }
 }
 
 /// Where an archive is kept while it is received.

@@ -1,0 +1,173 @@
+//! Archives of plans: received piece by piece, each checked, and sent the same way.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use canopy_proto::v1::export_plans_event::Event as Exported;
+use canopy_proto::v1::import_plans_request::Event as Imported;
+use canopy_proto::v1::{
+    ArchiveContents, ArchiveEnd, ArchivePiece, ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::assembly::is_digest;
+use crate::calls::{answer, limited};
+use crate::client::{Client, DEADLINE_GRACE};
+use crate::error::{ClientError, from_status};
+use crate::request_id::RequestId;
+
+/// Bytes of one piece.
+const PIECE_BYTES: usize = 256 << 10;
+/// Pieces that wait to be sent.
+const PIECES_WAITING: usize = 4;
+
+/// Follows [`Client::export_plans`]. Bytes are checked before they arrive here.
+pub trait ArchiveReceiver: Send {
+    /// What the archive will hold.
+    fn contents(&mut self, contents: &ArchiveContents);
+
+    /// The next bytes. The archive is whole only when [`Client::export_plans`] returns without an error.
+    ///
+    /// # Errors
+    /// Ends the call.
+    fn content(&mut self, data: &[u8]) -> io::Result<()>;
+}
+
+impl Client {
+    /// Receives an archive of the plans that `filter` wants, all of them where it is empty, and of all topologies.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. After an error what was received is worth nothing.
+    pub async fn export_plans(
+        &self,
+        filter: &str,
+        deadline: Option<Duration>,
+        receiver: &mut dyn ArchiveReceiver,
+    ) -> Result<ArchiveEnd, ClientError> {
+        let all = self.follow_export(filter, deadline, receiver);
+        match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
+            Some((limit, wait_max)) => {
+                tokio::time::timeout(wait_max, all).await.unwrap_or(Err(ClientError::Deadline { limit }))
+            }
+            None => all.await,
+        }
+    }
+
+    async fn follow_export(
+        &self,
+        filter: &str,
+        deadline: Option<Duration>,
+        receiver: &mut dyn ArchiveReceiver,
+    ) -> Result<ArchiveEnd, ClientError> {
+        let request = limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
+        let mut service = self.plan_admin.clone();
+        let mut stream = answer(service.export_plans(request), deadline).await?;
+        let mut check = Check::default();
+        while let Some(message) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
+            match message.event {
+                Some(Exported::Contents(contents)) => receiver.contents(&contents),
+                Some(Exported::Piece(piece)) => {
+                    check.accept(&piece)?;
+                    receiver.content(&piece.data).map_err(ClientError::Write)?;
+                }
+                Some(Exported::End(end)) => {
+                    check.finish(&end)?;
+                    return Ok(end);
+                }
+                // Of a kind that this client does not know.
+                None => {}
+            }
+        }
+        Err(ClientError::Protocol { what: "the archive has no end" })
+    }
+
+    /// Sends an archive, which the server takes whole or not at all. `sent` is told how many bytes are on their way.
+    ///
+    /// To try again, read the archive from its start and keep the id.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; [`ClientError::Read`] where the archive cannot be read.
+    pub async fn import_plans(
+        &self,
+        archive: impl Read + Send + 'static,
+        request_id: RequestId,
+        deadline: Option<Duration>,
+        sent: impl FnMut(u64) + Send + 'static,
+    ) -> Result<ImportPlansReply, ClientError> {
+        let (sender, receiver) = mpsc::channel(PIECES_WAITING);
+        let reading = spawn_blocking(move || send(archive, request_id, &sender, sent));
+        let mut service = self.plan_admin.clone();
+        let reply = answer(service.import_plans(limited(ReceiverStream::new(receiver), deadline)), deadline).await;
+        // The call has ended, so the reader ends, too; what kept it from reading matters more than what came of that.
+        match reading.await {
+            Ok(Err(error)) => Err(ClientError::Read(error)),
+            Ok(Ok(())) => reply,
+            Err(error) => reply.map_err(|_| ClientError::Lost { message: error.to_string() }),
+        }
+    }
+}
+
+/// Reads an archive and hands out its messages, until nobody takes them any more.
+fn send(
+    mut archive: impl Read,
+    request_id: RequestId,
+    sender: &mpsc::Sender<ImportPlansRequest>,
+    mut sent: impl FnMut(u64),
+) -> io::Result<()> {
+    let message = |event| ImportPlansRequest { event: Some(event), request_id: request_id.to_string() };
+    let (mut offset, mut digest) = (0, Sha256::new());
+    loop {
+        let mut data = Vec::new();
+        archive.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut data)?;
+        if data.is_empty() {
+            break;
+        }
+        digest.update(&data);
+        let length = data.len() as u64;
+        let sha256 = hex(&Sha256::digest(&data));
+        if sender.blocking_send(message(Imported::Piece(ArchivePiece { offset, data: data.into(), sha256 }))).is_err() {
+            return Ok(());
+        }
+        offset += length;
+        sent(offset);
+    }
+    let end = ArchiveEnd { size_bytes: offset, sha256: hex(&digest.finalize()), contents: None };
+    // A server that has refused already needs no end.
+    let _taken = sender.blocking_send(message(Imported::End(end)));
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is known of an archive that is being received.
+#[derive(Default)]
+struct Check {
+    offset: u64,
+    digest: Sha256,
+}
+
+impl Check {
+    fn accept(&mut self, piece: &ArchivePiece) -> Result<(), ClientError> {
+        if piece.offset != self.offset || piece.data.is_empty() {
+            return Err(ClientError::Protocol { what: "a piece of the archive is missing" });
+        }
+        if !is_digest(&Sha256::digest(&piece.data), &piece.sha256) {
+            return Err(ClientError::Protocol { what: "a piece of the archive is damaged" });
+        }
+        self.digest.update(&piece.data);
+        self.offset += piece.data.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self, end: &ArchiveEnd) -> Result<(), ClientError> {
+        match end.size_bytes == self.offset && is_digest(&self.digest.finalize(), &end.sha256) {
+            true => Ok(()),
+            false => Err(ClientError::Protocol { what: "the archive is not the one that was announced" }),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `canopy plans export` and `canopy plans import`: plans, pins and topologies in one file.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use canopy_client::{ArchiveReceiver, ClientError, RequestId};
+use canopy_proto::v1::ArchiveContents;
+use serde::Serialize;
+
+use crate::args;
+use crate::connection::{ServerArgs, ask};
+use crate::exit::Failure;
+use crate::output::{AtomicFile, FORMAT_VERSION, FileSummary, print, print_json};
+use crate::progress::ProgressLine;
+
+/// Arguments of `export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// All plans
+    #[arg(long, required_unless_present = "filter", conflicts_with = "filter")]
+    all: bool,
+    /// Only plans that match, as for `list`; stored topologies are written in any case
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// File to write, such as plans.canopy
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    transfer: TransferArgs,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// File that `export` or `canopyd backup` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    transfer: TransferArgs,
+}
+
+/// What both take.
+#[derive(Debug, clap::Args)]
+struct TransferArgs {
+    /// Longest time in all, such as 10m
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = args::duration)]
+    deadline: Duration,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// JSON object of `export`.
+#[derive(Serialize)]
+struct Exported {
+    canopy: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    contents: Contents,
+    files: Vec<FileSummary>,
+}
+
+/// JSON object of `import`.
+#[derive(Serialize)]
+struct Imported {
+    canopy: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    contents: Contents,
+    plans_added: u64,
+    topologies_added: u64,
+}
+
+/// What is in an archive.
+#[derive(Clone, Copy, Serialize)]
+struct Contents {
+    plans: u64,
+    pinned: u64,
+    topologies: u64,
+}
+
+impl Contents {
+    fn of(contents: Option<ArchiveContents>) -> Self {
+        let ArchiveContents { plans, pinned_plans: pinned, topologies, .. } = contents.unwrap_or_default();
+        Self { plans, pinned, topologies }
+    }
+
+    fn words(self) -> String {
+        let Self { plans, pinned, topologies } = self;
+        format!("{plans} plans, {pinned} of them pinned, and {topologies} topologies")
+    }
+}
+
+/// Writes the file, which appears whole or not at all.
+pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let filter = args.filter.clone().unwrap_or_default();
+    if !args.all && filter.trim().is_empty() {
+        return Err(Failure::input("the filter is empty").help("say --all to export all plans"));
+    }
+    let transfer = &args.transfer;
+    let exported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
+        let failed = |failure: &Failure| ClientError::Write(std::io::Error::other(failure.sentence()));
+        let file = AtomicFile::create(&args.output).map_err(|failure| failed(&failure))?;
+        let mut writer = Writer { file, progress: ProgressLine::start(), bytes: 0, bytes_about: 0 };
+        let end = connection.shared().export_plans(&filter, left, &mut writer).await?;
+        Ok((writer.file, end))
+    });
+    let (file, end) = exported.await?;
+    file.commit()?;
+    let contents = Contents::of(end.contents);
+    let path = args.output.display().to_string();
+    if transfer.json {
+        let file =
+            FileSummary { format: "canopy-archive", profile: None, path, bytes: end.size_bytes, sha256: end.sha256 };
+        let (canopy, command) = (FORMAT_VERSION, "plans export");
+        return print_json(&Exported { canopy, command, contents, files: vec![file] });
+    }
+    print(&format!("{} to {path}, {} bytes", contents.words(), end.size_bytes))
+}
+
+/// Takes an archive as it comes in.
+struct Writer {
+    file: AtomicFile,
+    progress: ProgressLine,
+    bytes: u64,
+    /// A little less than the archive will have.
+    bytes_about: u64,
+}
+
+impl ArchiveReceiver for Writer {
+    fn contents(&mut self, contents: &ArchiveContents) {
+        self.bytes_about = contents.record_bytes;
+    }
+
+    fn content(&mut self, data: &[u8]) -> std::io::Result<()> {
+        self.file.as_write().write_all(data)?;
+        self.bytes += data.len() as u64;
+        self.progress.receiving(self.bytes, self.bytes_about.max(self.bytes));
+        Ok(())
+    }
+}
+
+/// Sends the file.
+pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
+    let transfer = &args.transfer;
+    let size_bytes = open(&args.file)?.1;
+    let progress = Arc::new(ProgressLine::start());
+    // One id for all tries: an import whose answer was lost is not done again.
+    let request_id = RequestId::random();
+    let imported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
+        let failed = |failure: Failure| ClientError::Read(std::io::Error::other(failure.sentence()));
+        let (file, _) = open(&args.file).map_err(failed)?;
+        let shown = Arc::clone(&progress);
+        let sent = move |bytes| shown.sending(bytes, size_bytes);
+        connection.shared().import_plans(file, request_id, left, sent).await
+    });
+    let reply = imported.await?;
+    drop(progress);
+    let contents = Contents::of(reply.contents);
+    let (plans_added, topologies_added) = (reply.plans_added, reply.topologies_added);
+    if transfer.json {
+        let (canopy, command) = (FORMAT_VERSION, "plans import");
+        return print_json(&Imported { canopy, command, contents, plans_added, topologies_added });
+    }
+    print(&format!("{}: {plans_added} plans and {topologies_added} topologies were not there before", contents.words()))
+}
+
+/// The file and its length.
+fn open(path: &Path) -> Result<(File, u64), Failure> {
+    let refused = |error| Failure::input(format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(refused)?;
+    let metadata = file.metadata().map_err(refused)?;
+    if metadata.is_dir() {
+        return Err(Failure::input(format!("cannot read {}: it is a folder", path.display())));
+    }
+    Ok((file, metadata.len()))
+}

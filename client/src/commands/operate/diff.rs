@@ -1,0 +1,170 @@
+//! `canopy plans diff`: in what two cached plans differ.
+
+use canopy_proto::v1::certificate::Kind;
+use canopy_proto::v1::{Certificate, GetPlanRequest, OutputFormat, Plan};
+use serde::Serialize;
+
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::request::collective_name;
+use crate::table::Table;
+
+use super::{CommonArgs, full_name};
+
+/// Arguments of `diff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// Plan, such as plans/0123abcd
+    #[arg(value_name = "A")]
+    a: String,
+    /// Another plan
+    #[arg(value_name = "B")]
+    b: String,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `diff`.
+#[derive(Serialize)]
+struct Compared {
+    canopy: u32,
+    command: &'static str,
+    a: String,
+    b: String,
+    same: bool,
+    differences: Vec<Difference>,
+}
+
+/// Something that two plans state differently; what only one of them has is empty in the other.
+#[derive(Debug, PartialEq, Serialize)]
+struct Difference {
+    field: String,
+    a: String,
+    b: String,
+}
+
+/// Asks for both plans and compares what they state.
+pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
+    let names = [&args.a, &args.b].map(|name| full_name("plans/", name));
+    let [a, b] = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let get = |name: &String| connection.shared().get_plan(GetPlanRequest { name: name.clone() }, left);
+        Ok([get(&names[0]).await?, get(&names[1]).await?])
+    })
+    .await?;
+    let differences = differences(&a, &b);
+    let same = differences.is_empty();
+    if args.common.json {
+        let (canopy, command) = (FORMAT_VERSION, "plans diff");
+        return print_json(&Compared { canopy, command, a: a.id, b: b.id, same, differences });
+    }
+    if same {
+        return print("they state the same");
+    }
+    let mut table = Table::new(&["FIELD", &a.id, &b.id]);
+    differences.into_iter().for_each(|difference| table.row([difference.field, difference.a, difference.b]));
+    print(&table.text())
+}
+
+/// Every field in which two plans differ, but for their ids and keys, and how long it took to make them.
+fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
+    let (a, b) = (facts(a), facts(b));
+    let value = |facts: &[(String, String)], field: &str| {
+        facts.iter().find(|(name, _)| name == field).map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let only_in_b = b.iter().filter(|(field, _)| !a.iter().any(|(name, _)| name == field));
+    let fields = a.iter().chain(only_in_b).map(|(field, _)| field);
+    let compared = fields.map(|field| Difference { field: field.clone(), a: value(&a, field), b: value(&b, field) });
+    compared.filter(|difference| difference.a != difference.b).collect()
+}
+
+/// What a plan states, in the order in which people ask.
+fn facts(plan: &Plan) -> Vec<(String, String)> {
+    let quality = plan.quality.clone().unwrap_or_default();
+    let topology = plan.topology.clone().unwrap_or_default();
+    let provenance = plan.provenance.clone().unwrap_or_default();
+    let valid = plan.valid_for.unwrap_or_default();
+    let collective = plan.collective.unwrap_or_default();
+    let kind = collective_name(collective.kind()).unwrap_or("unknown");
+    let mut facts = vec![
+        ("collective", kind.to_owned()),
+        ("root", collective.root.map(|root| root.to_string()).unwrap_or_default()),
+        ("topology.hash", topology.hash),
+        ("topology.ranks", topology.ranks.to_string()),
+        ("topology.nodes", topology.nodes.to_string()),
+        ("topology.links", topology.links.to_string()),
+        ("algorithm", plan.algorithm.clone()),
+        ("version", provenance.version),
+        ("algorithm_requested", provenance.algorithm_requested),
+        ("algbw", quality.achieved),
+        ("bound", quality.bound),
+        ("tight", quality.tight.to_string()),
+        ("optimality", quality.optimality),
+        ("certificate", quality.certificate.as_ref().map(certificate).unwrap_or_default()),
+        ("chunks", plan.chunks_per_rank.to_string()),
+        ("steps", plan.steps.to_string()),
+        ("trees", plan.trees.to_string()),
+        ("checked", plan.checked.join(" ")),
+        ("valid_for.size_bytes_min", valid.size_bytes_min.to_string()),
+        ("valid_for.size_bytes_max", valid.size_bytes_max.to_string()),
+        ("valid_for.in_place", valid.in_place.to_string()),
+        ("valid_for.alignment_elements", valid.alignment_elements.to_string()),
+    ]
+    .into_iter()
+    .map(|(field, value)| (field.to_owned(), value))
+    .collect::<Vec<_>>();
+    for artifact in &plan.artifacts {
+        let name = match artifact.format() {
+            OutputFormat::Json => "json".to_owned(),
+            OutputFormat::MscclXml => format!("msccl-xml {}", artifact.profile),
+            OutputFormat::Unspecified => "unknown".to_owned(),
+        };
+        facts.push((format!("files.{name}.bytes"), artifact.size_bytes.to_string()));
+        facts.push((format!("files.{name}.sha256"), artifact.sha256.clone()));
+    }
+    facts
+}
+
+/// A certificate in some words: what adds up to what, over which ranks.
+fn certificate(certificate: &Certificate) -> String {
+    let ranks = |set: &canopy_proto::v1::NodeSet| set.ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    match &certificate.kind {
+        Some(Kind::Cut(cut)) => {
+            let set = cut.set.clone().unwrap_or_default();
+            format!("cut {:?} of {} bytes/s, ranks {}", cut.direction(), cut.capacity, ranks(&set)).to_lowercase()
+        }
+        Some(Kind::Partition(partition)) => {
+            let sets: Vec<String> = partition.sets.iter().map(ranks).collect();
+            format!("partition of {} bytes/s, ranks {}", partition.capacity, sets.join(" | "))
+        }
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_proto::v1::{Artifact, Quality};
+
+    use super::*;
+
+    #[test]
+    fn what_is_equal_is_left_out_and_what_only_one_has_is_shown() {
+        let file =
+            |sha256: &str| Artifact { format: 1, size_bytes: 5, sha256: sha256.to_owned(), ..Artifact::default() };
+        let quality = |achieved: &str| Some(Quality { achieved: achieved.to_owned(), ..Quality::default() });
+        let a = Plan { id: "plans/a".to_owned(), quality: quality("3"), artifacts: vec![file("x")], ..Plan::default() };
+        let b = Plan { id: "plans/b".to_owned(), quality: quality("4"), ..Plan::default() };
+        let difference = |field: &str, a: &str, b: &str| {
+            let [field, a, b] = [field, a, b].map(str::to_owned);
+            Difference { field, a, b }
+        };
+        assert_eq!(differences(&a, &a), []);
+        let expected = [
+            difference("algbw", "3", "4"),
+            difference("files.json.bytes", "5", ""),
+            difference("files.json.sha256", "x", ""),
+        ];
+        assert_eq!(differences(&a, &b), expected);
+        assert_eq!(differences(&b, &a).len(), 3);
+    }
+}

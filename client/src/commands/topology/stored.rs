@@ -1,0 +1,390 @@
+//! `canopy topology put | list | get | check | delete`: topologies that a server keeps or reads.
+
+use std::path::PathBuf;
+
+use canopy_client::{ClientError, RequestId};
+use canopy_proto::v1::{
+    self, CheckTopologyReply, CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
+    ListTopologiesRequest, PutTopologyRequest, StoredTopology, TopologySource,
+};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::Format;
+use crate::commands::operate::{CommonArgs, full_name, order, page_size};
+use crate::connection::ask;
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+use crate::request;
+use crate::table::Table;
+
+/// Those that ask a server.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum StoredCommand {
+    /// Store a topology at a server, so that requests can name it
+    Put(TopologyArgs),
+    /// List the topologies that a server keeps
+    List(ListArgs),
+    /// Write a topology that a server keeps
+    Get(GetArgs),
+    /// Have a server read a topology and say what it is, or what is wrong with it
+    Check(TopologyArgs),
+    /// Remove a topology that a server keeps
+    Delete(NameArgs),
+}
+
+/// Arguments of `put` and `check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TopologyArgs {
+    /// Generator expression, file, or id of a stored topology
+    #[arg(value_name = "T")]
+    topology: String,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// `field op value` with AND, OR, NOT and parentheses, over id, name, hash, ranks, nodes, links, size_bytes and created
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Fields to sort by, each with `-` before it for falling order, such as -ranks,name [default: id]
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Most topologies to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `get`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    /// Topology, such as topologies/0123abcd…
+    #[arg(value_name = "ID")]
+    id: String,
+    /// yaml or json; if not given, as the name of the output file says, else yaml
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    to: Option<Format>,
+    /// File to write; standard output if not given
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `delete`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NameArgs {
+    /// Topology, such as topologies/0123abcd…
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `put`.
+#[derive(Serialize)]
+struct Put {
+    canopy: u32,
+    command: &'static str,
+    created: bool,
+    #[serde(flatten)]
+    topology: Row,
+    warnings: Vec<String>,
+}
+
+/// JSON object of `list`.
+#[derive(Serialize)]
+struct Listed {
+    canopy: u32,
+    command: &'static str,
+    topologies: Vec<Row>,
+    total: u64,
+}
+
+/// JSON object of `get`.
+#[derive(Serialize)]
+struct Got {
+    canopy: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    topology: Row,
+    files: Vec<FileSummary>,
+}
+
+/// JSON object of `delete`.
+#[derive(Serialize)]
+struct Deleted {
+    canopy: u32,
+    command: &'static str,
+    id: String,
+    freed_bytes: u64,
+}
+
+/// JSON object of `check`.
+#[derive(Serialize)]
+struct Checked {
+    canopy: u32,
+    command: &'static str,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<Problem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<Found>,
+    warnings: Vec<String>,
+}
+
+/// What is wrong with a topology.
+#[derive(Serialize)]
+struct Problem {
+    reason: String,
+    field: String,
+    message: String,
+}
+
+/// What a topology is.
+#[derive(Serialize)]
+struct Found {
+    id: String,
+    name: Option<String>,
+    topology: TopologySummary,
+    eulerian: bool,
+    unbalanced: Option<super::Unbalanced>,
+    connected: bool,
+    unreachable: Option<super::Unreachable>,
+}
+
+/// A stored topology.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    name: Option<String>,
+    topology: TopologySummary,
+    bytes: u64,
+    created_at: Option<String>,
+}
+
+impl Row {
+    fn of(stored: StoredTopology) -> Self {
+        Self {
+            id: stored.id,
+            name: Some(stored.name).filter(|name| !name.is_empty()),
+            topology: summary(stored.summary.unwrap_or_default()),
+            bytes: stored.size_bytes,
+            created_at: stored.create_time.map(|time| time.to_string()),
+        }
+    }
+}
+
+fn summary(summary: v1::TopologySummary) -> TopologySummary {
+    TopologySummary {
+        hash_kind: match summary.hash_kind() {
+            v1::HashKind::Canonical => "canonical",
+            v1::HashKind::Content => "content",
+            v1::HashKind::Unspecified => "unknown",
+        },
+        hash: summary.hash,
+        ranks: summary.ranks,
+        nodes: summary.nodes,
+        links: summary.links,
+    }
+}
+
+/// Does what is asked and prints what came of it.
+pub(super) async fn run(command: StoredCommand) -> Result<(), Failure> {
+    match command {
+        StoredCommand::Put(args) => put(&args).await,
+        StoredCommand::List(args) => list(&args).await,
+        StoredCommand::Get(args) => get(&args).await,
+        StoredCommand::Check(args) => check(&args).await,
+        StoredCommand::Delete(args) => delete(&args).await,
+    }
+}
+
+/// T on the wire. Reads files, so away from the runtime.
+async fn source(text: &str) -> Result<TopologySource, Failure> {
+    let text = text.to_owned();
+    let read = tokio::task::spawn_blocking(move || request::topology(&text)).await;
+    read.map_err(|error| Failure::fault(format!("canopy ended early: {error}")))?
+}
+
+async fn put(args: &TopologyArgs) -> Result<(), Failure> {
+    let topology = Some(source(&args.topology).await?);
+    let request = PutTopologyRequest { topology, request_id: RequestId::random().to_string() };
+    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().put_topology(request.clone(), left).await
+    })
+    .await?;
+    let warnings: Vec<String> = reply.warnings.into_iter().map(|warning| warning.text).collect();
+    let (created, topology) = (reply.created, Row::of(reply.topology.unwrap_or_default()));
+    if args.common.json {
+        return print_json(&Put { canopy: FORMAT_VERSION, command: "topology put", created, topology, warnings });
+    }
+    warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
+    print(&format!("{}{}", topology.id, if created { "" } else { " was there already" }))
+}
+
+async fn list(args: &ListArgs) -> Result<(), Failure> {
+    let order_by = order(&args.sort)?;
+    let (topologies, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let (mut topologies, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let request = ListTopologiesRequest {
+                page_size: page_size(args.limit, topologies.len()),
+                page_token,
+                filter: args.filter.clone(),
+                order_by: order_by.clone(),
+            };
+            let mut page = connection.shared().list_topologies(request, left).await?;
+            topologies.append(&mut page.topologies);
+            page_token = page.next_page_token;
+            if topologies.len() >= args.limit || page_token.is_empty() {
+                topologies.truncate(args.limit);
+                return Ok((topologies, page.total_size));
+            }
+        }
+    })
+    .await?;
+    let topologies: Vec<Row> = topologies.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_json(&Listed { canopy: FORMAT_VERSION, command: "topology list", topologies, total });
+    }
+    let count = topologies.len();
+    let mut table = Table::new(&["TOPOLOGY", "NAME", "RANKS#", "NODES#", "LINKS#", "BYTES#", "CREATED"]);
+    for row in topologies {
+        let counts = [row.topology.ranks, row.topology.nodes, row.topology.links].map(|count| count.to_string());
+        let [ranks, nodes, links] = counts;
+        let (name, created) = (row.name.unwrap_or_default(), row.created_at.unwrap_or_default());
+        table.row([row.id, name, ranks, nodes, links, row.bytes.to_string(), created]);
+    }
+    print(&table.text())?;
+    if (count as u64) < total {
+        say(&format!("{count} of {total} topologies; see more with `--limit`"));
+    }
+    Ok(())
+}
+
+async fn get(args: &GetArgs) -> Result<(), Failure> {
+    if args.common.json && args.output.is_none() {
+        return Err(Failure::input("--json needs a file for the topology").help("add `-o FILE`"));
+    }
+    let format = Format::chosen(args.to, args.output.as_deref());
+    let wire_format = match format {
+        Format::Yaml => DocumentFormat::Yaml,
+        Format::Json => DocumentFormat::Json,
+    };
+    let (stored, document) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        let mut document: Vec<u8> = Vec::new();
+        loop {
+            let request = GetTopologyRequest {
+                name: full_name("topologies/", &args.id),
+                format: wire_format.into(),
+                offset: document.len() as u64,
+            };
+            let reply = connection.shared().get_topology(request, left).await?;
+            let part = reply.document.map(|document| document.content).unwrap_or_default();
+            document.extend_from_slice(&part);
+            if document.len() as u64 == reply.document_size_bytes {
+                let digest: String = Sha256::digest(&document).iter().map(|byte| format!("{byte:02x}")).collect();
+                return match digest == reply.document_sha256 {
+                    true => Ok((reply.topology.unwrap_or_default(), document)),
+                    false => Err(ClientError::Protocol { what: "the document is not the one that was announced" }),
+                };
+            }
+            if part.is_empty() {
+                return Err(ClientError::Protocol { what: "a part of the document is missing" });
+            }
+        }
+    })
+    .await?;
+    let Some(path) = &args.output else { return write_stdout(&document) };
+    write_file(path, &document)?;
+    if args.common.json {
+        let (topology, files) = (Row::of(stored), vec![FileSummary::of(format.name(), path, &document)]);
+        print_json(&Got { canopy: FORMAT_VERSION, command: "topology get", topology, files })?;
+    }
+    Ok(())
+}
+
+async fn delete(args: &NameArgs) -> Result<(), Failure> {
+    let name = full_name("topologies/", &args.id);
+    let request = DeleteTopologyRequest { name: name.clone(), request_id: RequestId::random().to_string() };
+    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().delete_topology(request.clone(), left).await
+    })
+    .await?;
+    let freed_bytes = reply.freed_bytes;
+    if args.common.json {
+        return print_json(&Deleted { canopy: FORMAT_VERSION, command: "topology delete", id: name, freed_bytes });
+    }
+    print(&format!("{name} is deleted, {freed_bytes} bytes"))
+}
+
+async fn check(args: &TopologyArgs) -> Result<(), Failure> {
+    let request = CheckTopologyRequest { topology: Some(source(&args.topology).await?) };
+    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().check_topology(request.clone(), left).await
+    })
+    .await?;
+    let checked = checked(reply);
+    if args.common.json {
+        print_json(&checked)?;
+    } else if let Some(found) = &checked.found {
+        checked.warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
+        print(&readable(found))?;
+    }
+    match checked.problem {
+        None => Ok(()),
+        Some(Problem { field, message, .. }) => Err(Failure::input(format!("{}: {message}", args.topology)).note({
+            // In the words of the user, who gave T and no message.
+            let inner = field.strip_prefix("topology.document.").or_else(|| field.strip_prefix("topology.inline."));
+            format!(
+                "at {}",
+                inner.map_or_else(|| args.topology.clone(), |inner| format!("{inner} of {}", args.topology))
+            )
+        })),
+    }
+}
+
+fn checked(reply: CheckTopologyReply) -> Checked {
+    let warnings = reply.warnings.into_iter().map(|warning| warning.text).collect();
+    let (canopy, command) = (FORMAT_VERSION, "topology check");
+    if let Some(problem) = reply.problem {
+        let v1::TopologyProblem { reason, field, message } = problem;
+        let problem = Some(Problem { reason, field, message });
+        return Checked { canopy, command, ok: false, problem, found: None, warnings };
+    }
+    let found = Found {
+        id: reply.id,
+        name: Some(reply.name).filter(|name| !name.is_empty()),
+        topology: summary(reply.summary.unwrap_or_default()),
+        eulerian: reply.unbalanced.is_none(),
+        unbalanced: reply.unbalanced.map(|found| super::Unbalanced {
+            node: found.node,
+            entering: found.entering,
+            leaving: found.leaving,
+        }),
+        connected: reply.unreachable.is_none(),
+        unreachable: reply.unreachable.map(|pair| super::Unreachable {
+            from: super::End { rank: pair.from_rank, node: pair.from_node },
+            to: super::End { rank: pair.to_rank, node: pair.to_node },
+        }),
+    };
+    Checked { canopy, command, ok: true, problem: None, found: Some(found), warnings }
+}
+
+fn readable(found: &Found) -> String {
+    let mut lines = vec![found.id.clone()];
+    lines.extend(found.name.iter().map(|name| format!("name       {name}")));
+    let TopologySummary { hash, hash_kind, ranks, nodes, links } = &found.topology;
+    lines.push(format!("hash       {hash} ({hash_kind})"));
+    lines.push(format!("ranks      {ranks}"));
+    lines.push(format!("nodes      {nodes}"));
+    lines.push(format!("links      {links} directed"));
+    lines.push(super::balance(found.unbalanced.as_ref()));
+    lines.push(super::connection(found.unreachable.as_ref()));
+    lines.join("\n")
+}

@@ -1,0 +1,62 @@
+//! Ids of requests that change something, so that asking twice does nothing twice.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+
+/// A UUID (RFC 9562, version 4) that no other request has.
+///
+/// Make one for each thing that is to be done, put it into the `request_id` of the message, and keep it for every try
+/// of that thing: a server that did it before gives its first answer again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(u128);
+
+impl RequestId {
+    /// An id by chance: 122 bits from the operating system.
+    pub fn random() -> Self {
+        // Each state has keys of its own, which the standard library takes from the operating system.
+        let bits = || u128::from(RandomState::new().hash_one(std::process::id()));
+        Self::from_bits(bits() << 64 | bits())
+    }
+
+    /// The id of these bits, but for the six that say that it is one by chance.
+    const fn from_bits(bits: u128) -> Self {
+        const VERSION: u128 = 0xF << 76;
+        const VARIANT: u128 = 0b11 << 62;
+        Self(bits & !VERSION & !VARIANT | 4 << 76 | 0b10 << 62)
+    }
+}
+
+/// Prints 8-4-4-4-12 hexadecimal digits.
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |from: u32, digits: u32| self.0 >> (from * 4) & ((1 << (digits * 4)) - 1);
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            part(24, 8),
+            part(20, 4),
+            part(16, 4),
+            part(12, 4),
+            part(0, 12)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_that_it_is_one_by_chance() {
+        assert_eq!(RequestId::from_bits(0).to_string(), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(RequestId::from_bits(u128::MAX).to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let bits = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+        assert_eq!(RequestId::from_bits(bits).to_string(), "01234567-89ab-4def-8123-456789abcdef");
+    }
+
+    #[test]
+    fn no_two_are_alike() {
+        let ids: std::collections::HashSet<RequestId> = (0..1000).map(|_| RequestId::random()).collect();
+        assert_eq!(ids.len(), 1000);
+    }
+}

@@ -1,0 +1,148 @@
+//! Topologies that a server keeps, and archives of all that it holds.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{DISCONNECTED, Desk, check_members, sha256};
+
+const PAIR: &str = "\
+canopy: 1
+name: pair
+nodes: [{id: a, host: left}, {id: b}]
+links: [{from: a, to: b, bandwidth: 1GB/s, both: true}]
+";
+
+fn text<'a>(object: &'a Value, member: &str) -> &'a str {
+    object[member].as_str().unwrap_or_else(|| panic!("{member} of {object}"))
+}
+
+#[test]
+fn a_topology_is_put_listed_written_named_and_deleted() {
+    let desk = Desk::new();
+    desk.write("pair.yaml", PAIR);
+    let put = desk.json("topology put pair.yaml --json");
+    check_members(&put, &["canopy", "command", "created", "id", "name", "topology", "bytes", "created_at", "warnings"]);
+    assert_eq!((&put["created"], text(&put, "name")), (&true.into(), "pair"));
+    let id = text(&put, "id");
+    assert_eq!(desk.json("topology put pair.yaml --json")["created"], false);
+    assert!(desk.run("topology put pair.yaml").stdout.contains(&format!("{id} was there already")));
+    desk.json("topology put ring:5 --json");
+
+    let list = desk.json("topology list --filter ranks<5 --sort -ranks,name --json");
+    check_members(&list, &["canopy", "command", "topologies", "total"]);
+    assert_eq!((text(&list["topologies"][0], "id"), &list["total"]), (id, &1.into()));
+    let table = desk.run("topology list").stdout;
+    assert!(table.starts_with("TOPOLOGY ") && table.contains("pair"), "{table}");
+
+    let got = desk.json(&format!("topology get {id} -o copy.json --json"));
+    check_members(&got, &["canopy", "command", "id", "name", "topology", "bytes", "created_at", "files"]);
+    assert_eq!(text(&got["files"][0], "sha256"), sha256(&desk.path("copy.json")));
+    assert_eq!(desk.json("topology put copy.json --json")["id"], id, "what was written is the same topology");
+    let yaml = desk.run(&format!("topology get {id}")).stdout;
+    assert!(yaml.contains("host: left"), "{yaml}");
+
+    let named = desk.json(&format!("plan {id} --collective allgather -o plan.json --json"));
+    let plain = desk.json("plan pair.yaml --collective allgather -o plan.json --json");
+    assert_eq!((&named["plan"], &plain["cache"]), (&plain["plan"], &"hit".into()));
+    desk.refused(&format!("bound {id} --collective allgather"), 2, &["kept by a server", "canopy topology get"]);
+
+    let deleted = desk.json(&format!("topology delete {id} --json"));
+    check_members(&deleted, &["canopy", "command", "id", "freed_bytes"]);
+    desk.refused(&format!("topology get {id}"), 2, &[id]);
+    desk.refused(&format!("plan {id} --collective allgather -o plan.json"), 2, &[id]);
+}
+
+#[test]
+fn a_check_says_what_the_server_makes_of_a_topology() {
+    let desk = Desk::new();
+    desk.write("pair.yaml", PAIR);
+    desk.write("typo.yaml", PAIR.replace("1GB/s", "much"));
+    desk.write("disconnected.yaml", DISCONNECTED);
+    let good = desk.json("topology check pair.yaml --json");
+    check_members(&good, &["canopy", "command", "ok", "found", "warnings"]);
+    let members = ["id", "name", "topology", "eulerian", "unbalanced", "connected", "unreachable"];
+    check_members(&good["found"], &members);
+    assert_eq!(good["ok"], true);
+    assert_eq!((&good["found"]["connected"], &good["found"]["eulerian"]), (&true.into(), &true.into()));
+    assert_eq!(good["found"]["id"], desk.json("topology put pair.yaml --json")["id"]);
+    let apart = desk.json("topology check disconnected.yaml --json");
+    assert_eq!((&apart["ok"], &apart["found"]["connected"]), (&true.into(), &false.into()));
+    assert!(!apart["warnings"].as_array().unwrap().is_empty());
+    assert!(desk.run("topology check disconnected.yaml").stdout.contains("connected  no: rank"));
+
+    let bad = desk.run("topology check typo.yaml --json");
+    let object = bad.object();
+    assert_eq!((bad.status, &object["ok"]), (Some(2), &false.into()), "{bad:?}");
+    assert_eq!(text(&object["problem"], "reason"), "TOPOLOGY_MALFORMED");
+    assert_eq!(text(&object["problem"], "field"), "topology.document.links[0].bandwidth");
+    assert!(bad.stderr.contains("links[0].bandwidth of typo.yaml"), "{bad:?}");
+    desk.refused("topology check ring:0", 2, &["ring"]);
+}
+
+/// What the server on the desk holds, apart from when and how often it was used.
+fn holdings(desk: &Desk) -> Vec<(String, bool)> {
+    let plans = desk.json("plans list --json")["plans"].as_array().unwrap().clone();
+    let mut held: Vec<_> =
+        plans.iter().map(|plan| (text(plan, "plan").to_owned(), plan["pinned"].as_bool().unwrap())).collect();
+    let topologies = desk.json("topology list --json")["topologies"].as_array().unwrap().clone();
+    held.extend(topologies.iter().map(|topology| (text(topology, "id").to_owned(), false)));
+    held
+}
+
+#[test]
+fn an_import_restores_what_an_export_saved() {
+    let desk = Desk::new();
+    let pinned = desk.json("plan ring:4 --collective allgather -o ring.json --json");
+    desk.json(&format!("plans pin {} --json", text(&pinned, "plan")));
+    desk.json("plan torus:3x3 --collective allreduce --format msccl-xml -o torus.xml --json");
+    desk.json("topology put ring:7 --json");
+    let before = holdings(&desk);
+    let exported = desk.json("plans export --all -o plans.canopy --json");
+    check_members(&exported, &["canopy", "command", "plans", "pinned", "topologies", "files"]);
+    assert_eq!((&exported["plans"], &exported["pinned"], &exported["topologies"]), (&2.into(), &1.into(), &1.into()));
+    assert_eq!(text(&exported["files"][0], "sha256"), sha256(&desk.path("plans.canopy")));
+    let some = desk.json("plans export --filter ranks=9 -o some.canopy --json");
+    assert_eq!((&some["plans"], &some["topologies"]), (&1.into(), &1.into()));
+
+    fs::remove_dir_all(desk.path("data")).unwrap();
+    assert!(holdings(&desk).is_empty());
+    let archive = desk.read("plans.canopy");
+    let mut bent = archive.clone();
+    bent[archive.len() / 2] ^= 1;
+    for (name, bytes) in [("bent", bent.as_slice()), ("cut", &archive[..archive.len() / 2]), ("empty", b"")] {
+        desk.write(name, bytes);
+        desk.refused(&format!("plans import {name}"), 2, &["archive"]);
+        assert!(holdings(&desk).is_empty(), "{name}");
+    }
+    let imported = desk.json("plans import plans.canopy --json");
+    let members = ["canopy", "command", "plans", "pinned", "topologies", "plans_added", "topologies_added"];
+    check_members(&imported, &members);
+    assert_eq!((&imported["plans_added"], &imported["topologies_added"]), (&2.into(), &1.into()));
+    assert_eq!(holdings(&desk), before);
+    let again = desk.json("plan ring:4 --collective allgather -o again.json --json");
+    assert_eq!((&again["cache"], desk.read("again.json")), (&"hit".into(), desk.read("ring.json")));
+    assert!(desk.run("plans import plans.canopy").stdout.contains("0 plans and 0 topologies were not there before"));
+
+    desk.refused("plans export -o x", 2, &["--all"]);
+    desk.refused("plans export --filter bogus=1 -o x", 2, &["bogus"]);
+    desk.refused("plans import none.canopy", 2, &["none.canopy"]);
+    assert!(!desk.path("x").exists());
+}
+
+#[test]
+fn two_plans_are_compared() {
+    let desk = Desk::new();
+    let plan = |arguments: &str| text(&desk.json(&format!("plan {arguments} -o out --json")), "plan").to_owned();
+    let a = plan("ring:4 --collective allgather");
+    let b = plan("ring:4 --collective allgather --size 1MiB");
+    let compared = desk.json(&format!("plans diff {a} {b} --json"));
+    check_members(&compared, &["canopy", "command", "a", "b", "same", "differences"]);
+    assert_eq!((text(&compared, "a"), &compared["same"]), (&*a, &false.into()));
+    let fields: Vec<&str> =
+        compared["differences"].as_array().unwrap().iter().map(|difference| text(difference, "field")).collect();
+    assert_eq!(fields, ["valid_for.size_bytes_max"]);
+    assert_eq!(desk.json(&format!("plans diff {a} {a} --json"))["same"], true);
+    assert!(desk.run(&format!("plans diff {a} {b}")).stdout.starts_with("FIELD "));
+    desk.refused(&format!("plans diff {a} plans/none"), 2, &["plans/none"]);
+}

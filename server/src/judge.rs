@@ -1,0 +1,166 @@
+//! Judges plans that come from elsewhere by what they say of themselves.
+//!
+//! Records travel with digests, which show that nothing happened to them on the way; here is looked at what they say.
+
+use std::str::FromStr as _;
+
+use canopy_plan::{Profile, parse_msccl_xml, prove, read_plan};
+use canopy_proto::v1::{Artifact, OutputFormat, Plan};
+use canopy_schedule::{certified_bound, check, compile};
+use canopy_topology::TopologyLimits;
+
+use crate::digest::sha256_hex;
+use crate::pipeline::collective_on_the_wire;
+
+/// Whether a plan is what it says it is, as far as that can be seen without making it again.
+///
+/// Every file must have its length and digest. A `json` file must hold a plan of the collective, rank count, bound and
+/// rate that are stated, whose certificate proves the bound and whose transfers are right and reach the rate. An MSCCL
+/// file must be readable and proven free of what its format's checks find (deadlocks, races, wrong meaning), for the
+/// collective and rank count that are stated; it is not run on bytes again.
+///
+/// # Errors
+/// What is wrong, for people. O(size of the transfer graph), some tenth of what making the plan took.
+pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), String> {
+    for artifact in &plan.artifacts {
+        let content = artifact.content.as_deref().unwrap_or_default();
+        if artifact.size_bytes != content.len() as u64 || artifact.sha256 != sha256_hex(content) {
+            return Err("a file does not have the length or the digest that is stated".to_owned());
+        }
+        match artifact.format() {
+            OutputFormat::Json => judge_json(plan, content, limits)?,
+            OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
+            OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<(), String> {
+    let limits = TopologyLimits { bytes_max: usize::MAX, ..*limits };
+    let file = read_plan(content, &limits).map_err(|error| error.to_string())?;
+    let quality = plan.quality.as_ref().ok_or("it states no quality")?;
+    let collective = file.schedule.collective;
+    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
+    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
+    if stated.kind() != collective_on_the_wire(collective.kind())
+        || stated.root != collective.root().map(canopy_topology::Rank::number)
+        || ranks != Some(file.topology.rank_count())
+        || plan.algorithm != file.schedule.algorithm
+    {
+        return Err("its json file is for another collective, rank count or algorithm".to_owned());
+    }
+    let graph = compile(&file.topology, &file.schedule).map_err(|error| error.to_string())?;
+    let verdict = check(&file.topology, &graph).map_err(|error| error.to_string())?;
+    let proven = certified_bound(&file.topology, collective, &file.bound.certificate);
+    let proven = proven.map_err(|error| error.to_string())?;
+    let optimality = verdict.algbw.ratio_to(&proven).ok_or("its bound is zero")?;
+    if verdict.algbw > proven || proven != file.bound.upper || verdict.algbw != file.achieved {
+        return Err("its json file states a rate or bound that its transfers and certificate do not have".to_owned());
+    }
+    let found = [proven.to_string(), verdict.algbw.to_string(), optimality.to_string()];
+    if found != [quality.bound.as_str(), quality.achieved.as_str(), quality.optimality.as_str()] {
+        return Err("it states another quality than its json file has".to_owned());
+    }
+    Ok(())
+}
+
+fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
+    let profile = Profile::from_str(&artifact.profile).map_err(|error| error.to_string())?;
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
+    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
+    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
+    if stated.kind() != collective_on_the_wire(program.collective) || ranks != Some(program.rank_count) {
+        return Err("its MSCCL file is for another collective or rank count".to_owned());
+    }
+    match prove(&program, profile).problems.first() {
+        Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.where_, problem.message)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use canopy_schedule::CollectiveKind;
+    use canopy_synth::Algorithm;
+
+    use super::*;
+    use crate::order::{Order, Output, TopologyInput};
+    use crate::pipeline::Pipeline;
+    use crate::planner::{Planner as _, Watch};
+
+    struct Nobody;
+
+    impl Watch for Nobody {
+        fn stage(&self, _: &'static str, _: u64, _: u64) {}
+        fn bound(&self, _: &canopy_topology::Rate) {}
+        fn incumbent(&self, _: &canopy_topology::Rate) {}
+    }
+
+    fn plan() -> Plan {
+        let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+        let order = Order {
+            topology: TopologyInput::Expression("ring:4".to_owned()),
+            kind: CollectiveKind::Allgather,
+            root: None,
+            size_bytes_max: 1 << 20,
+            in_place: false,
+            algorithm: Algorithm::Auto,
+            outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)],
+        };
+        let prepared = pipeline.prepare(&order, &|| false).unwrap();
+        pipeline.produce(&order, &prepared, &|| false, &Nobody).unwrap().plan.plan
+    }
+
+    /// Replaces a text in a file, with a digest to match.
+    fn forged(position: usize, from: &str, to: &str) -> Plan {
+        let mut plan = plan();
+        let artifact = &mut plan.artifacts[position];
+        let text = String::from_utf8(artifact.content.take().unwrap().to_vec()).unwrap();
+        assert!(text.contains(from), "`{from}` is not in {text}");
+        let text = text.replacen(from, to, 1);
+        artifact.size_bytes = text.len() as u64;
+        artifact.sha256 = sha256_hex(text.as_bytes());
+        artifact.content = Some(Bytes::from(text));
+        plan
+    }
+
+    #[track_caller]
+    fn refused(plan: &Plan, words: &str) {
+        let problem = judge_plan(plan, &TopologyLimits::STANDARD).unwrap_err();
+        assert!(problem.contains(words), "{problem}");
+    }
+
+    #[test]
+    fn what_the_planner_makes_is_accepted() {
+        assert_eq!(judge_plan(&plan(), &TopologyLimits::STANDARD), Ok(()));
+    }
+
+    #[test]
+    fn files_that_are_not_what_is_stated_are_refused() {
+        let mut damaged = plan();
+        damaged.artifacts[0].size_bytes += 1;
+        refused(&damaged, "length or the digest");
+        refused(&forged(0, "\"allgather\"", "\"broadcast\""), "");
+        refused(&forged(1, "nchunksperloop", "nchunksperlop"), "");
+        refused(&forged(1, "srcoff=\"0\"", "srcoff=\"1\""), "its MSCCL file");
+        let mut unknown = plan();
+        unknown.artifacts[0].format = 99;
+        refused(&unknown, "no format");
+    }
+
+    #[test]
+    fn a_quality_that_is_made_up_is_refused() {
+        let mut plan = plan();
+        plan.quality.as_mut().unwrap().achieved = "1".to_owned();
+        refused(&plan, "another quality");
+        let mut plan = self::plan();
+        plan.collective.as_mut().unwrap().set_kind(canopy_proto::v1::Collective::Allreduce);
+        refused(&plan, "another collective");
+        let mut plan = self::plan();
+        plan.topology.as_mut().unwrap().ranks = 5;
+        refused(&plan, "another collective, rank count");
+    }
+}

@@ -1,0 +1,277 @@
+//! `canopy.v1.Topologies`: topologies that the server keeps, and topologies that somebody wants to be looked at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use bytes::Bytes;
+use canopy_proto::v1;
+use canopy_proto::v1::topologies_server::Topologies;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat,
+    GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
+    PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
+};
+use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
+use tonic::{Request, Response, Status};
+
+use super::decode::topology_input;
+use super::desk::{Desk, shown};
+use super::fields::{Field, Kind, Value};
+use super::listing::{ListRequest, Listing};
+use crate::digest::sha256_hex;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::job::timestamp;
+use crate::key::{PlanKey, TopologyKey};
+use crate::order::{RequestError, TopologyInput};
+use crate::pipeline::{read_topology, topology_summary};
+use crate::status::to_topology_problem;
+use crate::store::Records;
+use crate::topologies::{Kept, Shelf, Shelved, id_of};
+
+/// Most bytes of a document in one answer.
+const PART_BYTES_MAX: usize = 2 << 20;
+/// Ample for recursive parsers at their greatest permitted depth; threads of the runtime have less.
+const STACK_BYTES: usize = 16 << 20;
+
+/// What topologies are listed by.
+const FIELDS: &[Field<Shelved>] = &[
+    Field { name: "id", kind: Kind::Text, get: |kept| Value::Text(kept.id()) },
+    Field { name: "name", kind: Kind::Text, get: |kept| Value::Text(kept.name.clone()) },
+    Field { name: "hash", kind: Kind::Text, get: |kept| Value::Text(kept.summary.hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number, get: |kept| Value::Number(kept.summary.ranks.into()) },
+    Field { name: "nodes", kind: Kind::Number, get: |kept| Value::Number(kept.summary.nodes.into()) },
+    Field { name: "links", kind: Kind::Number, get: |kept| Value::Number(kept.summary.links.into()) },
+    Field { name: "size_bytes", kind: Kind::Number, get: |kept| Value::Number(kept.size_bytes) },
+    Field { name: "created", kind: Kind::Time, get: |kept| Value::Time(kept.created_ms) },
+];
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct TopologiesService {
+    desk: Desk,
+    shelf: Shelf,
+    limits: TopologyLimits,
+}
+
+impl TopologiesService {
+    pub(crate) const fn new(desk: Desk, shelf: Shelf, limits: TopologyLimits) -> Self {
+        Self { desk, shelf, limits }
+    }
+}
+
+/// A caller that waits. Dropping it, as a cancelled or late call does, ends the reading of its topology.
+#[derive(Debug, Default)]
+struct Presence(Arc<AtomicBool>);
+
+impl Presence {
+    /// Whether nobody waits any more.
+    fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let gone = Arc::clone(&self.0);
+        move || gone.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tonic::async_trait]
+impl Topologies for TopologiesService {
+    async fn put_topology(&self, request: Request<PutTopologyRequest>) -> Result<Response<PutTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits, source) = (self.shelf.clone(), self.limits, request.topology.clone());
+        let caller = Presence::default();
+        let gone = caller.ended();
+        let put = move |_: &Records| {
+            let (topology, warnings) = read(&shelf, source, &limits, &gone)?;
+            let (shelved, created) = shelf.put(&topology)?;
+            Ok(PutTopologyReply { topology: Some(on_the_wire(shelved)), created, warnings })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("PutTopology", call, put, || {}).await.map(Response::new)
+    }
+
+    async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits) = (self.shelf.clone(), self.limits);
+        let got = self.desk.run("GetTopology", &headers, move |_| get(&shelf, &request, &limits));
+        got.await.map(Response::new)
+    }
+
+    async fn list_topologies(
+        &self,
+        request: Request<ListTopologiesRequest>,
+    ) -> Result<Response<ListTopologiesReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let shelf = self.shelf.clone();
+        let listed = self.desk.run("ListTopologies", &headers, move |_| list(&shelf, &request));
+        listed.await.map(Response::new)
+    }
+
+    async fn check_topology(
+        &self,
+        request: Request<CheckTopologyRequest>,
+    ) -> Result<Response<CheckTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits) = (self.shelf.clone(), self.limits);
+        let caller = Presence::default();
+        let gone = caller.ended();
+        let checked =
+            self.desk.run("CheckTopology", &headers, move |_| check(&shelf, request.topology, &limits, &gone));
+        checked.await.map(Response::new)
+    }
+
+    async fn delete_topology(
+        &self,
+        request: Request<DeleteTopologyRequest>,
+    ) -> Result<Response<DeleteTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, name) = (self.shelf.clone(), request.name.clone());
+        let delete = move |_: &Records| {
+            let freed_bytes = shelf.remove(&name)?.ok_or_else(|| unknown(&name))?;
+            Ok(DeleteTopologyReply { freed_bytes })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
+    }
+}
+
+/// The same source with the text of the topology in place of its id; any other source as it is.
+pub(super) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+    let Some(TopologySource { source: Some(Source::Id(id)) }) = source else { return Ok(source) };
+    let Kept { document, .. } = shelf.get(&id)?.ok_or_else(|| unknown(&id))?;
+    let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content: document };
+    Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
+}
+
+fn unknown(name: &str) -> CallFailure {
+    CallFailure::TopologyUnknown { name: shown(name) }
+}
+
+/// Reads a topology, wherever it comes from.
+fn read(
+    shelf: &Shelf,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
+    let input = topology_input(resolve(shelf, source)?).map_err(PlanFailure::Request)?;
+    Ok(read_deeply(&input, limits, gone)?)
+}
+
+/// Reads on a thread whose stack the deepest document cannot exhaust. A panic there ends the call alone.
+fn read_deeply(
+    input: &TopologyInput,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<(Topology, Vec<v1::Warning>), PlanFailure> {
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("canopy-topology".to_owned()).stack_size(STACK_BYTES);
+        match builder.spawn_scoped(scope, || read_topology(input, limits, &gone)) {
+            Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // Better with less stack than not at all.
+            Err(_) => read_topology(input, limits, &gone),
+        }
+    })
+}
+
+fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> Result<GetTopologyReply, CallFailure> {
+    let Kept { shelved, document } = shelf.get(&request.name)?.ok_or_else(|| unknown(&request.name))?;
+    let refused = |number| {
+        let (field, known) = ("format".to_owned(), "DOCUMENT_FORMAT_YAML or DOCUMENT_FORMAT_JSON");
+        CallFailure::Plan(PlanFailure::Request(RequestError::UnknownValue { field, number, known }))
+    };
+    let document = match DocumentFormat::try_from(request.format) {
+        Ok(DocumentFormat::Unspecified) if request.offset == 0 => {
+            return Ok(GetTopologyReply { topology: Some(on_the_wire(shelved)), ..GetTopologyReply::default() });
+        }
+        Ok(DocumentFormat::Json) => document,
+        Ok(DocumentFormat::Yaml) => yaml(&document, limits)?,
+        Ok(DocumentFormat::Unspecified | DocumentFormat::NcclXml) | Err(_) => return Err(refused(request.format)),
+    };
+    let beyond = CallFailure::Offset { offset: request.offset, size: document.len() as u64 };
+    let start = usize::try_from(request.offset).ok().filter(|&start| start <= document.len()).ok_or(beyond)?;
+    let end = document.len().min(start.saturating_add(PART_BYTES_MAX));
+    Ok(GetTopologyReply {
+        topology: Some(on_the_wire(shelved)),
+        document: Some(v1::TopologyDocument { format: request.format, content: document.slice(start..end) }),
+        document_size_bytes: document.len() as u64,
+        document_sha256: sha256_hex(&document),
+    })
+}
+
+/// The same topology as YAML. It was written by this server's kind, so that a text that cannot be read is a fault, but
+/// for one that was stored under greater limits.
+fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
+    let read = read_document(json, Some(canopy_topology::DocumentFormat::Json), limits);
+    let read = read.map_err(|error| CallFailure::Plan(PlanFailure::Document(error)))?;
+    Ok(to_yaml(&read.topology).into_bytes().into())
+}
+
+fn list(shelf: &Shelf, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {
+    let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
+    let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    shelf.for_each(|shelved| {
+        let id = shelved.key.as_bytes().to_vec();
+        listing.show(shelved, id);
+    })?;
+    let page = listing.finish();
+    Ok(ListTopologiesReply {
+        topologies: page.items.into_iter().map(on_the_wire).collect(),
+        next_page_token: page.next_page_token,
+        total_size: page.total,
+    })
+}
+
+fn check(
+    shelf: &Shelf,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<CheckTopologyReply, CallFailure> {
+    let (topology, warnings) = match read(shelf, source, limits, gone) {
+        Ok(read) => read,
+        Err(CallFailure::Plan(failure)) => {
+            let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
+            return Ok(CheckTopologyReply { problem: Some(problem), ..CheckTopologyReply::default() });
+        }
+        Err(failure) => return Err(failure),
+    };
+    let id = |node: canopy_topology::NodeIndex| topology.node(node).id.clone();
+    // The node of rank r has index r.
+    let end = |rank: canopy_topology::Rank| {
+        topology.nodes().get(rank.index()).map_or_else(String::new, |node| node.id.clone())
+    };
+    Ok(CheckTopologyReply {
+        problem: None,
+        id: id_of(&PlanKey::from_bytes(*identity_hash(&topology).as_bytes())),
+        name: topology.name().unwrap_or_default().to_owned(),
+        summary: Some(topology_summary(&topology, &TopologyKey::of(&topology))),
+        unreachable: topology.first_unreachable().map(|(from, to)| UnreachablePair {
+            from_rank: from.number(),
+            from_node: end(from),
+            to_rank: to.number(),
+            to_node: end(to),
+        }),
+        unbalanced: topology.first_unbalanced().map(|(node, entering, leaving)| UnbalancedNode {
+            node: id(node),
+            entering: entering.to_string(),
+            leaving: leaving.to_string(),
+        }),
+        warnings,
+    })
+}
+
+fn on_the_wire(shelved: Shelved) -> StoredTopology {
+    StoredTopology {
+        id: shelved.id(),
+        name: shelved.name,
+        summary: Some(shelved.summary),
+        size_bytes: shelved.size_bytes,
+        create_time: Some(timestamp(shelved.created_ms)),
+    }
+}

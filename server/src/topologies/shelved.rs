@@ -1,0 +1,121 @@
+//! The bytes of a kept topology: a record with its text, and a summary without.
+
+use bytes::Bytes;
+use canopy_proto::v1;
+use canopy_topology::{DocumentFormat, Topology, TopologyLimits, identity_hash, read_document};
+use prost::Message as _;
+
+use super::{Kept, id_of};
+use crate::key::{PlanKey, TopologyKey};
+use crate::pipeline::topology_summary;
+use crate::store::{DamagedRecord, decode_record, encode_record};
+
+/// What is known of a kept topology without its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shelved {
+    /// Where it is kept: the hash of all it says.
+    pub(crate) key: PlanKey,
+    /// Its name for display; may be empty.
+    pub(crate) name: String,
+    /// Hash of its shape, and counts.
+    pub(crate) summary: v1::TopologySummary,
+    /// Bytes of its record.
+    pub(crate) size_bytes: u64,
+    /// When it was stored, in milliseconds since 1970 UTC.
+    pub(crate) created_ms: u64,
+}
+
+/// The layout of both record and summary. Fields are only ever added.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Fields {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(message, optional, tag = "3")]
+    summary: Option<v1::TopologySummary>,
+    #[prost(uint64, tag = "4")]
+    created_ms: u64,
+    /// Summaries only: a record knows its own length.
+    #[prost(uint64, tag = "5")]
+    size_bytes: u64,
+    /// Records only: canopy's JSON.
+    #[prost(bytes = "bytes", tag = "6")]
+    document: Bytes,
+}
+
+impl Shelved {
+    /// What is to be known of a topology that is stored for the first time; the size is that of nothing yet.
+    pub(super) fn of(key: PlanKey, topology: &Topology, now_ms: u64) -> Self {
+        let name = topology.name().unwrap_or_default().to_owned();
+        let summary = topology_summary(topology, &TopologyKey::of(topology));
+        Self { key, name, summary, size_bytes: 0, created_ms: now_ms }
+    }
+
+    /// The id, `topologies/…`.
+    pub(crate) fn id(&self) -> String {
+        id_of(&self.key)
+    }
+
+    /// The record with this text, and the same with the record's size.
+    pub(super) fn encode_with(self, document: Vec<u8>) -> (Vec<u8>, Self) {
+        let record = encode_record(&Fields { document: document.into(), ..self.fields() }.encode_to_vec());
+        let size_bytes = record.len() as u64;
+        (record, Self { size_bytes, ..self })
+    }
+
+    /// The bytes kept beside the record.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        encode_record(&Fields { size_bytes: self.size_bytes, ..self.fields() }.encode_to_vec())
+    }
+
+    /// Reads what [`Shelved::encode`] wrote for this key.
+    pub(super) fn decode(key: &PlanKey, bytes: &[u8]) -> Result<Self, DamagedRecord> {
+        let fields = Fields::decode(decode_record(bytes)?).map_err(|_| DamagedRecord::Payload)?;
+        let size_bytes = fields.size_bytes;
+        Self::from_fields(key, fields, size_bytes)
+    }
+
+    fn fields(&self) -> Fields {
+        Fields {
+            key: self.key.as_bytes().to_vec(),
+            name: self.name.clone(),
+            summary: Some(self.summary.clone()),
+            created_ms: self.created_ms,
+            size_bytes: 0,
+            document: Bytes::new(),
+        }
+    }
+
+    fn from_fields(key: &PlanKey, fields: Fields, size_bytes: u64) -> Result<Self, DamagedRecord> {
+        let Fields { name, summary, created_ms, .. } = fields;
+        match summary {
+            // An intact record under the wrong key would be a wrong answer.
+            Some(summary) if fields.key == key.as_bytes() => {
+                Ok(Self { key: *key, name, summary, size_bytes, created_ms })
+            }
+            _ => Err(DamagedRecord::Payload),
+        }
+    }
+}
+
+/// Reads a record that must hold the topology of this key.
+pub(super) fn decode(key: &PlanKey, record: Bytes) -> Result<Kept, DamagedRecord> {
+    let size_bytes = record.len() as u64;
+    let payload = record.slice_ref(decode_record(&record)?);
+    let mut fields = Fields::decode(payload).map_err(|_| DamagedRecord::Payload)?;
+    let document = std::mem::take(&mut fields.document);
+    Ok(Kept { shelved: Shelved::from_fields(key, fields, size_bytes)?, document })
+}
+
+/// Whether a record holds, word for word, the topology that its key is the hash of. O(bytes), and a topology is built.
+pub(crate) fn judge(key: &PlanKey, record: &[u8], limits: &TopologyLimits) -> Result<(), String> {
+    let kept = decode(key, Bytes::copy_from_slice(record)).map_err(|damage| damage.to_string())?;
+    let read = read_document(&kept.document, Some(DocumentFormat::Json), limits).map_err(|error| error.to_string())?;
+    if identity_hash(&read.topology).as_bytes() != key.as_bytes() {
+        return Err("its text is that of another topology".to_owned());
+    }
+    let fresh = Shelved::of(*key, &read.topology, kept.shelved.created_ms);
+    let stated = Shelved { size_bytes: 0, ..kept.shelved };
+    if fresh == stated { Ok(()) } else { Err("it states other counts than its text has".to_owned()) }
+}

@@ -1,0 +1,98 @@
+use canopy_topology::{DocumentFormat, TopologyLimits, generate, read_document};
+
+use super::*;
+use crate::store::MemoryStore;
+
+fn shelf_on(store: &Arc<MemoryStore>, count_max: usize, bytes_max: u64) -> Shelf {
+    let options = ShelfOptions { count_max, bytes_max, now_ms: || 7 };
+    Shelf::new(Arc::<MemoryStore>::clone(store), options)
+}
+
+fn shelf() -> (Arc<MemoryStore>, Shelf) {
+    let store = Arc::new(MemoryStore::default());
+    let shelf = shelf_on(&store, 100, 1 << 20);
+    (store, shelf)
+}
+
+fn topology(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+fn all(shelf: &Shelf) -> Vec<String> {
+    let mut ids = Vec::new();
+    shelf.for_each(|shelved| ids.push(shelved.id())).unwrap();
+    ids
+}
+
+#[test]
+fn equal_topologies_are_kept_once_and_read_back_whole() {
+    let (store, shelf) = shelf();
+    let (ring, created) = shelf.put(&topology("ring:4")).unwrap();
+    assert!(created && ring.created_ms == 7);
+    let (again, created) = shelf.put(&topology("ring:4")).unwrap();
+    assert_eq!((&again, created), (&ring, false));
+    let (named, created) = shelf.put(&topology("ring:4").with_name(Some("other".to_owned()))).unwrap();
+    assert!(created && named.key != ring.key, "a name can be seen, and makes another topology");
+    let kept = shelf.get(&ring.id()).unwrap().unwrap();
+    let read = read_document(&kept.document, Some(DocumentFormat::Json), &TopologyLimits::STANDARD).unwrap();
+    assert_eq!((read.topology, kept.shelved), (topology("ring:4"), ring.clone()));
+    // Another server on the same store.
+    let second = shelf_on(&store, 100, 1 << 20);
+    assert_eq!(all(&second).len(), 2);
+    assert_eq!(second.usage().unwrap(), (2, ring.size_bytes + named.size_bytes));
+    assert_eq!(second.remove(&ring.id()).unwrap(), Some(ring.size_bytes));
+    assert_eq!((second.remove(&ring.id()).unwrap(), all(&second)), (None, vec![named.id()]));
+}
+
+#[test]
+fn ids_that_name_nothing_find_nothing() {
+    let (_, shelf) = shelf();
+    let id = shelf.put(&topology("ring:4")).unwrap().0.id();
+    for wrong in ["", "topologies/", "ring:4", &id[1..], &id[..id.len() - 1], &id.to_uppercase(), &format!("{id}0")] {
+        assert_eq!(shelf.get(wrong).unwrap(), None, "{wrong}");
+    }
+}
+
+#[test]
+fn what_exceeds_the_limits_is_refused_and_what_is_there_stays() {
+    let store = Arc::new(MemoryStore::default());
+    let one = shelf_on(&store, 1, 1 << 20);
+    let ring = one.put(&topology("ring:4")).unwrap().0;
+    assert!(matches!(one.put(&topology("ring:5")), Err(ShelfError::TooMany { count: 1 })));
+    assert!(!one.put(&topology("ring:4")).unwrap().1, "what is there already takes no room");
+    let small = shelf_on(&store, 9, ring.size_bytes + 10);
+    assert!(matches!(small.put(&topology("ring:5")), Err(ShelfError::TooLarge { .. })));
+    assert_eq!(all(&small), [ring.id()]);
+}
+
+#[test]
+fn damage_is_put_aside_and_said_once() {
+    let (store, shelf) = shelf();
+    let ring = shelf.put(&topology("ring:4")).unwrap().0;
+    let mut record = store.get(&ring.key).unwrap().unwrap();
+    *record.last_mut().unwrap() ^= 1;
+    store.put(&ring.key, &record, &ring.encode()).unwrap();
+    assert!(matches!(shelf.get(&ring.id()), Err(ShelfError::Damaged { .. })));
+    assert_eq!((shelf.get(&ring.id()).unwrap(), store.quarantined_count().unwrap()), (None, 1));
+    assert!(shelf.put(&topology("ring:4")).unwrap().1, "it can be put again");
+    // A summary that is missing is made again from the record.
+    store.set_summaries(&[(ring.key, Vec::new())], crate::store::Durability::Synced).unwrap();
+    assert_eq!(all(&shelf_on(&store, 9, 1 << 20)), [ring.id()]);
+}
+
+#[test]
+fn what_is_taken_in_must_be_what_its_key_says() {
+    let (store, shelf) = shelf();
+    let key = shelf.put(&topology("ring:4")).unwrap().0.key;
+    let record = store.get(&key).unwrap().unwrap();
+    assert_eq!(shelved::judge(&key, &record, &TopologyLimits::STANDARD), Ok(()));
+    let mut fields = shelved::decode(&key, Bytes::from(record.clone())).unwrap();
+    fields.document = to_json(&topology("ring:5")).into();
+    let (forged, _) = fields.shelved.encode_with(fields.document.to_vec());
+    assert!(shelved::judge(&key, &forged, &TopologyLimits::STANDARD).unwrap_err().contains("another topology"));
+    let (_, other) = self::shelf();
+    assert!(other.take_in(&key, &record).unwrap());
+    assert!(!other.take_in(&key, &record).unwrap());
+    assert_eq!(all(&other), [id_of(&key)]);
+    assert!(other.take_in(&key, b"no record").is_err());
+}
