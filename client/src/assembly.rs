@@ -37,6 +37,19 @@ impl Assembly {
         Self { announced, file: 0, offset: 0, digest: Sha256::new() }
     }
 
+    /// Expects the rest of one file of which `offset` bytes are there, with this state of their digest.
+    ///
+    /// # Errors
+    /// All of it is there, and it is not the file that was announced.
+    pub(crate) fn resumed(artifact: &Artifact, offset: u64, digest: Sha256) -> Result<Self, ContentError> {
+        let mut assembly = Self { offset, digest, ..Self::new(std::slice::from_ref(artifact)) };
+        // An empty file is completed when it ends, as any other.
+        if offset > 0 && offset == artifact.size_bytes {
+            assembly.complete_file()?;
+        }
+        Ok(assembly)
+    }
+
     /// Checks that a piece is the next one and undamaged. O(bytes of the piece).
     pub(crate) fn accept(&mut self, piece: &ContentPiece) -> Result<(), ContentError> {
         // An empty file may come without a piece.
@@ -135,6 +148,20 @@ mod tests {
         check(&files, &[piece(0, 0, b"ab"), piece(0, 2, b"cde"), piece(2, 0, b"xyz")], Ok(()));
         check(&files, &[piece(0, 0, b"abcde"), piece(1, 0, b""), piece(2, 0, b"xyz"), piece(3, 0, b"")], Ok(()));
         check(&[], &[], Ok(()));
+    }
+
+    #[test]
+    fn a_file_goes_on_where_it_was_left() {
+        let resumed =
+            |held: &'static [u8]| Assembly::resumed(&file(b"abcde"), held.len() as u64, Sha256::new_with_prefix(held));
+        let mut half = resumed(b"ab").unwrap();
+        assert_eq!(half.accept(&piece(0, 0, b"ab")), Err(ContentError::WrongOffset { file: 0, expected: 2, found: 0 }));
+        assert_eq!(half.accept(&piece(0, 2, b"cde")).and_then(|()| half.finish()), Ok(()));
+        let mut other = resumed(b"xy").unwrap();
+        assert_eq!(other.accept(&piece(0, 2, b"cde")), Err(ContentError::DamagedFile { file: 0 }));
+        assert_eq!(resumed(b"abcde").unwrap().finish(), Ok(()));
+        assert_eq!(resumed(b"abcdX").unwrap_err(), ContentError::DamagedFile { file: 0 });
+        assert!(resumed(b"").unwrap().finish().is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::{Artifact, FetchArtifactEvent, FetchArtifactRequest, OutputFormat};
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tonic::Streaming;
 
@@ -24,6 +25,32 @@ pub struct FileName {
     pub profile: String,
 }
 
+/// What there is of a file whose transfer broke off.
+#[derive(Clone, Debug)]
+pub struct PartialFile {
+    artifact: Artifact,
+    offset: u64,
+    digest: Sha256,
+}
+
+impl PartialFile {
+    /// Nothing yet of the file that is described so.
+    pub fn new(artifact: Artifact) -> Self {
+        Self { artifact, offset: 0, digest: Sha256::new() }
+    }
+
+    /// The next bytes are there.
+    pub fn add(&mut self, data: &[u8]) {
+        self.offset += data.len() as u64;
+        self.digest.update(data);
+    }
+
+    /// Bytes that are there.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
 impl Client {
     /// Fetches a file and hands out its bytes in order, each once; a broken call goes on where it ended.
     ///
@@ -41,9 +68,36 @@ impl Client {
         retries: &mut Retries,
         write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
     ) -> Result<Artifact, ClientError> {
+        self.transfer(file, Transfer::default(), deadline, retries, write).await
+    }
+
+    /// The same for the rest of a file.
+    ///
+    /// # Errors
+    /// As [`Client::download`]: the file must still be the one of which a part is there.
+    pub async fn resume_download(
+        &self,
+        file: &FileName,
+        there: PartialFile,
+        deadline: Option<Duration>,
+        retries: &mut Retries,
+        write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
+    ) -> Result<Artifact, ClientError> {
+        let PartialFile { artifact, offset, digest } = there;
+        let assembly = Assembly::resumed(&artifact, offset, digest)?;
+        self.transfer(file, Transfer(Some((artifact, assembly))), deadline, retries, write).await
+    }
+
+    async fn transfer(
+        &self,
+        file: &FileName,
+        mut transfer: Transfer,
+        deadline: Option<Duration>,
+        retries: &mut Retries,
+        write: &mut (dyn FnMut(&[u8]) -> std::io::Result<()> + Send),
+    ) -> Result<Artifact, ClientError> {
         let end = deadline.and_then(|limit| Some((limit, Instant::now().checked_add(limit)?)));
         let left = || end.map(|(_, end)| end.saturating_duration_since(Instant::now()));
-        let mut transfer = Transfer::default();
         retries.forget();
         loop {
             let before = transfer.offset();

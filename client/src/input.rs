@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use canopy_client::ErrorClass;
-use canopy_server::Options;
 use canopy_topology::{ReadError, Topology, TopologyLimits, generate, read_document_until};
 
 use crate::clock::Deadline;
@@ -78,9 +77,17 @@ pub(crate) fn document(name: &str, bytes: &[u8], deadline: Deadline) -> Result<T
 }
 
 /// Greatest topology: the limits of every server that is told no others, by the same variables.
+#[cfg(feature = "embedded")]
 pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
-    let options = Options::embedded(PathBuf::new()).with_environment();
+    let options = canopy_server::Options::embedded(std::path::PathBuf::new()).with_environment();
     options.map(|options| options.limits).map_err(|error| Failure::input(error.to_string()))
+}
+
+/// Greatest topology: the standard limits. A build without a server does not read a server's settings.
+#[cfg(not(feature = "embedded"))]
+#[expect(clippy::unnecessary_wraps, reason = "a build with a server can fail here")]
+pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
+    Ok(TopologyLimits::STANDARD)
 }
 
 /// As much of an expression as a person reads.

@@ -21,7 +21,7 @@ pub use archive::ArchiveReceiver;
 pub use assembly::ContentError;
 pub use class::ErrorClass;
 pub use client::{Client, PlanReceiver};
-pub use download::FileName;
+pub use download::{FileName, PartialFile};
 pub use error::{ClientError, Refusal};
 pub use request_id::RequestId;
 pub use retry::{Jitter, Retries, RetryPolicy};

@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, ContentError, FileName, Jitter, Retries, RetryPolicy, ServerAddress};
+use canopy_client::{
+    Client, ClientError, ContentError, FileName, Jitter, PartialFile, Retries, RetryPolicy, ServerAddress,
+};
 use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
@@ -131,6 +133,11 @@ struct Brought {
 }
 
 async fn download(turns: Vec<Turn>, deadline: Option<Duration>) -> Brought {
+    bring(turns, deadline, None).await
+}
+
+/// Downloads a file, or the rest of one of which a part is there.
+async fn bring(turns: Vec<Turn>, deadline: Option<Duration>, there: Option<PartialFile>) -> Brought {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(&socket).unwrap());
@@ -147,7 +154,10 @@ async fn download(turns: Vec<Turn>, deadline: Option<Duration>) -> Brought {
                 content.extend_from_slice(data);
                 Ok(())
             };
-            client.download(&file, deadline, &mut retries, &mut write).await
+            match there {
+                None => client.download(&file, deadline, &mut retries, &mut write).await,
+                Some(there) => client.resume_download(&file, there, deadline, &mut retries, &mut write).await,
+            }
         } => outcome,
         _ = server => panic!("the server ended"),
     };
@@ -178,6 +188,25 @@ async fn a_broken_transfer_goes_on_where_it_ended() {
     assert_eq!(brought.outcome.unwrap().sha256, hex(CONTENT));
     assert_eq!(brought.content, CONTENT, "each byte once");
     assert_eq!(brought.offsets, [0, 10, 10, 14, 14, 18]);
+}
+
+/// What another call brought of the file.
+fn there(data: &[u8]) -> Option<PartialFile> {
+    let artifact = Artifact { size_bytes: CONTENT.len() as u64, sha256: hex(CONTENT), ..Artifact::default() };
+    let mut there = PartialFile::new(artifact);
+    there.add(data);
+    Some(there)
+}
+
+#[tokio::test]
+async fn what_another_call_brought_is_not_sent_again() {
+    let brought = bring(vec![send(5, Some(1)), send(100, None)], None, there(&CONTENT[..7])).await;
+    assert_eq!(brought.outcome.unwrap().sha256, hex(CONTENT));
+    assert_eq!((brought.content.as_slice(), brought.offsets.as_slice()), (&CONTENT[7..], &[7, 12][..]));
+    let brought = bring(vec![send(5, None)], None, there(CONTENT)).await;
+    assert!(brought.outcome.is_ok() && brought.content.is_empty());
+    let brought = bring(vec![send(100, None)], None, there(b"another")).await;
+    assert!(matches!(brought.outcome, Err(ClientError::Content(ContentError::DamagedFile { .. }))));
 }
 
 #[tokio::test]

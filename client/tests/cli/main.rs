@@ -11,6 +11,7 @@ mod operate;
 #[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
+mod resume;
 #[cfg(feature = "embedded")]
 mod stored;
 mod support;

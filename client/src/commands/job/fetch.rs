@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, ErrorClass, PlanReceiver, Retries, RetryPolicy};
+use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
 use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Priority, Progress};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
@@ -176,13 +176,18 @@ async fn bring(
 ) -> Result<PlanEntry, ClientError> {
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     let (reply, file) = loop {
-        let mut incoming = Incoming { file: new_file(&folder)? };
-        match client.plan(request.clone(), end.remaining(), &mut incoming).await {
+        let mut incoming = Incoming { file: new_file(&folder)?, begun: None };
+        let error = match client.plan(request.clone(), end.remaining(), &mut incoming).await {
             Ok(reply) => break (reply, incoming.file),
-            Err(error) => match retries.pause_after(&error, end.remaining()) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return Err(error),
-            },
+            Err(error) => error,
+        };
+        match retries.pause_after(&error, end.remaining()) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(error),
+        }
+        // What is there of the file is not sent again, if the server still has it; else all begins anew.
+        if let Some(whole) = incoming.complete(&client, end).await? {
+            break whole;
         }
     };
     let entry = entry(kind, &reply, position)?;
@@ -221,6 +226,29 @@ fn entry(kind: CollectiveKind, reply: &PlanReply, position: usize) -> Result<Pla
 /// Takes the one file of a plan.
 struct Incoming {
     file: NamedTempFile,
+    /// The plan, and what there is of its file.
+    begun: Option<(PlanReply, PartialFile)>,
+}
+
+impl Incoming {
+    /// Fetches the rest of a file that broke off. None: nothing had come, or the server has not got it any more.
+    async fn complete(self, client: &Client, end: Deadline) -> Result<Option<(PlanReply, NamedTempFile)>, ClientError> {
+        let Self { mut file, begun: Some((reply, there)) } = self else { return Ok(None) };
+        let plan = reply.plan.as_ref().filter(|_| there.offset() > 0);
+        let Some((plan, artifact)) = plan.and_then(|plan| Some((plan, plan.artifacts.first()?))) else {
+            return Ok(None);
+        };
+        let name = FileName { plan: plan.id.clone(), format: artifact.format(), profile: artifact.profile.clone() };
+        let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+        let mut write = |data: &[u8]| file.write_all(data);
+        match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {
+            Ok(_) => Ok(Some((reply, file))),
+            // Not there any more, or never stored; or another file: the plan itself is asked for again.
+            Err(ClientError::Refused(refusal)) if !refusal.may_be_retried => Ok(None),
+            Err(ClientError::Content(_) | ClientError::Protocol { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl PlanReceiver for Incoming {
@@ -229,13 +257,17 @@ impl PlanReceiver for Incoming {
     fn progress(&mut self, _: &Progress) {}
 
     fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
-        match reply.plan.as_ref().map(|plan| plan.artifacts.len()) {
-            Some(1) => Ok(()),
-            _ => Err(std::io::Error::other("one file was asked for, the server announces another number")),
-        }
+        let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
+        let [artifact] = artifacts else {
+            return Err(std::io::Error::other("one file was asked for, the server announces another number"));
+        };
+        self.begun = Some((reply.clone(), PartialFile::new(artifact.clone())));
+        Ok(())
     }
 
     fn content(&mut self, _: usize, data: &[u8]) -> std::io::Result<()> {
-        self.file.write_all(data)
+        self.file.write_all(data)?;
+        self.begun.iter_mut().for_each(|(_, there)| there.add(data));
+        Ok(())
     }
 }

@@ -1,0 +1,147 @@
+//! `canopy fetch` from a server that breaks off in the middle of a file.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use canopy_proto::v1::fetch_artifact_event::Event as Fetched;
+use canopy_proto::v1::plan_event::Event;
+use canopy_proto::v1::planner_server::{Planner, PlannerServer};
+use canopy_proto::v1::{
+    Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
+    Operation, OutputFormat, Plan, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
+};
+use sha2::{Digest as _, Sha256};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::{Code, Request, Response, Status};
+
+use crate::support::{Desk, Run};
+
+const CONTENT: &[u8] = b"the first part, the second part";
+/// Bytes that come before the break.
+const BROUGHT: usize = 9;
+
+/// Breaks off the first stream after some bytes, and notes what else is asked for.
+#[derive(Clone, Default)]
+struct Breaking {
+    /// Whether files can be fetched afterwards; else they are gone.
+    keeps: bool,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+fn hex(data: &[u8]) -> String {
+    Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn artifact() -> Artifact {
+    let (size_bytes, sha256) = (CONTENT.len() as u64, hex(CONTENT));
+    let format = OutputFormat::MscclXml.into();
+    Artifact { format, profile: "msccl".to_owned(), size_bytes, sha256, content: None }
+}
+
+fn piece(offset: usize, data: &'static [u8]) -> ContentPiece {
+    ContentPiece { artifact: 0, offset: offset as u64, data: data.into(), sha256: hex(data) }
+}
+
+type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Planner for Breaking {
+    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    type PlanStreamStream = Events<PlanEvent>;
+
+    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+        let is_first = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push("plan".to_owned());
+            asked.len() == 1
+        };
+        let plan = Plan {
+            id: "plans/x".to_owned(),
+            artifacts: vec![artifact()],
+            quality: Some(Quality { optimality: "1/1".to_owned(), ..Quality::default() }),
+            valid_for: Some(Validity { ranks: 4, ..Validity::default() }),
+            ..Plan::default()
+        };
+        let reply = PlanReply { plan: Some(plan), ..PlanReply::default() };
+        let data = if is_first { &CONTENT[..BROUGHT] } else { CONTENT };
+        let events = [Event::Accepted(Accepted::default()), Event::Final(reply), Event::Content(piece(0, data))];
+        let numbered = (0..).zip(events).map(|(sequence, event)| Ok(PlanEvent { sequence, event: Some(event) }));
+        let end = is_first.then(|| Err(Status::unavailable("about to end")));
+        Ok(Response::new(Box::pin(tokio_stream::iter(numbered.chain(end).collect::<Vec<_>>()))))
+    }
+
+    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    type FetchArtifactStream = Events<FetchArtifactEvent>;
+
+    async fn fetch_artifact(
+        &self,
+        request: Request<FetchArtifactRequest>,
+    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
+        let FetchArtifactRequest { plan, offset, .. } = request.into_inner();
+        self.asked.lock().unwrap().push(format!("{plan} from {offset}"));
+        if !self.keeps {
+            return Err(Status::new(Code::NotFound, "no such plan"));
+        }
+        let start = usize::try_from(offset).unwrap();
+        let events = [Fetched::Artifact(artifact()), Fetched::Content(piece(start, &CONTENT[start..]))];
+        let events = events.map(|event| Ok(FetchArtifactEvent { event: Some(event) }));
+        Ok(Response::new(Box::pin(tokio_stream::iter(events))))
+    }
+}
+
+/// Runs the command against such a server; what it left, and what it asked for.
+fn fetch(desk: &Desk, keeps: bool) -> (Run, Vec<String>) {
+    let service = Breaking { keeps, ..Breaking::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let _in_runtime = runtime.enter();
+    let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(desk.path("socket")).unwrap());
+    let server = tonic::transport::Server::builder().add_service(PlannerServer::new(service.clone()));
+    let _ends_with_the_runtime = runtime.spawn(server.serve_with_incoming(listener));
+    let run = desk.run("fetch ring:4 -c allgather --job 1 --out out --strict --on-miss fail --server unix:socket");
+    let asked = service.asked.lock().unwrap().clone();
+    (run, asked)
+}
+
+#[track_caller]
+fn check_file(desk: &Desk) {
+    let name = format!("00-allgather-{:.12}.xml", hex(CONTENT));
+    assert_eq!(desk.read(&format!("out/{name}")), CONTENT);
+    assert_eq!(std::fs::read_dir(desk.path("out")).unwrap().count(), 2, "the file and the manifest");
+}
+
+#[test]
+fn a_broken_file_is_fetched_from_where_it_broke() {
+    let desk = Desk::new();
+    let (run, asked) = fetch(&desk, true);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    assert_eq!(asked, ["plan", "plans/x from 9"]);
+    check_file(&desk);
+}
+
+#[test]
+fn a_broken_file_that_is_gone_is_asked_for_anew() {
+    let desk = Desk::new();
+    let (run, asked) = fetch(&desk, false);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    assert_eq!(asked, ["plan", "plans/x from 9", "plan"]);
+    check_file(&desk);
+}
