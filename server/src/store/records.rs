@@ -193,7 +193,9 @@ impl Records {
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
         self.shared.make_room(ledger, key, archived.record.len() as u64)?;
-        self.shared.store.put(key, archived.record, archived.summary)?;
+        let stored = self.shared.store.put(key, archived.record, archived.summary);
+        self.shared.recent.changed(&[*key]);
+        stored?;
         ledger.strike(key);
         self.shared.lock_uses().remove(key);
         // Read back as it is stored: the ledger must agree with the disk.

@@ -140,6 +140,8 @@ fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
     let options = RecordOptions { bytes_max: 150_000, ..RecordOptions::STANDARD };
     let target = Records::with_options(target, options);
     target.put(&key(2), &plan(&key(2), 10)).unwrap();
+    // From here on it would be answered from memory.
+    target.get(&key(2)).unwrap();
     let adopt = |record: ArchivedRecord<'_>| match record.space {
         Space::Plans => target.adopt(&record),
         _ => Ok(()),
@@ -148,6 +150,7 @@ fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
     let usage = target.usage().unwrap();
     assert_eq!((usage.records, usage.pinned), (2, 1), "room for two of three");
     assert_eq!(target.summary(&key(2)).unwrap(), plans.summary(&key(2)).unwrap());
+    assert_eq!(target.get(&key(2)).unwrap(), plans.peek(&key(2)).unwrap(), "not what was in memory");
     let listed: u64 = target.list(None, 9).unwrap().iter().map(|summary| summary.size_bytes).sum();
     assert_eq!(usage.bytes, listed);
 }
