@@ -50,7 +50,7 @@ fn overwritten(
     overwrites: u64,
 ) -> Result<(u64, std::time::Duration), Box<dyn Error>> {
     let (result, writing) = timed(|| -> Result<(), Box<dyn Error>> {
-        let records = Records::new(open_store(folder, engine)?.store);
+        let records = Records::new(open_store(folder, engine)?.plans);
         for round in 0..overwrites {
             let key = key(round % LIVE);
             records.put(&key, &plan(&key, round, LARGE_BYTES))?;
@@ -67,14 +67,14 @@ fn opened(
     engine: StoreEngine,
     plans: u64,
 ) -> Result<(std::time::Duration, std::time::Duration), Box<dyn Error>> {
-    let records = Records::new(open_store(folder, engine)?.store);
+    let records = Records::new(open_store(folder, engine)?.plans);
     for number in 0..plans {
         let key = key(number);
         records.put(&key, &plan(&key, number, SMALL_BYTES))?;
     }
     drop(records);
     let (opened, open) = timed(|| open_store(folder, engine));
-    let records = Records::new(opened?.store);
+    let records = Records::new(opened?.plans);
     let (usage, first) = timed(|| records.usage());
     if usage?.records as u64 != plans {
         return Err("the store does not hold what was put into it".into());
