@@ -1,6 +1,6 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
-use canopy_schedule::{Certificate, CutDirection};
+use canopy_schedule::{Certificate, CutDirection, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 use serde::Serialize;
 
@@ -17,6 +17,17 @@ pub(crate) enum CertificateSummary {
     Cut { direction: &'static str, nodes_in_cut: Vec<String>, ranks_in_cut: Vec<u32>, capacity: String, checked: bool },
     /// The links that leave any of the sets bind, together.
     Partition { sets: Vec<Vec<String>>, ranks: Vec<Vec<u32>>, capacity: String, checked: bool },
+    /// Data that travels far, by the lengths of links, takes up capacity on the way.
+    #[serde(rename = "lp-dual")]
+    LpDual { lengths: Vec<LinkLength>, volume: String, distance: String, checked: bool },
+}
+
+/// A link of length other than 0.
+#[derive(Debug, Serialize)]
+pub(crate) struct LinkLength {
+    from: String,
+    to: String,
+    length: u64,
 }
 
 impl CertificateSummary {
@@ -40,6 +51,19 @@ impl CertificateSummary {
                     .to_string(),
                 checked,
             },
+            Certificate::LpDual { lengths } => {
+                let sums = lp_dual_sums(topology, lengths).expect("the certificate has been re-added");
+                let id = |node: NodeIndex| topology.node(node).id.clone();
+                let lengths = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
+                Self::LpDual {
+                    lengths: lengths
+                        .map(|(link, &length)| LinkLength { from: id(link.from), to: id(link.to), length })
+                        .collect(),
+                    volume: sums.volume.to_string(),
+                    distance: sums.distance.to_string(),
+                    checked,
+                }
+            }
         }
     }
 
@@ -60,6 +84,10 @@ impl CertificateSummary {
                     text += &format!("\n           and {} more", sets.len() - SETS_MAX);
                 }
                 text
+            }
+            Self::LpDual { lengths, volume, distance, .. } => {
+                let links = count(lengths.len(), "link");
+                format!("lp-dual    {volume} bytes/s × length on {links}, {distance} between all pairs of ranks")
             }
         }
     }

@@ -86,9 +86,14 @@ impl PlanFailure {
             Self::Bound(BoundError::Broken { what }) | Self::Synthesis(SynthesisError::Broken { what }) => {
                 Some(what.clone())
             }
-            Self::Lower { error: error @ (LowerError::Malformed { .. } | LowerError::Name { .. }), .. } => {
-                Some(error.to_string())
-            }
+            Self::Lower {
+                error:
+                    error @ (LowerError::Malformed { .. }
+                    | LowerError::NotHeld { .. }
+                    | LowerError::NotSent { .. }
+                    | LowerError::Name { .. }),
+                ..
+            } => Some(error.to_string()),
             _ => None,
         }
     }

@@ -52,7 +52,7 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
     }
     let graph = compile(&file.topology, &file.schedule).map_err(|error| error.to_string())?;
     let verdict = check(&file.topology, &graph).map_err(|error| error.to_string())?;
-    let proven = certified_bound(&file.topology, collective, &file.bound.certificate);
+    let proven = certified_bound(&file.topology, collective, &file.schedule.shares, &file.bound.certificate);
     let proven = proven.map_err(|error| error.to_string())?;
     let optimality = verdict.algbw.ratio_to(&proven).ok_or("its bound is zero")?;
     if verdict.algbw > proven || proven != file.bound.upper || verdict.algbw != file.achieved {
@@ -71,7 +71,8 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
     let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
     let stated = plan.collective.as_ref().ok_or("it states no collective")?;
     let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    if stated.kind() != collective_on_the_wire(program.collective) || ranks != Some(program.rank_count) {
+    let found = program.purpose.collective().map(collective_on_the_wire);
+    if Some(stated.kind()) != found || ranks != Some(program.rank_count) {
         return Err("its MSCCL file is for another collective or rank count".to_owned());
     }
     match prove(&program, profile).problems.first() {

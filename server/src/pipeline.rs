@@ -11,7 +11,10 @@ mod memory;
 
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
-use canopy_schedule::{Bound, Collective, Schedule, Shape, TransferGraph, Verdict, certified_bound, check, compile};
+use canopy_schedule::{
+    Bound, CheckError, Collective, CompileError, Schedule, Shares, TransferGraph, Verdict, certified_bound,
+    check_until, compile_until,
+};
 use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
@@ -19,7 +22,7 @@ pub(crate) use self::describe::{collective as collective_on_the_wire, topology_s
 use self::files::Files;
 pub(crate) use self::input::read_topology;
 use crate::clock;
-use crate::failure::PlanFailure;
+use crate::failure::{PlanFailure, chain};
 use crate::key::{PlanKey, TopologyKey};
 use crate::order::{Order, Output};
 use crate::planner::{Planner, Prepared, Produced, Watch};
@@ -60,7 +63,7 @@ impl Planner for Pipeline {
         let started = clock::now();
         let (topology, collective) = (&prepared.topology, prepared.collective);
         watch.stage("bound", 0, 1);
-        let bound = proven_bound(topology, collective, stop)?;
+        let mut bound = proven_bound(topology, collective, stop)?;
         watch.bound(&bound.upper);
         let bound_ms = clock::millis_since(started);
 
@@ -72,8 +75,12 @@ impl Planner for Pipeline {
         let check_started = clock::now();
         ask(stop)?;
         watch.stage("check", 0, 1);
-        let (graph, verdict) = checked(topology, &schedule, &bound)?;
+        let (graph, verdict) = checked(topology, &schedule, &bound, stop)?;
         watch.incumbent(&verdict.algbw);
+        if verdict.algbw > bound.lower {
+            // What a plan reaches is reachable, whatever was known before.
+            bound.lower = verdict.algbw.clone();
+        }
         let check_ms = clock::millis_since(check_started);
 
         let lower_started = clock::now();
@@ -114,7 +121,7 @@ impl Pipeline {
             watch.stage("lower", done, total);
             match output {
                 Output::Json => files.add_json(plan, &self.limits)?,
-                Output::MscclXml(profile) => files.add_msccl(profile, order, graph, &prepared.key)?,
+                Output::MscclXml(profile) => files.add_msccl(profile, order, graph, &prepared.key, stop)?,
             }
         }
         Ok(files)
@@ -125,7 +132,7 @@ impl Pipeline {
 fn proven_bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, PlanFailure> {
     let bound = bound(topology, collective, stop).map_err(PlanFailure::Bound)?;
     let rejected = |problem: String| PlanFailure::Rejected { check: "certificate", problem };
-    let proven = certified_bound(topology, collective, &bound.certificate);
+    let proven = certified_bound(topology, collective, &Shares::Equal, &bound.certificate);
     let proven = proven.map_err(|error| rejected(error.to_string()))?;
     if proven != bound.upper {
         return Err(rejected(format!("the certificate proves {proven}, stated is {}", bound.upper)));
@@ -137,10 +144,22 @@ fn proven_bound(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
 }
 
 /// The transfers of a schedule and what the checker says of them.
-fn checked(topology: &Topology, schedule: &Schedule, bound: &Bound) -> Result<(TransferGraph, Verdict), PlanFailure> {
+fn checked(
+    topology: &Topology,
+    schedule: &Schedule,
+    bound: &Bound,
+    stop: &dyn Stop,
+) -> Result<(TransferGraph, Verdict), PlanFailure> {
     let rejected = |check: &'static str| move |problem: String| PlanFailure::Rejected { check, problem };
-    let graph = compile(topology, schedule).map_err(|error| rejected("structure")(error.to_string()))?;
-    let verdict = check(topology, &graph).map_err(|error| rejected(error.check())(error.to_string()))?;
+    let is_stopped = || stop.is_requested();
+    let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
+        CompileError::Stopped => PlanFailure::Stopped,
+        error => rejected("structure")(chain(&error)),
+    })?;
+    let verdict = check_until(topology, &graph, &is_stopped).map_err(|error| match error {
+        CheckError::Stopped => PlanFailure::Stopped,
+        error => rejected(error.check())(chain(&error)),
+    })?;
     if verdict.algbw > bound.upper {
         let (rate, limit) = (&verdict.algbw, &bound.upper);
         return Err(rejected("certificate")(format!("the plan reaches {rate}, more than the proven bound {limit}")));
@@ -154,13 +173,6 @@ fn checked(topology: &Topology, schedule: &Schedule, bound: &Bound) -> Result<(T
 /// Ends the work between two stages when nobody waits for it.
 fn ask(stop: &dyn Stop) -> Result<(), PlanFailure> {
     if stop.is_requested() { Err(PlanFailure::Stopped) } else { Ok(()) }
-}
-
-/// k of a schedule: equal chunks of one rank's share.
-const fn chunks_per_share(schedule: &Schedule) -> u64 {
-    match &schedule.shape {
-        Shape::Forest(forest) => forest.chunks_per_share,
-    }
 }
 
 /// Passes a synthesizer's reports on.

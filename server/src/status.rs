@@ -248,7 +248,6 @@ fn topology_reason(error: &TopologyError) -> &'static str {
 fn bound(error: &BoundError) -> Refusal {
     match error {
         BoundError::Disconnected { from, from_rank, to, to_rank } => disconnected(from, *from_rank, to, *to_rank),
-        BoundError::Unsupported { .. } => Refusal::input("COLLECTIVE_NOT_SUPPORTED", "collective.kind"),
         BoundError::TooLarge => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
         BoundError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         BoundError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
@@ -265,6 +264,9 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("leaving", leaving)
         }
         SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
+        SynthesisError::NoRing { from_rank, to_rank, .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
+            .with("from_rank", from_rank)
+            .with("to_rank", to_rank),
         SynthesisError::TooManyTrees { trees_per_rank, .. } => {
             Refusal::infeasible("TOO_MANY_TREES", "topology").with("trees_per_rank", trees_per_rank)
         }
@@ -292,25 +294,30 @@ fn disconnected(from: &str, from_rank: u32, to: &str, to_rank: u32) -> Refusal {
 fn lower(output: usize, error: &LowerError) -> Refusal {
     let subject = format!("outputs[{output}]");
     match error {
-        LowerError::Unsupported { .. } | LowerError::Root { .. } => {
+        LowerError::Unsupported { .. } | LowerError::Root { .. } | LowerError::Shares { .. } => {
             Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
         }
-        LowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+        LowerError::OverLimit { profile, what, limit, need, rank, is_proven, .. } => {
             let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
                 .with("profile", profile)
                 .with("limit_name", what)
                 .with("limit", limit)
-                .with("need", need);
+                .with("need", need)
+                .with("proven", is_proven);
             match rank {
                 Some(rank) => refusal.with("rank", rank),
                 None => refusal,
             }
         }
         LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
+        LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         // The server names the file itself, and lowers checked plans only.
-        LowerError::Name { .. } | LowerError::TooFewRanks { .. } | LowerError::Malformed { .. } => {
-            Refusal::fault("PLANNER_BROKEN")
-        }
+        LowerError::Name { .. }
+        | LowerError::TooFewRanks { .. }
+        | LowerError::NoChunks
+        | LowerError::Malformed { .. }
+        | LowerError::NotHeld { .. }
+        | LowerError::NotSent { .. } => Refusal::fault("PLANNER_BROKEN"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
-use canopy_schedule::{Bound, Collective, certified_bound};
+use canopy_schedule::{Bound, Collective, Shares, certified_bound};
 use canopy_synth::{BoundError, bound};
 use canopy_topology::Topology;
 use serde::Serialize;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
 
 /// Derives the upper bound from the certificate alone, which the search for it had no part in.
 fn recheck(topology: &Topology, collective: Collective, found: &Bound) -> Result<bool, Failure> {
-    let proven = certified_bound(topology, collective, &found.certificate)
+    let proven = certified_bound(topology, collective, &Shares::Equal, &found.certificate)
         .map_err(|error| Failure::fault(format!("the certificate does not hold: {error}")))?;
     if proven == found.upper {
         Ok(true)
@@ -93,7 +93,6 @@ fn recheck(topology: &Topology, collective: Collective, found: &Bound) -> Result
 fn failure(error: &BoundError) -> Failure {
     let class = match error {
         BoundError::Disconnected { .. } | BoundError::TooLarge => ErrorClass::Infeasible,
-        BoundError::Unsupported { .. } => ErrorClass::Input,
         BoundError::Stopped => ErrorClass::Deadline,
         BoundError::Broken { .. } => ErrorClass::Fault,
     };
@@ -134,6 +133,7 @@ fn readable(args: &BoundArgs, topology: &Topology, collective: Collective, found
     lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
     lines.push(match &object.bound.lower {
         None => "tight      yes: a schedule reaches it".to_owned(),
+        Some(_) if found.lower.is_zero() => "tight      not known".to_owned(),
         Some(lower) => format!(
             "tight      not known: at least {} GB/s ({lower} bytes/s) can be reached",
             gigabytes_per_sec(&found.lower)

@@ -8,7 +8,7 @@ mod msccl_file;
 
 use std::path::PathBuf;
 
-use canopy_plan::Profile;
+use canopy_plan::{Profile, Program};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Topology;
 use serde::{Serialize, Serializer};
@@ -31,6 +31,9 @@ Examples:
   canopy verify plan.json
   canopy verify plan.xml --profile msccl --collective allgather --json
   canopy verify plan.json --topology cluster.yaml
+  canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
+
+With --topology, MSCCL XML is rated, too: each pair of ranks on one shortest route, exactly.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
@@ -75,6 +78,8 @@ struct Report {
     checks: Vec<(&'static str, bool)>,
     algbw: Option<String>,
     optimality: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routing: Option<String>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
@@ -107,6 +112,7 @@ impl Report {
             checks: Vec::new(),
             algbw: None,
             optimality: None,
+            routing: None,
             problems: Vec::new(),
             warnings: Vec::new(),
         }
@@ -170,6 +176,24 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     Err(Failure::input(format!("{} fails verification: {problems}", args.file.display())))
 }
 
+/// What is wrong with an MSCCL program and what is unwise, as lines.
+#[derive(Debug)]
+pub(super) struct ProgramVerdict {
+    pub(super) problems: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Proves and runs an MSCCL program.
+pub(super) fn judge_program(program: &Program, profile: Profile) -> ProgramVerdict {
+    let mut report = Report::new(Some("msccl-xml"));
+    msccl_file::judge_program(program, profile, &mut report);
+    let line = |found: Problem| format!("{}, {}: {}", found.check, found.place, found.message);
+    ProgramVerdict {
+        problems: report.problems.into_iter().map(line).collect(),
+        warnings: report.warnings.into_iter().map(line).collect(),
+    }
+}
+
 /// Tells the formats apart by their first character, as neither can start with the other's.
 fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Result<Report, Failure> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -178,7 +202,7 @@ fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Res
                 .help("leave --profile out, or give the XML file"))
         }
         Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
-        Some(b'<') => Ok(msccl_file::judge(bytes, profile.unwrap_or(Profile::Msccl), expected)),
+        Some(b'<') => Ok(msccl_file::judge(bytes, profile, expected)),
         _ => {
             let mut report = Report::new(None);
             let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
@@ -207,6 +231,9 @@ fn readable(report: &Report) -> String {
     }
     if let Some(optimality) = &report.optimality {
         lines.push(format!("optimality {optimality}"));
+    }
+    if let Some(routing) = &report.routing {
+        lines.push(format!("routing    {routing}"));
     }
     for (word, list) in [("problem", &report.problems), ("warning", &report.warnings)] {
         for Problem { check, message, place } in list.iter().take(PROBLEMS_TEXT_MAX) {

@@ -52,6 +52,13 @@ fn the_object_has_the_shape_of_the_contract() {
     assert_eq!(object["certificate"]["sets"].as_array().unwrap().len(), 4);
     assert_eq!(object["certificate"]["capacity"], "200000000000");
 
+    let object = desk.json("bound ring:4 --collective all-to-all --json");
+    check_members(&object["bound"], &["algbw", "algbw_GBps", "tight", "lower", "upper"]);
+    assert_eq!((&object["bound"]["algbw"], &object["bound"]["tight"]), (&"50000000000".into(), &false.into()));
+    check_members(&object["certificate"], &["kind", "lengths", "volume", "distance", "checked"]);
+    assert_eq!(object["certificate"]["kind"], "lp-dual");
+    check_members(&object["certificate"]["lengths"][0], &["from", "to", "length"]);
+
     let object = desk.json("bound ring:4 --collective broadcast --json");
     assert_eq!(object["root"], 0, "a missing root is rank 0");
 }
@@ -86,7 +93,6 @@ fn refusals_have_their_status() {
     let desk = Desk::new();
     desk.refused("bound ring:4", 2, &["no collective is given", "allgather, reduce-scatter"]);
     desk.refused("bound ring:4 --collective gossip", 2, &["gossip"]);
-    desk.refused("bound ring:4 --collective all-to-all", 2, &["not available yet"]);
     desk.refused("bound ring:4 --collective all-to-all-v", 2, &["not available yet"]);
     desk.refused("bound ring:4 --collective allgather --root 1", 2, &["has no root"]);
     desk.refused("bound ring:4 --collective broadcast --root 4", 2, &["0 to 3"]);

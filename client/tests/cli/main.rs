@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
 
+#[cfg(feature = "embedded")]
+mod algorithms;
 mod bound;
+mod convert;
 #[cfg(feature = "embedded")]
 mod handover;
 mod hooks;

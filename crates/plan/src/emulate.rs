@@ -4,9 +4,11 @@
 //! seed, finds deadlocks and wrong results of that execution, and never a proof that there are none.
 
 mod data;
+mod element;
 mod machine;
 
 use data::Data;
+pub use element::{ElementType, Operator};
 use machine::Machine;
 
 use crate::msccl::{Memory, Place, Profile, Program};
@@ -25,30 +27,27 @@ pub struct EmulateOptions {
     pub slots: Option<u32>,
     /// Chunks per transfer; `None`: what the largest message of the file allows.
     pub chunks_per_transfer: Option<u32>,
-    /// Elements of 8 bytes in each chunk, ≥ 1.
+    /// Elements in each chunk, ≥ 1.
     pub elements_per_chunk: u32,
+    /// Type of the elements.
+    pub element: ElementType,
     /// How reductions combine elements.
     pub operator: Operator,
 }
 
 impl EmulateOptions {
-    /// The runtime's own queues at the largest message, two elements per chunk, wrapping sums.
+    /// The runtime's own queues at the largest message, two elements of 64 bits per chunk, wrapping sums.
     pub const fn standard(profile: Profile, seed: u64) -> Self {
-        Self { profile, seed, slots: None, chunks_per_transfer: None, elements_per_chunk: 2, operator: Operator::Sum }
+        Self {
+            profile,
+            seed,
+            slots: None,
+            chunks_per_transfer: None,
+            elements_per_chunk: 2,
+            element: ElementType::U64,
+            operator: Operator::Sum,
+        }
     }
-}
-
-/// How reductions combine two elements. All are associative and commutative, so the order of a tree does not matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operator {
-    /// Wrapping sum.
-    Sum,
-    /// Smaller.
-    Min,
-    /// Larger.
-    Max,
-    /// Bitwise exclusive or.
-    Xor,
 }
 
 /// What a successful run did.
@@ -82,6 +81,8 @@ pub enum EmulationError {
     LeftOver { from: u32, to: u32, channel: u32, count: usize },
     #[error("output chunk {chunk} of rank {rank} is wrong")]
     WrongOutput { rank: u32, chunk: u64 },
+    #[error("stopped on request before the run had ended")]
+    Stopped,
     #[error("input chunk {chunk} of rank {rank} has been overwritten by an out-of-place collective")]
     InputChanged { rank: u32, chunk: u64 },
 }
@@ -101,15 +102,29 @@ fn list(blocked: &[Blocked]) -> String {
     shown.join(", ")
 }
 
-/// Runs a program once and compares every rank's output with the expected one.
+/// Runs a program once; see [`emulate_until`], which it calls without ever stopping.
+///
+/// # Errors
+/// As there, but never [`EmulationError::Stopped`].
+pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationReport, EmulationError> {
+    emulate_until(program, options, &|| false)
+}
+
+/// Runs a program once and compares every rank's output with the expected one; of a program whose purpose promises
+/// no result, only that it ends is seen.
 ///
 /// Buffers that the collective does not fill start with garbage, so reading them shows.
 ///
 /// # Errors
-/// The program refers to what does not exist, needs too much memory, deadlocks, or gives a wrong result.
+/// The program refers to what does not exist, needs too much memory, deadlocks, or gives a wrong result; `stop`, asked
+/// every few microseconds of work, returned true.
 ///
 /// O(chunks moved · elements). Never panics.
-pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationReport, EmulationError> {
+pub fn emulate_until(
+    program: &Program,
+    options: &EmulateOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<EmulationReport, EmulationError> {
     let zero = |option| EmulationError::ZeroOption { option };
     (options.elements_per_chunk > 0).then_some(()).ok_or_else(|| zero("elements per chunk"))?;
     (options.slots != Some(0)).then_some(()).ok_or_else(|| zero("slots"))?;
@@ -121,9 +136,9 @@ pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationR
     if bytes > BYTES_MAX {
         return Err(EmulationError::TooLarge { bytes, limit: BYTES_MAX });
     }
-    let data = Data::new(program, options);
-    let mut machine = Machine::new(program, options, &memories, &data);
-    machine.run()?;
+    let data = Data::new(program, options, stop)?;
+    let mut machine = Machine::new(program, options, &memories, &data)?;
+    machine.run(stop)?;
     let elements_compared = data.check(program, &memories, machine.cells())?;
     Ok(machine.report(elements_compared))
 }

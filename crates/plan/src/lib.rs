@@ -7,10 +7,14 @@ mod emulate;
 mod msccl;
 mod plan_file;
 
-pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, Operator, emulate};
+pub use emulate::{
+    Blocked, ElementType, EmulateOptions, EmulationError, EmulationReport, Operator, emulate, emulate_until,
+};
 pub use msccl::{
-    Buffer, Chunks, LowerError, LowerOptions, Operation, ParseError, ParseFault, Place, Problem, Profile, ProfileError,
-    ProfileLimits, Program, Proof, Protocol, Queue, RankProgram, Step, ThreadBlock, lower, parse_msccl_xml, prove,
-    write_msccl_xml,
+    Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Figure, ForeignFile, LowerError, LowerOptions,
+    NetworkLoad, NoSuchRank, Oddity, Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile,
+    ProfileError, ProfileLimits, Program, ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection,
+    SelectionOrder, Step, Stopped, ThreadBlock, TrafficError, convert, lower, network_load, parse_msccl_xml,
+    parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml, traffic, write_msccl_xml, write_msccl_xml_slice,
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

@@ -4,20 +4,28 @@
 //! back, [`prove`] judges any program without knowing where it came from. Everything a runtime's version decides
 //! (limits, protocol sizes, spelling) is data in [`ProfileLimits`]; the code has no constants of its own.
 
+mod convert;
 #[cfg(test)]
 pub(crate) mod examples;
+mod figures;
 mod lower;
 mod parse;
 mod profile;
 mod program;
 mod prove;
+mod traffic;
 mod write;
 
+pub use convert::{Change, Conversion, ConvertError, convert};
+pub use figures::{Figure, ProgramFigures};
 pub use lower::{LowerError, LowerOptions, lower};
-pub use parse::{ParseError, ParseFault, parse_msccl_xml};
-pub use profile::{Profile, ProfileError, ProfileLimits, Queue};
-pub use program::{Buffer, Chunks, Operation, Program, Protocol, RankProgram, Step, ThreadBlock};
-pub use prove::{Place, Problem, Proof, prove};
-pub use write::write_msccl_xml;
+pub use parse::{
+    ForeignFile, Oddity, ParseError, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_foreign_msccl_xml,
+};
+pub use profile::{ByteRange, PlacementRule, Profile, ProfileError, ProfileLimits, Queue, Selection, SelectionOrder};
+pub use program::{Buffer, Chunks, Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
+pub use prove::{Place, Problem, Proof, Stopped, prove, prove_until};
+pub use traffic::{NetworkLoad, TrafficError, network_load, traffic};
+pub use write::{NoSuchRank, write_msccl_xml, write_msccl_xml_slice};
 
-pub(crate) use program::{Memory, expected_chunks};
+pub(crate) use program::{Memory, expected_chunks, has_buffer, share_chunks};

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "support/graphs.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
 mod graphs;
 #[path = "support/order.rs"]
 mod order;
@@ -39,7 +40,7 @@ fn plans() -> Vec<(&'static str, Program)> {
 
 /// Whether reading or proving objects to a program, after a trip through text.
 fn is_rejected(program: &Program) -> bool {
-    parse_msccl_xml(&write_msccl_xml(program), Profile::Msccl)
+    parse_msccl_xml(&write_msccl_xml(program, Profile::Msccl), Profile::Msccl)
         .map_or(true, |parsed| !prove(&parsed, Profile::Msccl).is_ok())
 }
 
@@ -93,7 +94,8 @@ fn dropped_and_duplicated(program: &Program) -> Vec<Program> {
             if renumbers {
                 renumber(steps);
             }
-            is_data(&copy)
+            // A local copy twice over changes nothing once the numbers are right.
+            is_data(&copy) && !(copy.operation == Operation::Copy && renumbers)
         }));
     }
     mutants
@@ -166,7 +168,7 @@ fn every_change_of_data_flow_is_rejected() {
         let mutants = [dropped_and_duplicated(&program), shifted(&program), rewired(&program)].concat();
         count += mutants.len();
         for mutant in mutants {
-            assert!(is_rejected(&mutant), "{name}: a mutant survives\n{}", write_msccl_xml(&mutant));
+            assert!(is_rejected(&mutant), "{name}: a mutant survives\n{}", write_msccl_xml(&mutant, Profile::Msccl));
         }
     }
     println!("{count} mutants");
@@ -180,7 +182,12 @@ fn removed_waits_are_rejected_exactly_when_they_matter() {
     for (name, program) in plans() {
         for mutant in unordered(&program) {
             let conflict = order::unordered_conflict(&mutant);
-            assert_eq!(is_rejected(&mutant), conflict.is_some(), "{name}: {conflict:?}\n{}", write_msccl_xml(&mutant));
+            assert_eq!(
+                is_rejected(&mutant),
+                conflict.is_some(),
+                "{name}: {conflict:?}\n{}",
+                write_msccl_xml(&mutant, Profile::Msccl)
+            );
             *if conflict.is_some() { &mut harmful } else { &mut harmless } += 1;
         }
     }

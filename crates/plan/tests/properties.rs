@@ -6,9 +6,12 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod graphs;
 
-use canopy_plan::{EmulateOptions, Profile, Program, emulate, parse_msccl_xml, prove, write_msccl_xml};
+use canopy_plan::{
+    EmulateOptions, ForeignFile, Profile, Program, convert, emulate, parse_msccl_xml, prove, read_foreign_msccl_xml,
+    write_msccl_xml,
+};
 use canopy_schedule::{CollectiveKind, TransferGraph};
-use graphs::{Hops, graph, heap_tree, lowered};
+use graphs::{Hops, exploded, graph, heap_tree, lowered, lowered_for, paths};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -38,13 +41,40 @@ fn graphs() -> impl Strategy<Value = TransferGraph> {
     })
 }
 
+/// A path from random numbers: through the ranks they name, as far as they are new.
+fn random_path(ranks: u32, from: u32, to: u32, numbers: &[u32]) -> Vec<u32> {
+    let mut path = vec![from];
+    for number in numbers.iter().skip((from * ranks + to) as usize % numbers.len()).take(3) {
+        let next = number % ranks;
+        if next != to && !path.contains(&next) {
+            path.push(next);
+        }
+    }
+    path.push(to);
+    path
+}
+
+/// Gathers, scatters and all-to-alls through random relays.
+fn relayed_graphs() -> impl Strategy<Value = TransferGraph> {
+    let kinds = [CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll];
+    let numbers = prop::collection::vec(any::<u32>(), 11..29);
+    (0..kinds.len(), 2_u32..8, 1_u64..90, numbers).prop_map(move |(kind, ranks, k, numbers)| {
+        paths(kinds[kind], ranks, k, |from, to| random_path(ranks, from, to, &numbers))
+    })
+}
+
 fn emulate_once(program: &Program, seed: u64, slots: Option<u32>) -> bool {
-    emulate(program, &EmulateOptions { slots, ..EmulateOptions::standard(Profile::Msccl, seed) }).is_ok()
+    emulate_for(Profile::Msccl, program, seed, slots)
+}
+
+fn emulate_for(profile: Profile, program: &Program, seed: u64, slots: Option<u32>) -> bool {
+    emulate(program, &EmulateOptions { slots, ..EmulateOptions::standard(profile, seed) }).is_ok()
 }
 
 /// A right file of each collective, as bytes to be damaged.
 fn texts() -> Vec<String> {
-    let of = |kind| write_msccl_xml(&lowered(&graph(kind, 4, 2, 1, |root, _| heap_tree(4, root, 2)), false));
+    let of =
+        |kind| write_msccl_xml(&lowered(&graph(kind, 4, 2, 1, |root, _| heap_tree(4, root, 2)), false), Profile::Msccl);
     KINDS.into_iter().map(of).collect()
 }
 
@@ -57,16 +87,28 @@ fn config(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(config(100))]
 
-    /// Whatever the trees, a lowered plan is right and needs no more than one slot.
+    /// Whatever the trees, paths or single hops in any order, and whatever the runtime, a lowered plan is right and needs no more than one slot.
     #[test]
-    fn lowered_plans_are_right(graph in graphs(), in_place: bool, seed: u64) {
-        let program = lowered(&graph, in_place);
-        let parsed = parse_msccl_xml(&write_msccl_xml(&program), Profile::Msccl);
-        prop_assert_eq!(parsed.as_ref(), Ok(&program));
-        let proof = prove(&program, Profile::Msccl);
-        prop_assert!(proof.is_ok(), "{:#?}", proof.problems);
-        prop_assert!(emulate_once(&program, seed, None));
-        prop_assert!(emulate_once(&program, seed, Some(1)));
+    fn lowered_plans_are_right(
+        trees in graphs(),
+        relayed in relayed_graphs(),
+        order in prop::collection::vec(any::<u32>(), 1..40),
+        profile in prop::sample::select(&Profile::ALL[..]),
+        in_place: bool,
+        seed: u64,
+    ) {
+        for graph in [exploded(&trees, &order), exploded(&relayed, &order), trees, relayed] {
+            if profile.spell(graph.collective.kind()).is_none() {
+                continue;
+            }
+            let program = lowered_for(profile, &graph, in_place);
+            let parsed = parse_msccl_xml(&write_msccl_xml(&program, profile), profile);
+            prop_assert_eq!(parsed.as_ref(), Ok(&program));
+            let proof = prove(&program, profile);
+            prop_assert!(proof.is_ok(), "{:#?}", proof.problems);
+            prop_assert!(emulate_for(profile, &program, seed, None));
+            prop_assert!(emulate_for(profile, &program, seed, Some(1)));
+        }
     }
 }
 
@@ -84,7 +126,7 @@ proptest! {
         if let Ok(program) = parse_msccl_xml(&String::from_utf8(bytes).unwrap(), Profile::Msccl) {
             let is_right = prove(&program, Profile::Msccl).is_ok();
             let runs = emulate_once(&program, seed, None);
-            prop_assert!(runs || !is_right, "{}", write_msccl_xml(&program));
+            prop_assert!(runs || !is_right, "{}", write_msccl_xml(&program, Profile::Msccl));
         }
     }
 
@@ -96,9 +138,19 @@ proptest! {
         at.sort_unstable();
         let damaged = format!("{}{}{insert}{}", &text[..at[0]], &text[at[1]..at[2]], &text[at[2]..at[3].max(at[2])]);
         for text in [damaged, format!("{}{insert}{}", &text[..at[0]], &text[at[0]..])] {
+            let patient = read_foreign_msccl_xml(&text, Profile::Msccl, &|| false);
             if let Ok(program) = parse_msccl_xml(&text, Profile::Msccl) {
-                let again = parse_msccl_xml(&write_msccl_xml(&program), Profile::Msccl);
-                prop_assert_eq!(again, Ok(program));
+                let again = parse_msccl_xml(&write_msccl_xml(&program, Profile::Msccl), Profile::Msccl);
+                prop_assert_eq!(again.as_ref(), Ok(&program));
+                prop_assert_eq!(patient.as_ref(), Ok(&ForeignFile { program, oddities: Vec::new() }));
+            }
+            // What can be converted can be read by its runtime, if it is not right.
+            let Ok(file) = patient else { continue };
+            for to in Profile::ALL {
+                if let Ok(conversion) = convert(&file, Profile::Msccl, to) {
+                    let again = parse_msccl_xml(&write_msccl_xml(&conversion.program, to), to);
+                    prop_assert_eq!(again, Ok(conversion.program));
+                }
             }
         }
     }

@@ -35,6 +35,11 @@ pub enum Certificate {
         /// The sets S_i.
         sets: Vec<Vec<NodeIndex>>,
     },
+    /// A length for each link (all-to-all): data that travels far takes up capacity on the way.
+    LpDual {
+        /// Lengths ℓ, by link index. Only their proportions matter.
+        lengths: Vec<u64>,
+    },
 }
 
 /// Which boundary links of a cut bind.

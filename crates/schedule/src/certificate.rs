@@ -4,11 +4,16 @@
 //! `s` the number of ranks in it, `N` the number of all ranks, `M` the size as *algbw* counts it, and `B⁺(S)`, `B⁻(S)`
 //! the total capacity of the links that leave and enter `S`.
 
+mod lp_dual;
+
 use canopy_topology::{Node, NodeIndex, NodeKind, Rank, Rate, Topology};
 use num_bigint::BigUint;
 
 use crate::bound::{Certificate, CutDirection};
 use crate::collective::{Collective, CollectiveKind};
+use crate::shares::{ChunkLayout, Shares, SharesError};
+
+pub use lp_dual::{LpDualSums, lp_dual_sums};
 
 /// Why a certificate proves nothing about this collective on this topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,13 +45,25 @@ pub enum CertificateError {
     RankMissing { rank: u32 },
     #[error("a partition proves nothing here: switch `{id}` can multicast or aggregate, and so save link traffic")]
     CapableSwitch { id: String },
+    #[error("the cut holds no rank with a share, so no data has to pass it")]
+    NoShareInside,
+    #[error("the cut holds every rank with a share, so no data has to pass it")]
+    NoShareOutside,
+    #[error(transparent)]
+    Shares(#[from] SharesError),
+    #[error("there are {found} lengths for {expected} links; give one for each, in the order of links")]
+    LengthCount { found: usize, expected: usize },
+    #[error("rank {to} cannot be reached from rank {from}, so no all-to-all exists that could be bounded")]
+    Unreachable { from: u32, to: u32 },
+    #[error("all ranks have distance 0 from each other, which proves nothing; give longer lengths")]
+    NoDistance,
 }
 
 /// What would be accepted for a collective, in words.
 fn accepted(collective: CollectiveKind) -> &'static str {
     match collective {
         CollectiveKind::Allreduce => "give a cut or a partition",
-        CollectiveKind::AllToAll => "no certificate for it can be checked",
+        CollectiveKind::AllToAll => "give an lp-dual",
         _ => "give a cut",
     }
 }
@@ -70,25 +87,37 @@ fn accepted(collective: CollectiveKind) -> &'static str {
 /// `2(p−1)·M ≤ T·Σ B⁺(S_i)`, hence `algbw ≤ Σ B⁺(S_i) / (2(p−1))`. A switch that multicasts or aggregates saves such
 /// messages, so topologies with one are refused.
 ///
+/// All-to-all has an `lp-dual`, a length `ℓ ≥ 0` for each link: the block from `s` to `t`, of `M/N` bytes, takes a path
+/// of length `dist_ℓ(s, t)` or more, so `Σ over pairs of M/N · dist_ℓ(s, t)` bytes × length must pass links that offer
+/// `T·Σ c·ℓ`: `algbw ≤ N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)`. Lengths are integers, so nothing is rounded.
+///
+/// With weighted shares `s` is the weight inside and `N` the total weight. Cuts count the same bytes then.
+///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), for allgather; the other rows by the same count. The partition is the
-///   bound of Nash-Williams and Tutte on spanning trees, `Σ λ(S_i) / (2(p−1))`, for directed links.
+///   bound of Nash-Williams and Tutte on spanning trees, `Σ λ(S_i) / (2(p−1))`, for directed links. The lp-dual is weak
+///   duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
 /// * **In.** Any directed capacities, Eulerian or not; sets may hold switches. **Out.** Reduced; zero if nothing passes.
 /// * **Errors.** A certificate that is malformed or whose argument does not apply.
-/// * **Cost.** O(nodes + links).
+/// * **Cost.** O(nodes + links); for an `lp-dual` that of [`lp_dual_sums`].
 pub fn certified_bound(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     certificate: &Certificate,
 ) -> Result<Rate, CertificateError> {
+    // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
+    ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     match certificate {
-        Certificate::Cut { direction, nodes } => cut_bound(topology, collective, *direction, nodes),
+        Certificate::Cut { direction, nodes } => cut_bound(topology, collective, shares, *direction, nodes),
         Certificate::Partition { sets } => partition_bound(topology, collective.kind(), sets),
+        Certificate::LpDual { lengths } => lp_dual::lp_dual_bound(topology, collective.kind(), lengths),
     }
 }
 
 fn cut_bound(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     direction: CutDirection,
     nodes: &[NodeIndex],
 ) -> Result<Rate, CertificateError> {
@@ -129,9 +158,18 @@ fn cut_bound(
         })
         .map(|link| u128::from(link.capacity.bytes_per_sec()))
         .sum();
+    let weight = |rank: Rank| u128::from(shares.weight(rank));
+    let weight_total: u128 = topology.ranks().map(weight).sum();
+    let weight_inside: u128 = topology.ranks().filter(|rank| inside(rank.node())).map(weight).sum();
     let (factor, divisor) = match kind {
-        CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (rank_count, ranks_inside),
-        CollectiveKind::Scatter | CollectiveKind::Gather => (rank_count, rank_count - ranks_inside),
+        CollectiveKind::Allgather | CollectiveKind::ReduceScatter if weight_inside == 0 => {
+            return Err(CertificateError::NoShareInside);
+        }
+        CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (weight_total, weight_inside),
+        CollectiveKind::Scatter | CollectiveKind::Gather if weight_inside == weight_total => {
+            return Err(CertificateError::NoShareOutside);
+        }
+        CollectiveKind::Scatter | CollectiveKind::Gather => (weight_total, weight_total - weight_inside),
         _ => (1, 1),
     };
     Ok(rate(passing, factor, divisor))

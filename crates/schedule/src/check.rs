@@ -7,6 +7,7 @@ mod error;
 mod load;
 mod meaning;
 mod order;
+mod pieces;
 mod structure;
 
 use canopy_topology::{LinkIndex, Rate, Topology};
@@ -15,6 +16,9 @@ use crate::schedule::Action;
 use crate::transfer::TransferGraph;
 
 pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
+
+/// Whether the caller wants the work to end.
+type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// What the checker found of a graph that passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub struct Verdict {
     pub depth_sum: u128,
     /// Number of batches, over all phases.
     pub batch_count: usize,
+    /// Transfers in the longest chain of which each waits for the one before: no run takes fewer rounds.
+    pub chain_max: u32,
     /// Names of the checks that ran and passed: `structure`, `meaning`, `load`.
     pub checks: [&'static str; 3],
 }
@@ -48,15 +54,19 @@ pub enum CheckError {
     /// Its load has no exact value.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The caller wanted the work to end.
+    #[error("stopped before the schedule was judged")]
+    Stopped,
 }
 
 impl CheckError {
-    /// Name of the check that failed, as [`Verdict::checks`] names it.
+    /// Name of the check that failed, as [`Verdict::checks`] names it; `stopped` if none did.
     pub const fn check(&self) -> &'static str {
         match self {
             Self::Structure(_) => "structure",
             Self::Meaning(_) => "meaning",
             Self::Load(_) => "load",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -68,15 +78,29 @@ impl CheckError {
 ///   contribution reduced exactly once, nothing delivered twice; and any two transfers whose order matters are ordered
 ///   by the dependencies.
 /// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
-///   `algbw = size / max(load · chunk size / capacity)`. *Size* is the full vector of N shares, or the message for
-///   broadcast and reduce.
+///   `algbw = size / max(load · chunk size / capacity)`. *Size* is the full vector of all shares; the message for
+///   broadcast and reduce; one rank's N blocks for all-to-all.
 ///
 /// * **Errors.** The first fault, with the transfer, rank and chunk where it shows.
-/// * **Cost.** O(transfers · N/64) for graphs compiled from forests, plus the sizes of the graph's tables.
+/// * **Cost.** O(transfers · N/64) for graphs compiled from forests, plus the sizes of the graph's tables; the meaning
+///   on all threads of the caller's pool.
 pub fn check(topology: &Topology, graph: &TransferGraph) -> Result<Verdict, CheckError> {
-    let depths = structure::check_structure(topology, graph)?;
-    meaning::check_meaning(graph)?;
-    let (algbw, busiest_link) = load::check_load(topology, graph)?;
+    check_until(topology, graph, &|| false)
+}
+
+/// [`check`], ended early with [`CheckError::Stopped`] soon after `stop` says so. It is asked for every few transfers,
+/// so it has to be quick.
+pub fn check_until(
+    topology: &Topology,
+    graph: &TransferGraph,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Verdict, CheckError> {
+    let (layout, depths) = structure::check_structure(topology, graph, stop)?;
+    meaning::check_meaning(graph, &layout, stop)?;
+    if stop() {
+        return Err(CheckError::Stopped);
+    }
+    let (algbw, busiest_link) = load::check_load(topology, graph, &layout)?;
     let trees = || graph.batches.iter().zip(&depths);
     let depth_max = |action| trees().filter(|(batch, _)| batch.action == action).map(|(_, &depth)| depth).max();
     let first_action = graph.batches.first().map(|batch| batch.action);
@@ -89,6 +113,22 @@ pub fn check(topology: &Topology, graph: &TransferGraph) -> Result<Verdict, Chec
         depth_max: [Action::Reduce, Action::Copy].into_iter().filter_map(depth_max).sum(),
         depth_sum: trees().map(|(batch, &depth)| u128::from(batch.chunk_count) * u128::from(depth)).sum(),
         batch_count: graph.batches.len(),
+        chain_max: chain_max(graph),
         checks: ["structure", "meaning", "load"],
     })
+}
+
+/// Transfers in the longest chain of dependencies. O(transfers + dependencies), where transfers in a row that wait for
+/// the same count once.
+fn chain_max(graph: &TransferGraph) -> u32 {
+    let mut chains: Vec<u32> = Vec::with_capacity(graph.transfers.len());
+    let mut latest = (0..0, 0);
+    for transfer in &graph.transfers {
+        if latest.0 != transfer.dependencies {
+            let before = graph.dependencies_of(transfer).iter().map(|&before| chains[before as usize]);
+            latest = (transfer.dependencies.clone(), before.max().unwrap_or(0));
+        }
+        chains.push(latest.1 + 1);
+    }
+    chains.into_iter().max().unwrap_or(0)
 }

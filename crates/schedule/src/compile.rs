@@ -5,236 +5,70 @@
 //! checker decides that from the graph alone.
 
 mod error;
+mod flow;
+mod forest;
+mod places;
+mod steps;
 mod waits;
 
-use std::ops::Range;
+use canopy_topology::Topology;
 
-use canopy_topology::{Rank, Topology};
+use crate::schedule::{Schedule, Shape};
+use crate::shares::ChunkLayout;
+use crate::transfer::TransferGraph;
 
-use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Forest, Phase, Schedule, Shape, Tree};
-use crate::transfer::{Batch, Transfer, TransferGraph};
+pub use error::{CompileError, HopFault, PathFault, SendFault, TreePlace};
 
-pub use error::{CompileError, HopFault, TreePlace};
-use waits::Waits;
-
-/// Most transfers of one graph: 40 bytes each, so 5 GiB. 4,096 ranks with a tree each need 1.7·10⁷.
+/// Most transfers of one graph: some 44 bytes each, so 5.5 GiB. 4,096 ranks with a tree each need 1.7·10⁷.
 const TRANSFERS_MAX: usize = 1 << 27;
+
+/// Whether the caller wants the work to end.
+type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Turns a schedule into the transfer graph that the checker, the simulator and every lowering read.
 ///
-/// **Order.** One batch per tree; phase by phase, within a phase by root and then as the schedule lists them, hops as
-/// their tree lists them.
+/// | shape | batches, in order | a transfer waits for |
+/// |---|---|---|
+/// | forest | one per tree: phase by phase, by root, then as listed | what brings its sender the data |
+/// | steps | one of a single transfer per send: step by step, then as listed | what its places still have to go through |
+/// | flow | one chain per path: by source, by destination, then as listed | the hop before |
 ///
-/// **Dependencies.** In a copy tree a hop waits for the hop that delivered to its sender; in a reduce tree for all hops
-/// into its sender. Where a copy phase follows a reduce phase there is no barrier: the first hops of a copy tree wait
-/// for those transfers into its root that reduce a chunk they carry, and everything after follows from that. Transfers
-/// that wait for the same set share one range of [`TransferGraph::dependencies`], so there are at most about as
-/// many dependencies as transfers, even for stars.
+/// Every wait is one that the data needs: there are no barriers, neither between the phases of a forest nor between
+/// steps. Within a step a place is read before it is written, as sends use what was there before the step; listed
+/// order is kept except for that.
 ///
 /// **Rooted collectives.** Broadcast and reduce have trees of one root, the collective's. In gather and scatter a
 /// tree's root names the share it carries, and the tree need not reach every rank: it starts at that rank (gather) or
 /// at the collective's root (scatter).
 ///
-/// * **Errors.** A forest that is malformed: see [`CompileError`]. Routes and the chunk counts of carriers are copied
+/// * **Errors.** A schedule that is malformed: see [`CompileError`]. Routes and the chunk counts of carriers are copied
 ///   as they are, for the checker to judge.
-/// * **Cost.** O(transfers + carriers), after a first pass that bounds both.
+/// * **Cost.** O(transfers + carriers + dependencies), for steps times the logarithm of the transfers.
 pub fn compile(topology: &Topology, schedule: &Schedule) -> Result<TransferGraph, CompileError> {
-    let Shape::Forest(forest) = &schedule.shape;
-    Compiler::new(topology, schedule.collective, forest)?.run()
+    compile_until(topology, schedule, &|| false)
 }
 
-/// Phases that a collective consists of; none where forests cannot express it.
-const fn phases_of(kind: CollectiveKind) -> &'static [Action] {
-    match kind {
-        CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Gather | CollectiveKind::Scatter => {
-            &[Action::Copy]
-        }
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
-        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
-        CollectiveKind::AllToAll => &[],
+/// [`compile`], ended early with [`CompileError::Stopped`] soon after `stop` says so. It is asked for every few
+/// transfers, so it has to be quick.
+pub fn compile_until(
+    topology: &Topology,
+    schedule: &Schedule,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<TransferGraph, CompileError> {
+    let rank_count = topology.rank_count();
+    if let Some(root) = schedule.collective.root().filter(|root| root.number() >= rank_count) {
+        return Err(CompileError::UnknownRoot { root: root.number(), rank_count });
     }
-}
-
-/// What a reduce tree has brought to its root.
-struct Arrival {
-    chunks: Range<u64>,
-    transfers: Vec<u32>,
-}
-
-struct Compiler<'a> {
-    forest: &'a Forest,
-    collective: Collective,
-    rank_count: u32,
-    waits: Waits,
-    /// By increasing chunk, because the trees of a phase are.
-    arrivals: Vec<Arrival>,
-    batches: Vec<Batch>,
-    transfers: Vec<Transfer>,
-}
-
-impl<'a> Compiler<'a> {
-    /// Checks everything that can be checked without looking at a tree, and bounds the work.
-    fn new(topology: &Topology, collective: Collective, forest: &'a Forest) -> Result<Self, CompileError> {
-        let (kind, rank_count) = (collective.kind(), topology.rank_count());
-        let expected = phases_of(kind);
-        if expected.is_empty() {
-            return Err(CompileError::Unsupported { collective: kind });
-        }
-        if !forest.phases.iter().map(|phase| phase.action).eq(expected.iter().copied()) {
-            return Err(CompileError::Phases { collective: kind, found: forest.phases.len() });
-        }
-        if let Some(root) = collective.root().filter(|root| root.number() >= rank_count) {
-            return Err(CompileError::UnknownRoot { root: root.number(), rank_count });
-        }
-        if forest.chunks_per_share == 0 {
-            return Err(CompileError::NoChunks);
-        }
-        let too_many_chunks = CompileError::TooManyChunks { chunks_per_share: forest.chunks_per_share, rank_count };
-        forest.chunks_per_share.checked_mul(u64::from(rank_count)).ok_or(too_many_chunks)?;
-        let trees = || forest.phases.iter().flat_map(|phase| &phase.trees);
-        let found = trees().map(|tree| forest.hops_of(tree).len()).fold(0, usize::saturating_add);
-        if found > TRANSFERS_MAX {
-            return Err(CompileError::TooManyHops { found, limit: TRANSFERS_MAX });
-        }
-        Ok(Self {
-            forest,
-            collective,
-            rank_count,
-            waits: Waits::new(rank_count, found),
-            arrivals: Vec::new(),
-            batches: Vec::with_capacity(trees().count()),
-            transfers: Vec::with_capacity(found),
-        })
-    }
-
-    fn run(mut self) -> Result<TransferGraph, CompileError> {
-        for (position, phase) in self.forest.phases.iter().enumerate() {
-            self.add_phase(position, phase)?;
-        }
-        Ok(TransferGraph {
-            collective: self.collective,
-            rank_count: self.rank_count,
-            chunks_per_share: self.forest.chunks_per_share,
-            routes: self.forest.routes.clone(),
-            carriers: self.forest.carriers.clone(),
-            dependencies: self.waits.finish(),
-            batches: self.batches,
-            transfers: self.transfers,
-        })
-    }
-
-    /// Adds a phase's trees, having made sure that they share out every root's chunks exactly.
-    fn add_phase(&mut self, position: usize, phase: &Phase) -> Result<(), CompileError> {
-        let mut trees = phase.trees.iter().enumerate().peekable();
-        for share in (0..self.rank_count).map(Rank::new) {
-            if !self.moves(share) {
-                continue;
-            }
-            let mut taken = 0_u64;
-            while let Some((tree_position, tree)) = trees.next_if(|(_, tree)| tree.root == share) {
-                let place = TreePlace { phase: position, tree: tree_position };
-                if tree.multiplicity == 0 {
-                    return Err(CompileError::NoMultiplicity { place });
-                }
-                let chunk_first = self.chunk_first(share) + taken;
-                taken = taken
-                    .checked_add(tree.multiplicity)
-                    .filter(|&taken| taken <= self.forest.chunks_per_share)
-                    .ok_or(CompileError::TooManyTrees {
-                        place,
-                        share: share.number(),
-                        limit: self.forest.chunks_per_share,
-                    })?;
-                self.add_tree(place, phase.action, tree, chunk_first)?;
-            }
-            if taken < self.forest.chunks_per_share {
-                let expected = self.forest.chunks_per_share;
-                return Err(CompileError::TooFewTrees {
-                    phase: position,
-                    share: share.number(),
-                    found: taken,
-                    expected,
-                });
-            }
-        }
-        match trees.next() {
-            None => Ok(()),
-            Some((tree_position, tree)) => Err(CompileError::UnexpectedRoot {
-                place: TreePlace { phase: position, tree: tree_position },
-                root: tree.root.number(),
-            }),
-        }
-    }
-
-    /// Whether trees with this root have to exist.
-    fn moves(&self, share: Rank) -> bool {
-        match (self.collective.kind(), self.collective.root()) {
-            (CollectiveKind::Broadcast | CollectiveKind::Reduce, Some(root)) => share == root,
-            (CollectiveKind::Gather | CollectiveKind::Scatter, Some(root)) => share != root,
-            _ => true,
-        }
-    }
-
-    /// First chunk of a share; the product fits because the whole vector's does.
-    fn chunk_first(&self, share: Rank) -> u64 {
-        match self.collective.kind() {
-            CollectiveKind::Broadcast | CollectiveKind::Reduce => 0,
-            _ => u64::from(share.number()) * self.forest.chunks_per_share,
-        }
-    }
-
-    fn add_tree(
-        &mut self,
-        place: TreePlace,
-        action: Action,
-        tree: &Tree,
-        chunk_first: u64,
-    ) -> Result<(), CompileError> {
-        let hops = self.forest.hops.get(tree.hops.start as usize..tree.hops.end as usize);
-        let hops = hops.filter(|hops| !hops.is_empty()).ok_or(CompileError::NoHops { place })?;
-        let root = match (self.collective.kind(), self.collective.root()) {
-            (CollectiveKind::Scatter, Some(root)) => root,
-            _ => tree.root,
-        };
-        let chunks = chunk_first..chunk_first + tree.multiplicity;
-        let first = self.next_index();
-        self.waits.start(root, earlier_arrivals(&self.arrivals, &chunks).filter(|_| action == Action::Copy));
-        for (position, hop) in hops.iter().enumerate() {
-            if self.forest.carriers.get(hop.carriers.start as usize..hop.carriers.end as usize).is_none() {
-                return Err(CompileError::NoCarriers { place, hop: position });
-            }
-            let index = self.next_index();
-            let dependencies = match action {
-                Action::Copy => self.waits.copy(hop, index),
-                Action::Reduce => self.waits.reduce(hop, index),
-            }
-            .map_err(|source| CompileError::Hop { place, hop: position, source })?;
-            self.transfers.push(Transfer { from: hop.from, to: hop.to, carriers: hop.carriers.clone(), dependencies });
-        }
-        let spans = !matches!(self.collective.kind(), CollectiveKind::Gather | CollectiveKind::Scatter);
-        if spans && hops.len() + 1 != self.rank_count as usize {
-            let expected = self.rank_count as usize - 1;
-            return Err(CompileError::NotSpanning { place, found: hops.len(), expected });
-        }
-        if action == Action::Reduce {
-            self.arrivals.push(Arrival { chunks, transfers: self.waits.arrivals_at(root).to_vec() });
-        }
-        let (chunk_count, transfers) = (tree.multiplicity, first..self.next_index());
-        self.batches.push(Batch { action, root, chunk_first, chunk_count, transfers });
-        Ok(())
-    }
-
-    fn next_index(&self) -> u32 {
-        u32::try_from(self.transfers.len()).expect("bounded by TRANSFERS_MAX")
+    let chunks_per_share = schedule.shape.chunks_per_share();
+    let layout = ChunkLayout::new(schedule.collective, rank_count, chunks_per_share, &schedule.shares)?;
+    match &schedule.shape {
+        Shape::Forest(forest) => forest::compile_forest(topology, schedule, forest, &layout, stop),
+        Shape::Steps(steps) => steps::compile_steps(topology, schedule, steps, &layout, stop),
+        Shape::Flow(flow) => flow::compile_flow(topology, schedule, flow, &layout, stop),
     }
 }
 
-/// What earlier reduce trees bring to their roots for these chunks. A tree that shares a chunk shares the root, since a
-/// chunk belongs to one share.
-fn earlier_arrivals<'a>(arrivals: &'a [Arrival], chunks: &Range<u64>) -> impl Iterator<Item = &'a [u32]> {
-    let first = arrivals.partition_point(|arrival| arrival.chunks.end <= chunks.start);
-    let end = chunks.end;
-    let overlapping = arrivals[first..].iter().take_while(move |arrival| arrival.chunks.start < end);
-    overlapping.map(|arrival| arrival.transfers.as_slice())
+/// Ends the work if nobody wants it any more.
+fn ask(stop: Stop<'_>) -> Result<(), CompileError> {
+    if stop() { Err(CompileError::Stopped) } else { Ok(()) }
 }

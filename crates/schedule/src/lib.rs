@@ -8,15 +8,25 @@ mod certificate;
 mod check;
 mod collective;
 mod compile;
+mod depth_bound;
 mod route;
 mod schedule;
+mod shares;
 mod transfer;
+mod transform;
 
 pub use bound::{Bound, Certificate, CutDirection};
-pub use certificate::{CertificateError, certified_bound};
-pub use check::{CheckError, LoadError, MeaningError, RouteFault, StructureError, TransferFault, Verdict, check};
+pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
+pub use check::{
+    CheckError, LoadError, MeaningError, RouteFault, StructureError, TransferFault, Verdict, check, check_until,
+};
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
-pub use compile::{CompileError, HopFault, TreePlace, compile};
+pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
+pub use depth_bound::depth_bound;
 pub use route::{RouteIndex, RouteInterner, RouteTable};
-pub use schedule::{Action, Carrier, Forest, Hop, Phase, Schedule, Shape, Tree};
+pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
+pub use shares::{ChunkLayout, Shares, SharesError};
 pub use transfer::{Batch, Transfer, TransferGraph};
+pub use transform::{
+    ComposeError, RelabelError, ScaleError, compose, merged, relabelled, reversed, scaled, transposed_links,
+};

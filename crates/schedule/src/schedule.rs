@@ -6,6 +6,7 @@ use canopy_topology::Rank;
 
 use crate::collective::Collective;
 use crate::route::{RouteIndex, RouteTable};
+use crate::shares::Shares;
 
 /// A schedule for one collective on one topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Schedule {
     pub collective: Collective,
     /// Name of the algorithm that made it, as users choose it.
     pub algorithm: String,
+    /// How large the ranks' shares are.
+    pub shares: Shares,
     /// Its natural shape.
     pub shape: Shape,
 }
@@ -23,6 +26,93 @@ pub struct Schedule {
 pub enum Shape {
     /// Weighted trees in one or two phases; see [`Forest`].
     Forest(Forest),
+    /// Sends in numbered steps; see [`Steps`].
+    Steps(Steps),
+    /// Weighted paths between pairs of ranks; see [`Flow`].
+    Flow(Flow),
+}
+
+impl Shape {
+    /// The word for it in plan files.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Forest(_) => "forest",
+            Self::Steps(_) => "steps",
+            Self::Flow(_) => "flow",
+        }
+    }
+
+    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    pub const fn chunks_per_share(&self) -> u64 {
+        match self {
+            Self::Forest(forest) => forest.chunks_per_share,
+            Self::Steps(steps) => steps.chunks_per_share,
+            Self::Flow(flow) => flow.chunks_per_share,
+        }
+    }
+}
+
+/// Sends of chunk ranges in numbered steps.
+///
+/// A send may use what its sender held before the step; all sends of one step may be under way at once. Steps give an
+/// order, not a barrier: compiled, a send waits only for what it needs. Chunks are numbered as in
+/// [`TransferGraph`](crate::TransferGraph).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    pub chunks_per_share: u64,
+    /// Routes that the carriers refer to.
+    pub routes: RouteTable,
+    /// What the sends' chunks travel on, flat; sends own ranges of it.
+    pub carriers: Vec<Carrier>,
+    /// The sends, by increasing step.
+    pub sends: Vec<Send>,
+}
+
+/// One rank's sending of a chunk range to another in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// When, from 0.
+    pub step: u32,
+    /// What the receiver does.
+    pub action: Action,
+    /// The sending rank.
+    pub from: Rank,
+    /// The receiving rank.
+    pub to: Rank,
+    /// The chunks, not empty; all of one share, in all-to-all of one block.
+    pub chunks: Range<u64>,
+    /// Its carriers in [`Steps::carriers`]: their chunk counts add up to the length of `chunks`.
+    pub carriers: Range<u32>,
+}
+
+/// Weighted paths from each source to each destination, pipelined: for gather, scatter and all-to-all.
+///
+/// The paths of one pair take consecutive chunks of what the source has for the destination, in the order of `paths`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    pub chunks_per_share: u64,
+    /// Routes that the hops refer to.
+    pub routes: RouteTable,
+    /// Hops of all paths, flat; paths own ranges of it. Each takes the chunks of its path on one route between the
+    /// ranks at the ends of the route.
+    pub hops: Vec<RouteIndex>,
+    /// The paths, by increasing source, then by increasing destination.
+    pub paths: Vec<Path>,
+}
+
+/// A part of what a source has for a destination, and the ranks it passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Where the chunks start.
+    pub source: Rank,
+    /// Where they are promised.
+    pub destination: Rank,
+    /// Number of chunks, ≥ 1.
+    pub chunk_count: u64,
+    /// Its hops in [`Flow::hops`], at least one: rank after rank from the source to the destination.
+    pub hops: Range<u32>,
 }
 
 /// Weighted trees, pipelined: chunks flow down (or up) every tree without barriers, not even between phases.
@@ -106,5 +196,24 @@ impl Forest {
     /// Carriers of a hop; an empty slice for a range outside the table (the checker reports it).
     pub fn carriers_of(&self, hop: &Hop) -> &[Carrier] {
         self.carriers.get(hop.carriers.start as usize..hop.carriers.end as usize).unwrap_or_default()
+    }
+}
+
+impl Steps {
+    /// Carriers of a send; an empty slice for a range outside the table (the compiler reports it).
+    pub fn carriers_of(&self, send: &Send) -> &[Carrier] {
+        self.carriers.get(send.carriers.start as usize..send.carriers.end as usize).unwrap_or_default()
+    }
+
+    /// Number of steps: one more than the last step's number, 0 without sends.
+    pub fn step_count(&self) -> u64 {
+        self.sends.iter().map(|send| u64::from(send.step) + 1).max().unwrap_or(0)
+    }
+}
+
+impl Flow {
+    /// Hops of a path; an empty slice for a range outside the table (the compiler reports it).
+    pub fn hops_of(&self, path: &Path) -> &[RouteIndex] {
+        self.hops.get(path.hops.start as usize..path.hops.end as usize).unwrap_or_default()
     }
 }

@@ -7,18 +7,26 @@ use canopy_topology::Rank;
 use crate::collective::Collective;
 use crate::route::RouteTable;
 use crate::schedule::{Action, Carrier};
+use crate::shares::{ChunkLayout, Shares, SharesError};
 
 /// Transfers of chunk ranges between ranks, with routes and dependencies.
 ///
-/// **Chunk numbers.** Allgather, reduce-scatter and allreduce work on a vector of `N·k` chunks: chunk `r·k + i` is the
-/// `i`-th of rank `r`'s share. Broadcast and reduce work on a vector of `k` chunks. Every rank has a place for the
-/// whole vector; initially rank `q` holds its own contribution to chunk `c` where the collective gives it one
-/// (allgather: its own share; broadcast: the root everything; reduce, reduce-scatter, allreduce: every chunk).
+/// **Chunk numbers.** Allgather, reduce-scatter, allreduce, gather and scatter work on a vector of all shares, one after
+/// the other: with equal shares of `N·k` chunks, of which chunk `r·k + i` is the `i`-th of rank `r`'s share; with weighted
+/// ones rank `r`'s share has `k·w_r` chunks. Broadcast and reduce work on a vector of `k` chunks. All-to-all has `N²·k`:
+/// chunk `(s·N + d)·k + i` is the `i`-th of the block that rank `s` has for rank `d`. [`ChunkLayout`] counts them.
+///
+/// **Places.** Every rank has a place for every chunk. Initially rank `q` holds its own contribution to chunk `c` where the
+/// collective gives it one: allgather, gather: its own share; broadcast, scatter: the root everything; reduce,
+/// reduce-scatter, allreduce: every chunk; all-to-all: the blocks it sends. Finally those hold what is promised: allgather,
+/// broadcast, allreduce: all ranks everything; reduce-scatter, scatter: each its share; reduce, gather: the root everything;
+/// all-to-all: each the blocks for it. The places of others are for transit. The block of a rank for itself stays.
 ///
 /// **Order.** `transfers` is a topological order: a dependency has a smaller index. All transfers of one batch are
-/// neighbours, work on one and the same chunk range, and form a tree on the ranks.
+/// neighbours, work on one and the same chunk range of one share or block, and form a tree on the ranks.
 ///
-/// Size: 40 bytes per transfer, 16 per carrier, 4 per dependency.
+/// Size: 24 bytes per transfer, 16 per carrier, 4 per dependency, 32 per batch. So a hop on one route takes 44 bytes, and
+/// less where hops that wait for the same share their dependencies; a send, which is a batch of its own, 76 and up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferGraph {
     /// What the graph does.
@@ -27,13 +35,15 @@ pub struct TransferGraph {
     pub rank_count: u32,
     /// k.
     pub chunks_per_share: u64,
+    /// How large the ranks' shares are.
+    pub shares: Shares,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
     /// Carriers of all transfers, flat.
     pub carriers: Vec<Carrier>,
     /// Dependencies of all transfers, flat: indices of transfers. Transfers that wait for the same may share a range.
     pub dependencies: Vec<u32>,
-    /// Ranges of one root's chunks that move along one tree, in order; their transfers tile `transfers`.
+    /// Chunk ranges of one share or block that move along one tree, in order; their transfers tile `transfers`.
     pub batches: Vec<Batch>,
     /// The transfers, in a topological order.
     pub transfers: Vec<Transfer>,
@@ -68,13 +78,24 @@ pub struct Transfer {
 }
 
 impl TransferGraph {
-    /// Chunks of the whole vector; see the chunk numbers above. `None` on overflow.
+    /// Which chunk belongs to which share.
+    ///
+    /// # Errors
+    /// No chunk, more than can be numbered, or weights that do not fit. O(weights).
+    pub fn layout(&self) -> Result<ChunkLayout, SharesError> {
+        ChunkLayout::new(self.collective, self.rank_count, self.chunks_per_share, &self.shares)
+    }
+
+    /// Chunks of the whole vector, in all-to-all of all ranks' vectors together; see the chunk numbers above. `None`
+    /// where there is no [`layout`](Self::layout).
     pub fn chunk_count(&self) -> Option<u64> {
-        use crate::collective::CollectiveKind::{Broadcast, Reduce};
-        match self.collective.kind() {
-            Broadcast | Reduce => Some(self.chunks_per_share),
-            _ => self.chunks_per_share.checked_mul(u64::from(self.rank_count)),
-        }
+        self.layout().ok().map(|layout| layout.total())
+    }
+
+    /// Chunks of a rank's share, as [`ChunkLayout::chunks_of`] says; empty where there is no [`layout`](Self::layout).
+    /// O(weights): ask the layout itself for many.
+    pub fn chunks_of_share(&self, rank: Rank) -> Range<u64> {
+        self.layout().map_or(0..0, |layout| layout.chunks_of(rank))
     }
 
     /// Transfers of a batch; an empty slice for a range outside the table.

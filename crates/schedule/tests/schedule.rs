@@ -7,6 +7,8 @@
 mod accepted;
 #[path = "schedule/certificates.rs"]
 mod certificates;
+#[path = "schedule/depths.rs"]
+mod depths;
 #[path = "schedule/forests.rs"]
 mod forests;
 #[path = "schedule/mutate.rs"]
@@ -19,3 +21,9 @@ mod properties;
 mod reference;
 #[path = "schedule/refused.rs"]
 mod refused;
+#[path = "schedule/shapes.rs"]
+mod shapes;
+#[path = "schedule/steps.rs"]
+mod steps;
+#[path = "schedule/transforms.rs"]
+mod transforms;

@@ -8,21 +8,28 @@ use canopy_schedule::Collective;
 /// A way to find a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// The best that is known for the collective and the topology.
+    /// The one of greatest rate among those that plan the collective: forest where there is one, else the better of direct
+    /// and ring by exact load.
     Auto,
     /// ForestColl: optimal spanning-tree packing (Zhao 2026, chapter 4).
     Forest,
+    /// Every transfer on one shortest physical route.
+    Direct,
+    /// Around a ring of all ranks, both ways where the links allow.
+    Ring,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 2] = [Self::Auto, Self::Forest];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Forest, Self::Direct, Self::Ring];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Forest => "forest",
+            Self::Direct => "direct",
+            Self::Ring => "ring",
         }
     }
 }
@@ -35,10 +42,16 @@ impl fmt::Display for Algorithm {
 
 /// A name that is no algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not an algorithm; use {}", Algorithm::ALL.map(Algorithm::name).join(" or "))]
+#[error("`{name}` is not an algorithm; use {}", known_names())]
 pub struct UnknownAlgorithm {
     /// What was found, cut to 80 characters.
     pub name: String,
+}
+
+/// All names as a message lists them.
+fn known_names() -> String {
+    let [first @ .., last] = Algorithm::ALL.map(Algorithm::name);
+    format!("{} or {last}", first.join(", "))
 }
 
 impl FromStr for Algorithm {
@@ -73,6 +86,6 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = "rings".parse::<Algorithm>().unwrap_err();
-        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto or forest");
+        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, direct or ring");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of how schedules are made; whether a rate is reachable is argued from theorems alone.
 
+mod all_to_all;
 mod allreduce;
 mod network;
 
@@ -22,11 +23,6 @@ pub enum BoundError {
          connect them"
     )]
     Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
-    #[error(
-        "bounds for {collective} are not available yet; there are some for allgather, reduce-scatter, allreduce, \
-         broadcast, reduce, gather and scatter"
-    )]
-    Unsupported { collective: CollectiveKind },
     #[error("the capacities exceed what 128 bits can add up; round them to a common unit, such as 1GB/s")]
     TooLarge,
     #[error("stopped before a bound was found")]
@@ -49,6 +45,7 @@ impl From<Stopped> for BoundError {
 /// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if every switch is balanced |
 /// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
 /// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
+/// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over some lengths ℓ of links | nothing is claimed |
 ///
 /// *Balanced* means that as much capacity enters as leaves. Trees that reach all ranks can then be packed at the rate
 /// of the cut (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes
@@ -58,8 +55,9 @@ impl From<Stopped> for BoundError {
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
 /// * **In.** Any directed capacities, Eulerian or not. Every rank has an equal share. Multicasting and aggregating
 ///   switches change no bound but that of allreduce, which then is a cut's.
-/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; all-to-all; stopped.
-/// * **Cost.** About one local max-flow per rank: milliseconds for 1,000 ranks.
+/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; stopped.
+/// * **Cost.** About one local max-flow per rank, for all-to-all three shortest-path searches: milliseconds to a second for
+///   1,000 ranks.
 pub fn bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, BoundError> {
     let network = Network::of(topology);
     let root = || {
@@ -74,7 +72,7 @@ pub fn bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Re
         CollectiveKind::Scatter => personal(&network, root()?, CutDirection::Out, stop),
         CollectiveKind::Gather => personal(&network, root()?, CutDirection::In, stop),
         CollectiveKind::Allreduce => allreduce::bound(&network, stop),
-        kind @ CollectiveKind::AllToAll => Err(BoundError::Unsupported { collective: kind }),
+        CollectiveKind::AllToAll => all_to_all::bound(topology, stop),
     }
 }
 

@@ -19,8 +19,8 @@ pub enum SynthesisError {
     )]
     NotEulerian { node: String, entering: u128, leaving: u128 },
     #[error(
-        "{algorithm} does not plan {collective} yet; it plans allgather, reduce-scatter, allreduce, broadcast and reduce \
-         (`canopy bound` says what is reachable)"
+        "{algorithm} does not plan {collective}; it plans allgather, reduce-scatter, allreduce, broadcast and reduce, and \
+         direct and ring plan all collectives"
     )]
     Unsupported { algorithm: Algorithm, collective: CollectiveKind },
     #[error(
@@ -29,8 +29,9 @@ pub enum SynthesisError {
     )]
     TooManyTrees { trees_per_rank: u128, rank_count: u32 },
     #[error(
-        "the trees have at least {needed} hops in all, over the limit of {limit}; plan for fewer ranks, or round the \
-         bandwidths to multiples of a common unit, such as 1GB/s, so that fewer different trees are needed"
+        "the schedule has at least {needed} hops in all, over the limit of {limit}; plan for fewer ranks, or, \
+         for forest, round the bandwidths to multiples of a common unit, such as 1GB/s, so that fewer different trees are \
+         needed"
     )]
     TooManyHops { needed: u64, limit: u64 },
     #[error(
@@ -38,6 +39,11 @@ pub enum SynthesisError {
          give ranks that share a faster switch the same `box`, or plan for fewer ranks"
     )]
     TooManyNeighbours { node: String, neighbours: usize, limit: usize },
+    #[error(
+        "ring needs every rank to reach every other, but rank {to_rank} ({to}) cannot be reached from rank {from_rank} \
+         ({from}); use direct or forest, or add links"
+    )]
+    NoRing { from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

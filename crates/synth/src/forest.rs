@@ -26,13 +26,14 @@ mod tests;
 
 use std::ops::Range;
 
-use canopy_optimize::{FlowUnit, Stop, Stopped};
+use canopy_optimize::{FlowUnit, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable};
 use canopy_topology::Topology;
 
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
+use crate::reach::ask;
 use assembly::Assembly;
 use condition::Condition;
 use instance::{Instance, Roots};
@@ -40,10 +41,6 @@ use logical::LogicalGraph;
 
 /// Edges or hops handled between two looks at whether to stop, where each costs some ten to some hundred nanoseconds.
 const ASK_INTERVAL: u32 = 1 << 12;
-
-fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
-    if stop.is_requested() { Err(Stopped) } else { Ok(()) }
-}
 
 /// Plans a collective as weighted trees.
 ///

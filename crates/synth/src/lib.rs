@@ -5,9 +5,16 @@
 
 mod algorithm;
 mod bound;
+mod direct;
 mod error;
 mod forest;
+mod load;
+mod parts;
 mod progress;
+mod reach;
+mod ring;
+mod routing;
+mod stepped;
 mod synthesize;
 
 pub use algorithm::{Algorithm, SynthesisRequest, UnknownAlgorithm};
@@ -15,4 +22,5 @@ pub use bound::{BoundError, bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;
 pub use progress::{Progress, Silent, Stage};
+pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
 pub use synthesize::synthesize;

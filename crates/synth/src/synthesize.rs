@@ -1,21 +1,29 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Schedule, Shape};
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::direct;
 use crate::error::SynthesisError;
 use crate::forest;
-use crate::progress::Progress;
+use crate::load::seconds_per_byte;
+use crate::progress::{Progress, Silent};
+use crate::ring;
 
 /// Finds a schedule for a collective on a topology.
 ///
-/// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures.
-/// * **In.** Any topology whose ranks reach each other; where switches carry traffic, as much enters each of them as
-///   leaves. **Out.** A schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast and reduce. Allreduce is
-///   a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on all. Equal arguments
-///   give equal schedules.
+/// [`Algorithm::Auto`] takes forest for the collectives it plans; for gather, scatter and all-to-all the one of direct
+/// and ring that keeps its busiest link for less time, direct where both are alike. The schedule bears the name of what
+/// made it.
+///
+/// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
+///   see `direct.rs` and `ring.rs`.
+/// * **In.** Any topology whose ranks reach each other; for forest, where switches carry traffic, as much enters each of
+///   them as leaves. **Out.** Of forest, a schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast
+///   and reduce; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on
+///   all. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees; 16 to 32 ranks take some milliseconds.
 pub fn synthesize(
@@ -24,13 +32,33 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let algorithm = match request.algorithm {
-        Algorithm::Auto | Algorithm::Forest => Algorithm::Forest,
+    let collective = request.collective;
+    let (algorithm, shape) = match request.algorithm {
+        Algorithm::Auto => automatic(topology, collective, stop, progress)?,
+        Algorithm::Forest => (Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?)),
+        Algorithm::Direct => (Algorithm::Direct, direct::plan(topology, collective, stop, progress)?),
+        Algorithm::Ring => (Algorithm::Ring, ring::plan(topology, collective, stop, progress)?),
     };
-    let forest = forest::plan(topology, request.collective, stop, progress)?;
-    Ok(Schedule {
-        collective: request.collective,
-        algorithm: algorithm.name().to_owned(),
-        shape: Shape::Forest(forest),
-    })
+    Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: Shares::Equal, shape })
+}
+
+fn automatic(
+    topology: &Topology,
+    collective: Collective,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<(Algorithm, Shape), SynthesisError> {
+    if !matches!(collective.kind(), CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) {
+        return Ok((Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?)));
+    }
+    let direct = direct::plan(topology, collective, stop, progress)?;
+    let ring = match ring::plan(topology, collective, stop, &Silent) {
+        Ok(ring) => ring,
+        Err(SynthesisError::NoRing { .. } | SynthesisError::TooManyHops { .. }) => {
+            return Ok((Algorithm::Direct, direct));
+        }
+        Err(error) => return Err(error),
+    };
+    let is_faster = seconds_per_byte(topology, &ring) < seconds_per_byte(topology, &direct);
+    Ok(if is_faster { (Algorithm::Ring, ring) } else { (Algorithm::Direct, direct) })
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use canopy_schedule::{Bound, Collective, CollectiveKind, certified_bound};
+use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{Never, bound};
 use canopy_topology::{DocumentFormat, Rate, Topology, TopologyLimits, read_document};
 use serde_json::Value;
@@ -30,7 +30,11 @@ fn cases() -> Vec<(String, Topology, Value)> {
 fn certified(topology: &Topology, kind: CollectiveKind) -> Bound {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let bound = bound(topology, collective, &Never).unwrap();
-    assert_eq!(certified_bound(topology, collective, &bound.certificate), Ok(bound.upper.clone()), "{kind}");
+    assert_eq!(
+        certified_bound(topology, collective, &Shares::Equal, &bound.certificate),
+        Ok(bound.upper.clone()),
+        "{kind}"
+    );
     assert!(bound.lower <= bound.upper, "{kind}");
     bound
 }

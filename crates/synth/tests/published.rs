@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, certified_bound};
+use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{Never, bound};
 use canopy_topology::{Rate, Topology, TopologyLimits, generate};
 
@@ -15,7 +15,7 @@ fn bound_of(expression: &str, kind: CollectiveKind) -> Bound {
     let topology = topology(expression);
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let bound = bound(&topology, collective, &Never).unwrap();
-    assert_eq!(certified_bound(&topology, collective, &bound.certificate), Ok(bound.upper.clone()));
+    assert_eq!(certified_bound(&topology, collective, &Shares::Equal, &bound.certificate), Ok(bound.upper.clone()));
     bound
 }
 

@@ -2,10 +2,9 @@
 
 use canopy_plan::PlanFile;
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Verdict};
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Shape, Verdict, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 
-use super::chunks_per_share;
 use super::files::Files;
 use crate::failure::PlanFailure;
 use crate::key::TopologyKey;
@@ -46,12 +45,20 @@ pub(super) fn plan(
             root: prepared.collective.root().map(canopy_topology::Rank::number),
         }),
         algorithm: plan.schedule.algorithm.clone(),
-        chunks_per_rank: chunks_per_share(&plan.schedule),
-        steps: verdict.depth_max,
+        chunks_per_rank: plan.schedule.shape.chunks_per_share(),
+        steps: step_count(&plan.schedule.shape, verdict),
         trees: verdict.tree_count,
         // Nothing comes this far without having passed the other two.
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
     })
+}
+
+/// Number of steps where the schedule has them, else the greatest depth in hops.
+fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
+    match shape {
+        Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
+        Shape::Forest(_) | Shape::Flow(_) => verdict.depth_max,
+    }
 }
 
 fn quality(plan: &PlanFile) -> Result<v1::Quality, PlanFailure> {
@@ -98,8 +105,22 @@ fn certificate(topology: &Topology, certificate: &Certificate) -> v1::Certificat
             sets: sets.iter().map(|nodes| node_set(topology, nodes)).collect(),
             capacity: partition_capacity(topology, sets).to_string(),
         }),
+        Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, lengths)),
     };
     v1::Certificate { kind: Some(kind) }
+}
+
+fn lp_dual(topology: &Topology, lengths: &[u64]) -> v1::LpDualCertificate {
+    let id = |node: NodeIndex| topology.node(node).id.clone();
+    let lengths_of_links = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
+    let sums = lp_dual_sums(topology, lengths).expect("the certificate has been re-added");
+    v1::LpDualCertificate {
+        lengths: lengths_of_links
+            .map(|(link, &length)| v1::LinkLength { from: id(link.from), to: id(link.to), length })
+            .collect(),
+        volume: sums.volume.to_string(),
+        distance: sums.distance.to_string(),
+    }
 }
 
 fn node_set(topology: &Topology, nodes: &[NodeIndex]) -> v1::NodeSet {

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use canopy_plan::{
-    EmulateOptions, EmulationError, LowerOptions, PlanFile, Profile, Program, emulate, lower, parse_msccl_xml, prove,
-    read_plan, write_msccl_xml, write_plan,
+    EmulateOptions, EmulationError, LowerError, LowerOptions, ParseFault, PlanFile, Profile, Program, emulate_until,
+    lower, parse_msccl_xml_until, prove_until, read_plan, write_msccl_xml, write_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
+use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
 
 use crate::digest::sha256_hex;
@@ -52,6 +53,7 @@ impl Files {
         order: &Order,
         graph: &TransferGraph,
         key: &PlanKey,
+        stop: &dyn Stop,
     ) -> Result<(), PlanFailure> {
         let options = LowerOptions {
             in_place: order.in_place,
@@ -59,14 +61,20 @@ impl Files {
             profile,
             name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
         };
-        let lowered =
-            lower(graph, &options).map_err(|error| PlanFailure::Lower { output: self.artifacts.len(), error })?;
-        let text = write_msccl_xml(&lowered);
-        let program = parse_msccl_xml(&text, profile).map_err(|error| rejected(error.to_string()))?;
+        let is_stopped = || stop.is_requested();
+        let lowered = lower(graph, &options, &is_stopped).map_err(|error| match error {
+            LowerError::Stopped => PlanFailure::Stopped,
+            error => PlanFailure::Lower { output: self.artifacts.len(), error },
+        })?;
+        let text = write_msccl_xml(&lowered, profile);
+        let program = parse_msccl_xml_until(&text, profile, &is_stopped).map_err(|error| match error.fault {
+            ParseFault::Stopped => PlanFailure::Stopped,
+            _ => rejected(error.to_string()),
+        })?;
         if program != lowered {
             return Err(rejected("the MSCCL file, read back, is another program".to_owned()));
         }
-        self.judge_msccl(&program, profile, order, graph, key)?;
+        self.judge_msccl(&program, profile, order, graph, key, stop)?;
         self.push(Output::MscclXml(profile), text.into_bytes());
         Ok(())
     }
@@ -79,18 +87,21 @@ impl Files {
         order: &Order,
         graph: &TransferGraph,
         key: &PlanKey,
+        stop: &dyn Stop,
     ) -> Result<(), PlanFailure> {
-        let asked = (graph.collective.kind(), graph.rank_count, order.in_place);
-        if (program.collective, program.rank_count, program.in_place) != asked {
+        let asked = (Some(graph.collective.kind()), graph.rank_count, order.in_place);
+        if (program.purpose.collective(), program.rank_count, program.in_place) != asked {
             return Err(rejected("the MSCCL file is for another collective".to_owned()));
         }
-        let proof = prove(program, profile);
+        let is_stopped = || stop.is_requested();
+        let proof = prove_until(program, profile, &is_stopped).map_err(|_| PlanFailure::Stopped)?;
         if let Some(problem) = proof.problems.first() {
             return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
         }
         let seed = key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        match emulate(program, &EmulateOptions::standard(profile, seed)) {
+        match emulate_until(program, &EmulateOptions::standard(profile, seed), &is_stopped) {
             Ok(_) => {}
+            Err(EmulationError::Stopped) => return Err(PlanFailure::Stopped),
             Err(error @ EmulationError::TooLarge { .. }) => {
                 return Err(PlanFailure::TooLargeToRun { output: self.artifacts.len(), error });
             }
@@ -107,8 +118,7 @@ impl Files {
     /// Takes the program's own limits on messages into account.
     fn narrow(&mut self, program: &Program, profile: Profile) {
         self.size_bytes_min = self.size_bytes_min.max(program.bytes_min.unwrap_or(0));
-        let stated = program.bytes_max.unwrap_or(profile.limits().bytes_max_default);
-        if let Some(max) = profile.bytes_max_inclusive(stated)
+        if let Some(max) = profile.bytes_max_of(program.bytes_max)
             && max < self.size_bytes_max
         {
             self.size_bytes_max = max;

@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use canopy_plan::Profile;
+use canopy_plan::{LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never};
@@ -178,4 +178,20 @@ fn a_stop_ends_the_reading_of_a_document_at_its_next_line() {
     let failure = Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &soon).unwrap_err();
     assert!(matches!(failure, PlanFailure::Stopped), "{failure}");
     assert_eq!(asked.into_inner(), 101, "no question is asked after the answer");
+}
+
+#[test]
+fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
+    for kind in CollectiveKind::ALL {
+        for profile in Profile::ALL {
+            let order = order(expression("torus:2x3"), kind, vec![Output::MscclXml(profile)]);
+            match produce(&order, &Witness::default()) {
+                Ok(produced) => assert_eq!(produced.plan.plan.artifacts[0].profile, profile.name()),
+                Err(PlanFailure::Lower { output: 0, error: LowerError::Unsupported { .. } }) => {
+                    assert_eq!(profile.spell(kind), None, "{kind} for {profile}");
+                }
+                Err(failure) => panic!("{kind} for {profile}: {failure}"),
+            }
+        }
+    }
 }

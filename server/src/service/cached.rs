@@ -1,10 +1,10 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
-use canopy_plan::{Profile, ProfileError, parse_msccl_xml};
+use canopy_plan::{Profile, ProfileError, ProgramFigures, parse_msccl_xml};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
     Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
-    Quality,
+    Quality, RuntimeLimit,
 };
 use canopy_topology::Rate;
 
@@ -94,16 +94,25 @@ fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
     let content = artifact.content.as_deref().unwrap_or_default();
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
     let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
-    let blocks = || program.ranks.iter().flat_map(|rank| &rank.thread_blocks);
-    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let figures = ProgramFigures::of(&program, profile);
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let binding = figures.binding();
     Ok(MscclFacts {
         channels: program.channel_count,
         chunks_per_loop: program.chunk_count,
-        thread_blocks_max: program.ranks.iter().map(|rank| count(rank.thread_blocks.len())).max().unwrap_or(0),
-        steps_max: blocks().map(|block| count(block.steps.len())).max().unwrap_or(0),
-        scratch_chunks_max: program.ranks.iter().map(|rank| rank.scratch_chunks).max().unwrap_or(0),
+        thread_blocks_max: count(figures.blocks.need),
+        steps_max: count(figures.steps.need),
+        scratch_chunks_max: figures.scratch_chunks,
         size_bytes_min: program.bytes_min.unwrap_or(0),
         size_bytes_max: program.bytes_max.unwrap_or(0),
+        rank_steps_max: count(figures.steps_per_rank),
+        nops: figures.nops,
+        binding: Some(RuntimeLimit {
+            name: binding.name.to_owned(),
+            need: binding.need,
+            limit: binding.limit,
+            rank: binding.rank,
+        }),
     })
 }
 
@@ -132,6 +141,11 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
             partition.sets.len(),
             partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; "),
             partition.capacity,
+        )),
+        Kind::LpDual(dual) => Some(format!(
+            "with the lengths of the certificate, the links offer {} bytes/s × length and the distances of all pairs of \
+             ranks add up to {}, so no schedule exceeds {bound} bytes/s",
+            dual.volume, dual.distance,
         )),
     }
 }

@@ -54,7 +54,6 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let root = RootError::NoSuchRank { root: 9, rank_count: 8 };
     check(PlanFailure::Root(root), "ROOT_INVALID", "collective.root");
     let collective = CollectiveKind::AllToAll;
-    check(PlanFailure::Bound(BoundError::Unsupported { collective }), "COLLECTIVE_NOT_SUPPORTED", "collective.kind");
     let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective };
     check(PlanFailure::Synthesis(unsupported), "ALGORITHM_NOT_APPLICABLE", "algorithm");
     let bytes = LowerError::BytesMax { bytes_max: 0 };
@@ -92,7 +91,7 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     let crowded = SynthesisError::TooManyNeighbours { node: "hub".to_owned(), neighbours: 9, limit: 8 };
     check(PlanFailure::Synthesis(crowded), "TOO_MANY_NEIGHBOURS", "node hub");
     check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
-    let unsupported = LowerError::Unsupported { collective: CollectiveKind::Gather };
+    let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
     check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };
     check(PlanFailure::TooLargeToRun { output: 0, error: emulation }, "TOO_LARGE_TO_CHECK", "outputs[0]");
@@ -113,11 +112,13 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
         limit: 256,
         need: 300,
         rank: Some(4),
+        is_proven: true,
         remedy: "use fewer chunks",
     };
     let failure = PlanFailure::Lower { output: 0, error };
     let found = metadata(&failure);
     assert_eq!((&*found["limit"], &*found["need"], &*found["rank"]), ("256", "300", "4"));
+    assert_eq!(found["proven"], "true");
     check_status(failure, Code::FailedPrecondition, "EXCEEDS_RUNTIME_LIMITS", "outputs[0]");
 }
 

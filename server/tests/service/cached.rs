@@ -112,9 +112,12 @@ async fn a_plan_is_described_and_explained_by_its_name() {
     assert_eq!(explained.plan.unwrap(), plan);
     let [json, msccl] = &explained.artifacts[..] else { panic!("two files") };
     assert_eq!((&json.artifact, &json.msccl), (&Some(plan.artifacts[0].clone()), &None));
-    let facts = msccl.msccl.unwrap();
+    let facts = msccl.msccl.as_ref().unwrap();
     assert!(facts.channels >= 1 && facts.thread_blocks_max >= 1 && facts.steps_max >= 1 && facts.chunks_per_loop >= 16);
     assert!(facts.size_bytes_max > facts.size_bytes_min);
+    assert!(facts.rank_steps_max >= facts.steps_max);
+    let binding = facts.binding.as_ref().unwrap();
+    assert!(!binding.name.is_empty() && binding.need >= 1 && binding.need <= binding.limit, "{binding:?}");
     server.stop().await;
 }
 

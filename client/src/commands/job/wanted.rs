@@ -109,6 +109,11 @@ impl WantedArgs {
     fn check_collectives(&self) -> Result<(), Failure> {
         let files_max = match self.profile {
             Profile::Msccl => super::bundle::MSCCL_FILES_MAX,
+            Profile::MscclExecutor | Profile::RcclMsccl => {
+                let name = self.profile.name();
+                return Err(Failure::input(format!("files for {name} are not available yet to jobs"))
+                    .help("use --profile msccl, or `canopy plan` and the runtime's own folder of algorithms"));
+            }
         };
         let given = &self.collective;
         if given.is_empty() {

@@ -137,6 +137,9 @@ fn certificate(certificate: &Certificate) -> String {
             let sets: Vec<String> = partition.sets.iter().map(ranks).collect();
             format!("partition of {} bytes/s, ranks {}", partition.capacity, sets.join(" | "))
         }
+        Some(Kind::LpDual(dual)) => {
+            format!("lengths on {} links, volume {}, distance {}", dual.lengths.len(), dual.volume, dual.distance)
+        }
         None => String::new(),
     }
 }

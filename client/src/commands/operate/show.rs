@@ -1,6 +1,8 @@
 //! `canopy plans show`: what a cached plan is, and why it is no better.
 
-use canopy_proto::v1::{Artifact, ExplainPlanRequest, GetPlanRequest, MscclFacts, OutputFormat, Plan, PlanExplanation};
+use canopy_proto::v1::{
+    Artifact, ExplainPlanRequest, GetPlanRequest, MscclFacts, OutputFormat, Plan, PlanExplanation, RuntimeLimit,
+};
 use serde::Serialize;
 
 use crate::connection::ask;
@@ -86,6 +88,20 @@ struct Msccl {
     thread_blocks_max: u32,
     steps_max: u32,
     scratch_chunks_max: u32,
+    rank_steps_max: u32,
+    nops: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binding: Option<Binding>,
+}
+
+/// The limit of the runtime of which a file uses most.
+#[derive(Serialize)]
+struct Binding {
+    name: String,
+    need: u64,
+    limit: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -118,7 +134,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
     let valid = plan.valid_for.ok_or_else(|| missing("where the plan is valid"))?;
     let collective = plan.collective.ok_or_else(|| missing("the collective"))?;
-    let facts = told.artifacts.iter().map(|facts| facts.msccl).chain(std::iter::repeat(None));
+    let facts = told.artifacts.iter().map(|facts| facts.msccl.clone()).chain(std::iter::repeat(None));
     Ok(Shown {
         canopy: FORMAT_VERSION,
         command: "plans show",
@@ -166,6 +182,9 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
             thread_blocks_max: facts.thread_blocks_max,
             steps_max: facts.steps_max,
             scratch_chunks_max: facts.scratch_chunks_max,
+            rank_steps_max: facts.rank_steps_max,
+            nops: facts.nops,
+            binding: facts.binding.map(|RuntimeLimit { name, need, limit, rank }| Binding { name, need, limit, rank }),
         }),
     }
 }
@@ -199,6 +218,14 @@ fn readable(shown: &Shown) -> String {
                 "           {} channels, {} chunks per loop, at most {} thread blocks per rank and {} steps per block",
                 msccl.channels, msccl.chunks_per_loop, msccl.thread_blocks_max, msccl.steps_max
             ));
+            lines.push(format!(
+                "           at most {} steps and {} scratch chunks per rank; {} steps of all ranks only wait",
+                msccl.rank_steps_max, msccl.scratch_chunks_max, msccl.nops
+            ));
+            if let Some(Binding { name, need, limit, rank }) = &msccl.binding {
+                let who = rank.map_or(String::new(), |rank| format!(" by rank {rank}"));
+                lines.push(format!("           binding limit: {name}, {need} of {limit} used{who}"));
+            }
         }
     }
     if let Some(Explanation { gap, limit }) = &shown.explanation {

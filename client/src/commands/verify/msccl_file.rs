@@ -1,16 +1,30 @@
-//! Judges MSCCL XML: reads it, proves what it does, and runs it on real bytes.
+//! Judges MSCCL XML: reads it, proves what it does, runs it on real bytes, and rates it on a network.
 
-use canopy_plan::{EmulateOptions, EmulationError, Operator, Profile, Program, emulate, parse_msccl_xml, prove};
+mod load;
+
+use canopy_plan::{
+    ElementType, EmulateOptions, EmulationError, Operator, Profile, Program, emulate, parse_msccl_xml, prove,
+};
 
 use crate::exit::words;
 
 use super::{Expected, Problem, Report};
 
 /// Data and interleavings the program is run with. A sum finds contributions that are missing or counted twice, an
-/// exclusive or finds pairs that a sum of small numbers might hide.
-const RUNS: [(u64, Operator); 3] = [(1, Operator::Sum), (2, Operator::Xor), (3, Operator::Sum)];
-/// Reads the file as the runtime of the profile would, and derives what it does.
-pub(super) fn judge(bytes: &[u8], profile: Profile, expected: &Expected<'_>) -> Report {
+/// exclusive or finds pairs that a sum of small numbers might hide, a product depends on all bits of odd factors,
+/// and a maximum of signed bytes needs the order of numbers, not of bits.
+const RUNS: [(u64, ElementType, Operator); 5] = [
+    (1, ElementType::U64, Operator::Sum),
+    (2, ElementType::U8, Operator::Xor),
+    (3, ElementType::I32, Operator::Product),
+    (4, ElementType::I8, Operator::Max),
+    (5, ElementType::U32, Operator::Sum),
+];
+
+/// Reads the file as the runtime of the profile would, and derives what it does. Without a profile it is microsoft/msccl,
+/// and a file that only another runtime reads is refused with the name of that one.
+pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_>) -> Report {
+    let profile = given.unwrap_or(Profile::Msccl);
     let mut report = Report::new(Some("msccl-xml"));
     report.profile = Some(profile.name());
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -20,27 +34,45 @@ pub(super) fn judge(bytes: &[u8], profile: Profile, expected: &Expected<'_>) -> 
     let program = match parse_msccl_xml(text, profile) {
         Ok(program) => program,
         Err(error) => {
-            report.record_at("file", Some((error.fault.to_string(), format!("line {}", error.line))));
+            let place = format!("line {}, column {}", error.line, error.column);
+            let mut words = error.fault.to_string();
+            let reads = |other: &Profile| given.is_none() && parse_msccl_xml(text, *other).is_ok();
+            if let Some(other) = Profile::ALL.into_iter().find(reads) {
+                words += &format!("; {other} reads the file, so give --profile {other} if it is for that");
+            }
+            report.record_at("file", Some((words, place)));
             return report;
         }
     };
     report.record("file", None);
-    report.collective = Some(program.collective.name());
+    report.collective = Some(program.purpose.name());
     report.ranks = Some(program.rank_count);
     judge_program(&program, profile, &mut report);
+    let is_right = report.problems.is_empty();
     if let Some(topology) = expected.topology {
         let (wanted, found) = (topology.rank_count(), program.rank_count);
-        // The file says nothing of wires, so there is no more to compare.
         report.record("ranks", (wanted != found).then(|| format!("the file is for {found} ranks, not for {wanted}")));
+        // The rate of a wrong program has no meaning.
+        if is_right && wanted == found {
+            load::rate(&program, topology, &mut report);
+        }
     }
     // A file cannot name a root: in the runtime it is rank 0.
-    let root = program.collective.has_root().then_some(0);
+    let kind = program.purpose.collective();
+    let root = kind.filter(|kind| kind.has_root()).map(|_| 0);
     report.root = root;
-    report.record_collective(expected, program.collective, root);
+    match kind {
+        Some(kind) => report.record_collective(expected, kind, root),
+        None => {
+            let words = |kind| format!("the file is for `{}`, which promises no {kind}", program.purpose);
+            report.record("collective", expected.kind.map(words));
+        }
+    }
     report
 }
 
-fn judge_program(program: &Program, profile: Profile, report: &mut Report) {
+/// Proves and runs it.
+pub(super) fn judge_program(program: &Program, profile: Profile, report: &mut Report) {
     let proof = prove(program, profile);
     let as_problem = |found: canopy_plan::Problem| Problem {
         check: found.check,
@@ -54,8 +86,8 @@ fn judge_program(program: &Program, profile: Profile, report: &mut Report) {
     if !report.problems.is_empty() {
         return;
     }
-    for (seed, operator) in RUNS {
-        let options = EmulateOptions { operator, ..EmulateOptions::standard(profile, seed) };
+    for (seed, element, operator) in RUNS {
+        let options = EmulateOptions { element, operator, ..EmulateOptions::standard(profile, seed) };
         let problem = match emulate(program, &options) {
             Ok(_) => None,
             // The proof stands without a run.

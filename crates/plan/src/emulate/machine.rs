@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::data::{Data, mix};
 use super::{Blocked, EmulateOptions, EmulationError, EmulationReport};
-use canopy_schedule::CollectiveKind;
-
-use crate::msccl::{Buffer, Chunks, Memory, Place, Program, RankProgram, Step, ThreadBlock, expected_chunks};
+use crate::msccl::{
+    Buffer, Chunks, Memory, Place, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks,
+};
 
 /// Transfers of a burst: now and then a block runs far ahead of the others, which shows missing waits.
 const BURST: u64 = 64;
+
+/// Turns of blocks between two looks at the stop request.
+const TURNS_PER_LOOK: u64 = 64;
 
 /// Refuses programs whose steps refer to what does not exist.
 pub(super) fn validate(program: &Program) -> Result<(), EmulationError> {
@@ -17,9 +20,7 @@ pub(super) fn validate(program: &Program) -> Result<(), EmulationError> {
     if program.rank_count < 2 || program.chunk_count == 0 || program.ranks.len() != program.rank_count as usize {
         return malformed(Place::FILE, "ranks or chunks are missing");
     }
-    let (input, output) = expected_chunks(program);
-    let has_shares = program.collective == CollectiveKind::AllToAll || input != output;
-    if has_shares && program.chunk_count < program.rank_count {
+    if share_chunks(program) == 0 {
         return malformed(Place::FILE, "a share of less than one chunk");
     }
     let mut seen = vec![false; program.ranks.len()];
@@ -28,6 +29,7 @@ pub(super) fn validate(program: &Program) -> Result<(), EmulationError> {
             Some(seen) if !*seen => *seen = true,
             _ => return malformed(Place::rank(rank.rank), "a rank that stands twice or does not exist"),
         }
+        let (input, output) = expected_chunks(program, rank);
         if rank.input_chunks > input || rank.output_chunks > output {
             return malformed(Place::rank(rank.rank), "a buffer larger than the collective's");
         }
@@ -98,7 +100,7 @@ struct Block<'p> {
 }
 
 pub(super) struct Machine<'p> {
-    data: &'p Data,
+    data: &'p Data<'p>,
     memories: &'p [Memory],
     cells: Vec<Vec<u64>>,
     blocks: Vec<Block<'p>>,
@@ -117,16 +119,21 @@ pub(super) struct Machine<'p> {
 
 impl<'p> Machine<'p> {
     /// Sets up a validated program.
-    pub(super) fn new(program: &'p Program, options: &EmulateOptions, memories: &'p [Memory], data: &'p Data) -> Self {
+    pub(super) fn new(
+        program: &'p Program,
+        options: &EmulateOptions,
+        memories: &'p [Memory],
+        data: &'p Data<'p>,
+    ) -> Result<Self, EmulationError> {
         let limits = options.profile.limits();
-        let bytes = options.profile.bytes_max_inclusive(program.bytes_max.unwrap_or(limits.bytes_max_default));
+        let bytes = options.profile.bytes_max_of(program.bytes_max);
         let by_size = options.profile.chunks_per_transfer(program.protocol, bytes, program.chunk_count);
         let slots = options.slots.unwrap_or(limits.queue(program.protocol).slots);
         let cells = program.ranks.iter().zip(memories).map(|(rank, memory)| data.initial(program, rank, memory));
         let mut machine = Self {
             data,
             memories,
-            cells: cells.collect(),
+            cells: cells.collect::<Result<_, _>>()?,
             blocks: Vec::new(),
             queues: Vec::new(),
             ids: Vec::new(),
@@ -171,13 +178,16 @@ impl<'p> Machine<'p> {
             }
             machine.ids.push(ids);
         }
-        machine
+        Ok(machine)
     }
 
     /// Runs until every block has ended, or none can go on.
-    pub(super) fn run(&mut self) -> Result<(), EmulationError> {
+    pub(super) fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), EmulationError> {
         while !self.ready.is_empty() {
             self.counter = self.counter.wrapping_add(1);
+            if self.counter.is_multiple_of(TURNS_PER_LOOK) && stop() {
+                return Err(EmulationError::Stopped);
+            }
             let random = mix(self.counter);
             let pick = usize::try_from(random % self.ready.len() as u64).unwrap_or(0);
             let block = self.ready.swap_remove(pick);

@@ -1,12 +1,14 @@
 //! One run per seed: right programs give right bytes, broken ones say why.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use canopy_schedule::CollectiveKind;
 
-use super::{EmulateOptions, EmulationError, Operator, emulate};
+use super::{ElementType, EmulateOptions, EmulationError, Operator, emulate, emulate_until};
 use crate::msccl::examples::{
     after, awaited, block, program, rank, ring_allgather, ring_allreduce, split_allgather, step,
 };
-use crate::msccl::{Place, Profile, Program};
+use crate::msccl::{Operation, Place, Profile, Program, Purpose};
 
 fn standard(seed: u64) -> EmulateOptions {
     EmulateOptions::standard(Profile::Msccl, seed)
@@ -27,6 +29,70 @@ fn right_programs_give_right_bytes() {
     assert_eq!(report.elements_compared, 4 * 12 * 2);
     let split = EmulateOptions { chunks_per_transfer: Some(1), slots: Some(4), ..standard(0) };
     assert_eq!(emulate(&ring_allgather(3), &split).unwrap().transfers, 36);
+}
+
+/// Every type with every operator, the queues of every profile, and two slots, under several interleavings.
+#[test]
+fn every_type_and_operator_gives_right_results() {
+    let two_slots = [None, Some(2)];
+    for element in ElementType::ALL {
+        for operator in Operator::ALL {
+            for (seed, profile) in (0..).zip(Profile::ALL) {
+                for slots in two_slots {
+                    let options =
+                        EmulateOptions { element, operator, slots, ..EmulateOptions::standard(profile, seed) };
+                    for program in [ring_allgather(2), ring_allreduce(), split_allgather()] {
+                        emulate(&program, &options).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A contribution missing or added twice shows in every type whose operator is not idempotent; the largest of many
+/// random words hides some, so only a wrong value there is certain to show.
+#[test]
+fn a_wrong_sum_shows_in_every_type() {
+    for element in ElementType::ALL {
+        for operator in [Operator::Sum, Operator::Product, Operator::Xor] {
+            let mut program = ring_allreduce();
+            program.ranks[2].thread_blocks[0].steps[2].operation = Operation::ReceiveCopySend;
+            let options = EmulateOptions { element, operator, elements_per_chunk: 16, ..standard(4) };
+            let error = emulate(&program, &options).unwrap_err();
+            assert!(matches!(error, EmulationError::WrongOutput { .. }), "{element:?} {operator:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let asked = AtomicU32::new(0);
+    let run = |most: u32| {
+        asked.store(0, Ordering::Relaxed);
+        emulate_until(&ring_allreduce(), &standard(0), &|| asked.fetch_add(1, Ordering::Relaxed) >= most)
+    };
+    for most in [0, 1, 5] {
+        assert_eq!(run(most), Err(EmulationError::Stopped));
+    }
+    assert!(run(u32::MAX).is_ok());
+}
+
+#[test]
+fn gather_scatter_and_what_promises_nothing_are_run() {
+    let send = |to, from: &str| block(Some(to), None, vec![step("s", from, "i0", 1)]);
+    let receive = |from, to: &str| block(None, Some(from), vec![step("r", "i0", to, 1)]);
+    let own = || block(None, None, vec![step("cpy", "i0", "o0", 1)]);
+    let gather = vec![rank(0, [1, 2, 0], vec![receive(1, "o1"), own()]), rank(1, [1, 0, 0], vec![send(0, "i0")])];
+    let gather = program(CollectiveKind::Gather, false, 1, gather);
+    assert_eq!(emulate(&gather, &standard(1)).unwrap().elements_compared, 4);
+    let scatter = vec![rank(0, [2, 1, 0], vec![send(1, "i1"), own()]), rank(1, [0, 1, 0], vec![receive(0, "o0")])];
+    let mut scatter = program(CollectiveKind::Scatter, false, 1, scatter);
+    assert_eq!(emulate(&scatter, &standard(1)).unwrap().elements_compared, 4);
+    scatter.ranks[0].thread_blocks[0].steps[0].source.offset = Some(0);
+    assert_eq!(emulate(&scatter, &standard(1)), Err(EmulationError::WrongOutput { rank: 1, chunk: 0 }));
+    let custom = Program { purpose: Purpose::Unjudged("custom"), ..split_allgather() };
+    assert_eq!(emulate(&custom, &standard(1)).unwrap().elements_compared, 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use canopy_schedule::CollectiveKind;
 
-use super::program::{Buffer, Chunks, Operation, Program, Protocol, RankProgram, Step, ThreadBlock};
+use super::program::{Buffer, Chunks, Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
 
 /// A step between two places such as `i3` and `o0`; `-` for an unused one.
 pub(crate) fn step(operation: &str, source: &str, destination: &str, chunk_count: u32) -> Step {
@@ -62,7 +62,7 @@ pub(crate) fn program(
         channel_count: 1,
         chunk_count,
         rank_count: u32::try_from(ranks.len()).unwrap(),
-        collective,
+        purpose: Purpose::Collective(collective),
         in_place,
         out_of_place: Some(!in_place),
         bytes_min: Some(0),

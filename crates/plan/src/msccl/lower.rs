@@ -1,26 +1,49 @@
 //! Lowers a transfer graph to thread blocks, steps and queues.
 //!
-//! Batches are cut into *pieces*, ranges of chunks that one step can move, and all pieces of all trees are put in one
-//! order. Every thread block of every rank handles its pieces in that order, and a block has at most one data step
-//! per piece. This alone excludes deadlock for any message size and any queue capacity: take the first piece that is
-//! not finished. All its steps are next in their blocks, the queues it uses are empty, and its data flows along a
-//! tree, so one of its steps can run. It may cost a start-up delay of one tree depth, not bandwidth.
+//! All transfers of all batches are put in one order, and every thread block of every rank handles its part of them in
+//! that order. This alone excludes deadlock, for any message size and any queue capacity: take the first transfer that
+//! is not finished. What its sender needs came with earlier ones; all steps before its steps in their blocks belong to
+//! earlier ones, so they are finished, too; and what is in its queue was sent before it and has been received. So one of
+//! its steps can run. A step that receives and forwards takes the place of its receive; `fuse` says when that is safe.
 //!
-//! A rank needs one block per connection end. Receive and send peers share blocks where that fuses a receive with
-//! the forward of the same data, and elsewhere too, because blocks are scarce.
+//! There are two such orders. *Tree by tree* lets a rank forward in the step that receives: it suits runtimes with fused
+//! operations and costs a start-up delay of one tree depth, not bandwidth. *Wave after wave* lets transfers of one
+//! connection be joined where their chunks are neighbours: it suits schedules in steps, and runtimes without fused
+//! operations, for which a forward is two steps anyway.
+//!
+//! | module | decides |
+//! |---|---|
+//! | `message` | where chunks lie in the buffers, and how many there are |
+//! | `moves` | the order, and which move is the last to need its chunks |
+//! | `placement` | where each move reads and writes; joins neighbours |
+//! | `channels`, `blocks` | which block of which channel serves which connection |
+//! | `fuse`, `scratch`, `emit` | the steps, their waits, and scratch |
+//! | `fit`, `least` | whether a program fits the runtime, and whether any could |
 
+mod blocks;
+mod channels;
 mod emit;
 mod fit;
-mod pairing;
-mod pieces;
+mod fuse;
+mod least;
+mod message;
+mod moves;
+mod placement;
+mod ranges;
+mod scratch;
 
 use canopy_schedule::{CollectiveKind, TransferGraph};
 
-use self::emit::Emitter;
-use self::fit::Overrun;
-use self::pieces::Pieces;
+use self::blocks::{Sharing, thread_blocks};
+use self::channels::Channels;
+use self::emit::{Emission, emit};
+use self::fuse::Ends;
+use self::message::Message;
+use self::moves::{Move, Trees};
+use self::placement::{Placed, place};
+use super::figures::{Figure, ProgramFigures};
 use super::profile::Profile;
-use super::program::Program;
+use super::program::{Operation, Program, Protocol, Purpose};
 
 /// What a program is lowered for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,115 +62,267 @@ pub struct LowerOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum LowerError {
-    #[error(
-        "{collective} cannot be lowered to an MSCCL file, only allgather, reduce-scatter, allreduce, broadcast and reduce"
-    )]
-    Unsupported { collective: CollectiveKind },
+    #[error("{collective} has no name in files for {profile}; choose another profile or format")]
+    Unsupported { profile: Profile, collective: CollectiveKind },
     #[error(
         "an MSCCL file cannot name the root of a {collective}, which is always rank 0, not {root}; renumber the ranks"
     )]
     Root { collective: CollectiveKind, root: u32 },
+    #[error(
+        "files for {profile} divide a message equally and cannot say shares of unequal size; choose another format"
+    )]
+    Shares { profile: Profile },
     #[error("`{name}` cannot be the name of an MSCCL file; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
     #[error("a largest message of {bytes_max} bytes cannot be stated; use 1 to 9223372036854775806")]
     BytesMax { bytes_max: u64 },
-    #[error("the {profile} profile allows {limit} {what}, {} {need}; {remedy}", needs(*rank))]
+    #[error("the {profile} profile allows {limit} {what}, {} {need}; {remedy}", needs(*rank, *is_proven))]
     OverLimit {
         profile: Profile,
         /// The limit, in words.
         what: &'static str,
         limit: u64,
+        /// What the plan needs at least if `is_proven`, else in the best arrangement that was found.
         need: u64,
         /// The rank that needs most; none where the whole plan does.
         rank: Option<u32>,
+        /// No arrangement of the plan's transfers can keep the limit.
+        is_proven: bool,
         remedy: &'static str,
     },
     #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
     TooFewRanks { found: u32 },
+    #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]
+    NoChunks,
     #[error("batch {batch} of the transfer graph {what}; check the plan first")]
     Malformed { batch: usize, what: &'static str },
+    #[error("rank {rank} sends chunk {chunk} of the transfer graph before it has it; check the plan first")]
+    NotHeld { rank: u32, chunk: u64 },
+    #[error("rank {rank} never sends chunk {chunk} of the transfer graph, whose place it needs; check the plan first")]
+    NotSent { rank: u32, chunk: u64 },
+    #[error("stopped as requested; ask again for the program")]
+    Stopped,
 }
 
-fn needs(rank: Option<u32>) -> String {
-    rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"))
+fn needs(rank: Option<u32>, is_proven: bool) -> String {
+    let who = rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"));
+    if is_proven { who } else { format!("{who}, as arranged here,") }
 }
 
-/// Lowers a checked transfer graph to the smallest number of channels that fits the runtime.
+/// Asked now and then whether to give up.
+pub(super) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Asks once in 256 rounds of a loop, some microseconds each.
+fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), LowerError> {
+    if round.is_multiple_of(256) && stop() { Err(LowerError::Stopped) } else { Ok(()) }
+}
+
+/// Lowers a checked transfer graph to the fewest channels that fit the runtime.
 ///
-/// The routes of the graph do not matter: a file says who sends to whom, and the network decides how.
+/// The routes of the graph do not matter: a file says who sends to whom, and the network decides how. Nor do its
+/// dependencies: waits follow from the chunks that steps touch. The program is made for any queue capacity; its `maxBytes`
+/// is the largest message asked for, or the largest whose rounds the runtime can count.
 ///
-/// # Errors
-/// The collective or its root cannot be said in a file, an option is unusable, or the plan is larger than a limit of
-/// the runtime, which is named with what the plan needs. A graph that [`check`](canopy_schedule::check) refuses may
-/// be refused here too, or give a program that [`prove`](super::prove) refuses.
-///
-/// O(steps log steps) per number of channels tried, of which there are at most 32.
-pub fn lower(graph: &TransferGraph, options: &LowerOptions) -> Result<Program, LowerError> {
+/// * **Errors.** The collective, its root or its shares cannot be said in a file, an option is unusable, `stop`
+///   returned true, or the plan is larger than a limit of the runtime, which is named with what the plan needs. A graph
+///   that [`check`](canopy_schedule::check) refuses may be refused here too, or give a program that
+///   [`prove`](super::prove) refuses.
+/// * **Cost.** O(steps log steps) per arrangement tried: two orders, each with at most as many numbers of channels as
+///   the runtime has. `stop` is asked about every millisecond.
+pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> Result<Program, LowerError> {
     check_request(graph, options)?;
-    let pieces = Pieces::new(graph, options.profile)?;
-    let channels_max = options.profile.limits().channels;
-    let (mut lanes, mut spread) = (1, 1);
-    loop {
-        let program = Emitter::new(graph, options, &pieces, Channels { lanes, spread }).program();
-        let overrun = match fit::check(&program, options.profile) {
-            Ok(()) => return Ok(program),
-            Err(overrun) => overrun,
-        };
-        match overrun {
-            Overrun::StepsOfBlock(_) if (lanes + 1) * spread <= channels_max => lanes += 1,
-            Overrun::PeersOfChannel(_) if lanes * (spread + 1) <= channels_max => spread += 1,
-            Overrun::StepsOfBlock(error) | Overrun::PeersOfChannel(error) | Overrun::Other(error) => return Err(error),
+    let message = Message::new(graph, options)?;
+    let trees = Trees::read(graph, &message, stop)?;
+    let lowering = Lowering { message: &message, trees: &trees, options, stop };
+    let mut best: Option<Program> = None;
+    let mut missed: Option<Figure> = None;
+    for arrangement in arrangements(options.profile, &trees) {
+        match lowering.arrange(arrangement)? {
+            Ok(Arranged { program, blocks, is_divided }) => {
+                if blocks <= options.profile.limits().blocks_resident.into() {
+                    return Ok(program);
+                }
+                best = best.or(Some(program));
+                // Blocks that may not be resident at once are worth another try, unless there is one per peer anyway.
+                if !is_divided && arrangement.sharing == Sharing::Always {
+                    break;
+                }
+            }
+            Err(over) => missed = missed.or(Some(over)),
         }
     }
-}
-
-/// How hops are distributed over channels: pieces take turns over `lanes`, and each lane is `spread` channels wide,
-/// which divide the connections of a rank.
-#[derive(Clone, Copy)]
-struct Channels {
-    lanes: u32,
-    spread: u32,
-}
-
-impl Channels {
-    fn count(self) -> u32 {
-        self.lanes * self.spread
-    }
-
-    /// Channel of a hop. Any rank has peers at distinct distances, so each of the `spread` channels gets at most its
-    /// part of them, rounded up.
-    fn of_hop(self, lane: u32, from: u32, to: u32, rank_count: u32) -> u32 {
-        let distance = (to + rank_count - from) % rank_count;
-        lane * self.spread + distance * self.spread / rank_count
+    let over = match (best, missed) {
+        (Some(program), _) => return Ok(program),
+        (None, missed) => missed.expect("an arrangement fits or misses a limit"),
+    };
+    match least::unavoidable(&trees, &message, options.profile) {
+        Some(least) => Err(fit::error(options.profile, &least, true)),
+        None => Err(fit::error(options.profile, &over, false)),
     }
 }
 
 fn check_request(graph: &TransferGraph, options: &LowerOptions) -> Result<(), LowerError> {
-    let collective = graph.collective.kind();
-    let is_known = matches!(
-        collective,
-        CollectiveKind::Allgather
-            | CollectiveKind::ReduceScatter
-            | CollectiveKind::Allreduce
-            | CollectiveKind::Broadcast
-            | CollectiveKind::Reduce
-    );
-    if !is_known {
-        return Err(LowerError::Unsupported { collective });
+    let (collective, profile) = (graph.collective.kind(), options.profile);
+    if profile.spell(collective).is_none() {
+        return Err(LowerError::Unsupported { profile, collective });
     }
     if graph.rank_count < 2 {
         return Err(LowerError::TooFewRanks { found: graph.rank_count });
     }
+    if graph.chunks_per_share == 0 || graph.batches.is_empty() {
+        return Err(LowerError::NoChunks);
+    }
     if let Some(root) = graph.collective.root().filter(|root| root.number() > 0) {
         return Err(LowerError::Root { collective, root: root.number() });
     }
-    if !options.profile.accepts_name(&options.name) {
+    if !profile.accepts_name(&options.name) {
         return Err(LowerError::Name { name: options.name.chars().take(80).collect() });
     }
-    if options.bytes_max == 0 || options.bytes_max >= i64::MAX as u64 {
-        return Err(LowerError::BytesMax { bytes_max: options.bytes_max });
+    match profile.bytes_max_attribute(options.bytes_max) {
+        Some(_) => Ok(()),
+        None => Err(LowerError::BytesMax { bytes_max: options.bytes_max }),
     }
-    Ok(())
+}
+
+/// One of the orders, and how blocks are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Arrangement {
+    is_in_waves: bool,
+    sharing: Sharing,
+}
+
+/// Arrangements in the order in which they are preferred.
+fn arrangements(profile: Profile, trees: &Trees) -> [Arrangement; 2] {
+    let shared = |is_in_waves| Arrangement { is_in_waves, sharing: Sharing::Always };
+    match profile.allows(Operation::ReceiveCopySend) {
+        // Only what is more than a hop deep gains from being followed.
+        true => [shared(!trees.have_depth()), shared(trees.have_depth())],
+        false => [Arrangement { is_in_waves: true, sharing: Sharing::Never }, shared(true)],
+    }
+}
+
+/// A program that fits.
+struct Arranged {
+    program: Program,
+    /// Most blocks of a rank.
+    blocks: u64,
+    /// Connections take turns at several channels, so there are more blocks than peers.
+    is_divided: bool,
+}
+
+struct Lowering<'a> {
+    message: &'a Message,
+    trees: &'a Trees,
+    options: &'a LowerOptions,
+    stop: Stop<'a>,
+}
+
+impl Lowering<'_> {
+    /// Arranges with more and more channels until the program fits; else the limit that is in the way.
+    fn arrange(&self, arrangement: Arrangement) -> Result<Result<Arranged, Figure>, LowerError> {
+        let chunks_max = self.options.profile.limits().chunks_per_step;
+        let moves = match arrangement.is_in_waves {
+            true => moves::in_waves(self.trees, self.message, self.stop)?,
+            false => moves::in_trees(self.trees, self.message, chunks_max, self.stop)?,
+        };
+        let joined = match arrangement.is_in_waves {
+            true => Some(self.place(moves.clone(), true)?),
+            false => None,
+        };
+        let mut channels = Channels::one(self.message.rank_count);
+        loop {
+            let program = match &joined {
+                Some(placed) => self.joined(placed, &channels, arrangement)?,
+                None => self.followed(moves.clone(), &channels, arrangement)?,
+            };
+            let figures = ProgramFigures::of(&program, self.options.profile);
+            let Some(over) = fit::overrun(&figures) else {
+                let (blocks, is_divided) = (figures.blocks.need, channels.are_divided());
+                return Ok(Ok(Arranged { program, blocks, is_divided }));
+            };
+            if !fit::widen(&mut channels, &program, &figures, &over) {
+                return Ok(Err(over));
+            }
+        }
+    }
+
+    fn place(&self, moves: Vec<Move>, is_in_waves: bool) -> Result<Vec<Placed>, LowerError> {
+        let marked = moves::mark_last_uses(moves, self.message, self.stop)?;
+        let chunks_max = self.options.profile.limits().chunks_per_step;
+        place(marked, self.message, is_in_waves, chunks_max, self.stop)
+    }
+
+    /// The program of moves wave after wave.
+    fn joined(&self, placed: &[Placed], channels: &Channels, arrangement: Arrangement) -> Result<Program, LowerError> {
+        let moves = placed.iter().map(|placed| &placed.moving);
+        let peers = self.thread_blocks(moves, channels, arrangement)?;
+        self.program(placed, channels, &peers)
+    }
+
+    /// The program of moves tree by tree. What is added last at a rank is chosen once its blocks are known, so that it
+    /// can go on in the same step.
+    fn followed(
+        &self,
+        mut moves: Vec<Move>,
+        channels: &Channels,
+        arrangement: Arrangement,
+    ) -> Result<Program, LowerError> {
+        let peers = self.thread_blocks(moves.iter(), channels, arrangement)?;
+        let ends: Vec<Ends> = peers.iter().map(|peers| Ends::new(peers)).collect();
+        moves::order_contributions(&mut moves, |into, out| {
+            let ends = &ends[out.from as usize];
+            ends.block_from(into.from, channels.of(into)) == ends.block_to(out.to, channels.of(out))
+        });
+        self.program(&self.place(moves, false)?, channels, &peers)
+    }
+
+    fn thread_blocks<'m>(
+        &self,
+        moves: impl Iterator<Item = &'m Move>,
+        channels: &Channels,
+        Arrangement { is_in_waves, sharing }: Arrangement,
+    ) -> Result<Vec<Vec<blocks::Peers>>, LowerError> {
+        thread_blocks(moves, channels, sharing, is_in_waves, self.message.rank_count, self.stop)
+    }
+
+    fn program(
+        &self,
+        placed: &[Placed],
+        channels: &Channels,
+        peers: &[Vec<blocks::Peers>],
+    ) -> Result<Program, LowerError> {
+        let Self { message, options, trees, .. } = *self;
+        let (profile, trees_span) = (options.profile, trees.span);
+        let emission = Emission { message, profile, placed, channels, peers, trees_span };
+        let ranks = emit(emission, self.stop)?;
+        let used = ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.channel).max();
+        let mut program = Program {
+            name: options.name.clone(),
+            protocol: protocol(profile, message.kind),
+            channel_count: used.map_or(1, |used| used + 1),
+            chunk_count: message.chunk_count(),
+            rank_count: message.rank_count,
+            purpose: Purpose::Collective(message.kind),
+            in_place: options.in_place,
+            out_of_place: Some(!options.in_place),
+            bytes_min: Some(0),
+            bytes_max: None,
+            thread_count: None,
+            ranks,
+        };
+        program.bytes_max = profile.bytes_max_attribute(fit::bytes_max(options, &program));
+        Ok(program)
+    }
+}
+
+/// Simple, which reaches the bandwidth of the network, but where the runtime cannot run it.
+///
+/// msccl-executor plans the network's part of a broadcast or reduce with 1 slot per transfer, of which Simple uses 4.
+fn protocol(profile: Profile, kind: CollectiveKind) -> Protocol {
+    match (profile, kind) {
+        (Profile::MscclExecutor, CollectiveKind::Broadcast | CollectiveKind::Reduce) => Protocol::Ll128,
+        _ => Protocol::Simple,
+    }
 }
 
 #[cfg(test)]

@@ -2,48 +2,96 @@
 //!
 //! Stricter than the runtimes in what they pass over in silence: unknown elements and attributes, repeated
 //! attributes, numbers that are not plain decimals. Whether the program makes sense is the proof's business.
+//!
+//! [`read_foreign_msccl_xml`] reads the same text with more patience, so that it can be repaired: it passes over what
+//! the runtimes pass over and takes any runtime's spelling, and says so.
 
+mod attributes;
 mod error;
+mod foreign;
 mod reader;
 
-use canopy_schedule::CollectiveKind;
-
+use attributes::Attributes;
 pub use error::{ParseError, ParseFault};
+use foreign::KINDS_MAX;
+pub use foreign::{ForeignFile, Oddity, read_foreign_msccl_xml};
 use reader::{Element, Node, Reader};
 
 use super::profile::Profile;
-use super::program::{Buffer, Chunks, Operation, Program, Protocol, RankProgram, Step, ThreadBlock};
+use super::program::{Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
 
 /// Most bytes of a text.
 const BYTES_MAX: usize = 64 << 20;
+
+/// Reads one `<algo>` element with everything in it; see [`parse_msccl_xml_until`], which it calls without ever
+/// stopping.
+///
+/// # Errors
+/// As there.
+pub fn parse_msccl_xml(text: &str, profile: Profile) -> Result<Program, ParseError> {
+    parse_msccl_xml_until(text, profile, &|| false)
+}
 
 /// Reads one `<algo>` element with everything in it.
 ///
 /// # Errors
 /// The first thing the runtime's reader would refuse, or would accept without doing what it says, with its line and
-/// what to write instead. Never panics; O(bytes), memory about that of the text.
-pub fn parse_msccl_xml(text: &str, profile: Profile) -> Result<Program, ParseError> {
-    if text.len() > BYTES_MAX {
-        return Err(ParseFault::TooLarge { bytes: text.len(), limit: BYTES_MAX }.at(1));
-    }
-    let mut parser = Parser { reader: Reader::new(text), profile };
-    let program = match parser.reader.next_node()? {
-        Some(Node::Open(element)) if element.name == "algo" => parser.algo(&element)?,
-        Some(node) => return Err(ParseFault::Unexpected { found: node.describe(), expected: "<algo>" }.at(node.line())),
-        None => return Err(ParseFault::Ended { expected: "<algo>" }.at(parser.reader.line())),
-    };
-    match parser.reader.next_node()? {
-        None => Ok(program),
-        Some(node) => Err(ParseFault::Unexpected { found: node.describe(), expected: "the end" }.at(node.line())),
-    }
+/// column and what to write instead; or `stop`, asked at every tag, returned true. Never panics; O(bytes), memory about
+/// that of the text.
+pub fn parse_msccl_xml_until(
+    text: &str,
+    profile: Profile,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Program, ParseError> {
+    Parser::new(text, profile, None, stop)?.file()
 }
 
-struct Parser<'a> {
+struct Parser<'a, 's> {
     reader: Reader<'a>,
     profile: Profile,
+    /// What was passed over, where that is not an error.
+    oddities: Option<Vec<Oddity>>,
+    stop: &'s (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Parser<'a> {
+impl<'a, 's> Parser<'a, 's> {
+    fn new(
+        text: &'a str,
+        profile: Profile,
+        oddities: Option<Vec<Oddity>>,
+        stop: &'s (dyn Fn() -> bool + Sync),
+    ) -> Result<Self, ParseError> {
+        let reader = Reader::new(text);
+        if text.len() > BYTES_MAX {
+            return Err(ParseFault::TooLarge { bytes: text.len(), limit: BYTES_MAX }.at(reader.position()));
+        }
+        Ok(Self { reader, profile, oddities, stop })
+    }
+
+    /// The whole text.
+    fn file(&mut self) -> Result<Program, ParseError> {
+        let unexpected = |node: Node<'_>, expected| {
+            let fault = ParseFault::Unexpected { found: node.describe(), expected };
+            fault.at(node.position())
+        };
+        let program = match self.next_node()? {
+            Some(Node::Open(element)) if element.name == "algo" => self.algo(&element)?,
+            Some(node) => return Err(unexpected(node, "<algo>")),
+            None => return Err(ParseFault::Ended { expected: "<algo>" }.at(self.reader.position())),
+        };
+        match self.next_node()? {
+            None => Ok(program),
+            Some(node) => Err(unexpected(node, "the end")),
+        }
+    }
+
+    fn next_node(&mut self) -> Result<Option<Node<'a>>, ParseError> {
+        if (self.stop)() {
+            return Err(ParseFault::Stopped.at(self.reader.position()));
+        }
+        self.reader.next_node()
+    }
+
     fn algo(&mut self, element: &Element<'a>) -> Result<Program, ParseError> {
         let mut attributes = Attributes::new(element);
         let mut program = Program {
@@ -54,7 +102,7 @@ impl<'a> Parser<'a> {
             channel_count: attributes.count("nchannels")?,
             chunk_count: attributes.count("nchunksperloop")?,
             rank_count: attributes.count("ngpus")?,
-            collective: self.collective(&mut attributes)?,
+            purpose: self.purpose(&mut attributes)?,
             in_place: attributes.flag("inplace")?,
             out_of_place: attributes.optional_flag("outofplace")?,
             bytes_min: attributes.optional_bytes("minBytes")?,
@@ -62,14 +110,36 @@ impl<'a> Parser<'a> {
             thread_count: attributes.optional_count("nthreads")?,
             ranks: Vec::new(),
         };
-        attributes.finish()?;
+        self.demand(&attributes, &program)?;
+        self.finish(element, attributes)?;
         program.ranks = self.children(element, "gpu", Self::rank)?;
         Ok(program)
     }
 
-    fn collective(&self, attributes: &mut Attributes<'_, 'a>) -> Result<CollectiveKind, ParseError> {
-        let spellings = "allgather, reduce_scatter, allreduce, broadcast, reduce or alltoall";
-        attributes.word("coll", spellings, |word| self.profile.read_spelling(word))
+    /// Some runtimes refuse a file without attributes that others do not look at.
+    fn demand(&self, attributes: &Attributes<'_, 'a>, program: &Program) -> Result<(), ParseError> {
+        let given = [
+            ("name", !program.name.is_empty()),
+            ("outofplace", program.out_of_place.is_some()),
+            ("minBytes", program.bytes_min.is_some()),
+            ("maxBytes", program.bytes_max.is_some()),
+        ];
+        let required = self.profile.limits().required;
+        match given.into_iter().find(|(name, is_given)| !is_given && required.contains(name)) {
+            Some((name, _)) if self.oddities.is_none() => Err(attributes.missing(name)),
+            _ => Ok(()),
+        }
+    }
+
+    fn purpose(&mut self, attributes: &mut Attributes<'_, 'a>) -> Result<Purpose, ParseError> {
+        let words = self.profile.limits().collective_words;
+        match self.oddities {
+            None => attributes.word("coll", words, |word| read_purpose(self.profile, word)),
+            Some(_) => attributes.word("coll", words, |word| {
+                let others = Profile::ALL.into_iter().filter(|other| *other != self.profile);
+                std::iter::once(self.profile).chain(others).find_map(|profile| read_purpose(profile, word))
+            }),
+        }
     }
 
     fn rank(&mut self, element: &Element<'a>) -> Result<RankProgram, ParseError> {
@@ -81,7 +151,7 @@ impl<'a> Parser<'a> {
             scratch_chunks: attributes.count("s_chunks")?,
             thread_blocks: Vec::new(),
         };
-        attributes.finish()?;
+        self.finish(element, attributes)?;
         rank.thread_blocks = self.children(element, "tb", Self::thread_block)?;
         Ok(rank)
     }
@@ -95,7 +165,7 @@ impl<'a> Parser<'a> {
             channel: attributes.count("chan")?,
             steps: Vec::new(),
         };
-        attributes.finish()?;
+        self.finish(element, attributes)?;
         block.steps = self.children(element, "step", Self::step)?;
         Ok(block)
     }
@@ -114,9 +184,23 @@ impl<'a> Parser<'a> {
             wait_step: attributes.count_or_none("deps")?,
             is_awaited: attributes.flag("hasdep")?,
         };
-        attributes.finish()?;
+        self.finish(element, attributes)?;
         self.children(element, "no element", |_, _| Ok(()))?;
         Ok(step)
+    }
+
+    /// Refuses attributes that nobody asked for, or notes them.
+    fn finish(&mut self, element: &Element<'a>, attributes: Attributes<'_, 'a>) -> Result<(), ParseError> {
+        for unknown in attributes.unknown()? {
+            let (element, attribute) = (element.name.to_owned(), unknown.name.to_owned());
+            match &mut self.oddities {
+                Some(oddities) if oddities.len() < KINDS_MAX => {
+                    Oddity::attribute(oddities, unknown.position.line, element, attribute)
+                }
+                _ => return Err(ParseFault::UnknownAttribute { element, attribute }.at(unknown.position)),
+            }
+        }
+        Ok(())
     }
 
     /// Reads the children of an element up to its closing tag; all must have one name.
@@ -132,152 +216,37 @@ impl<'a> Parser<'a> {
         }
         let limit = self.profile.limits().children;
         loop {
-            match self.reader.next_node()? {
+            match self.next_node()? {
                 Some(Node::Open(element)) if element.name == name => {
                     if children.len() >= limit as usize {
                         let parent = parent.name.to_owned();
-                        return Err(ParseFault::TooManyChildren { parent, child: name, limit }.at(element.line));
+                        return Err(ParseFault::TooManyChildren { parent, child: name, limit }.at(element.position));
                     }
                     children.push(read(self, &element)?);
                 }
                 Some(Node::Close { name, .. }) if name == parent.name => return Ok(children),
+                Some(Node::Open(element)) if self.oddities.is_some() => self.pass_over(parent, &element)?,
                 Some(node) => {
                     return Err(ParseFault::Misplaced {
                         found: node.describe(),
                         parent: parent.name.to_owned(),
                         child: name,
                     }
-                    .at(node.line()));
+                    .at(node.position()));
                 }
-                None => return Err(ParseFault::Unclosed { element: parent.name.to_owned() }.at(self.reader.line())),
+                None => {
+                    let fault = ParseFault::Unclosed { element: parent.name.to_owned() };
+                    return Err(fault.at(self.reader.position()));
+                }
             }
         }
     }
 }
 
-/// Attributes of one element, each to be taken once.
-struct Attributes<'e, 'a> {
-    element: &'e Element<'a>,
-    taken: u32,
-}
-
-impl<'e, 'a> Attributes<'e, 'a> {
-    fn new(element: &'e Element<'a>) -> Self {
-        Self { element, taken: 0 }
-    }
-
-    fn optional(&mut self, name: &'static str) -> Option<&'a str> {
-        let position = self.element.attributes.iter().position(|(known, _)| *known == name)?;
-        self.taken |= 1 << position;
-        self.element.attributes.get(position).map(|&(_, value)| value)
-    }
-
-    fn required(&mut self, name: &'static str) -> Result<&'a str, ParseError> {
-        let fault = || ParseFault::Missing { element: self.element.name.to_owned(), attribute: name };
-        let error = fault().at(self.element.line);
-        self.optional(name).ok_or(error)
-    }
-
-    fn bad(&self, attribute: &'static str, value: &str, expected: &'static str) -> ParseError {
-        let value = value.chars().take(80).collect();
-        ParseFault::BadValue { element: self.element.name.to_owned(), attribute, value, expected }.at(self.element.line)
-    }
-
-    fn name(&mut self, profile: Profile) -> Result<String, ParseError> {
-        let value = self.required("name")?;
-        if profile.accepts_name(value) {
-            Ok(value.to_owned())
-        } else {
-            Err(self.bad("name", value, "1 to 63 letters, digits, `_`, `-` and `.`"))
-        }
-    }
-
-    fn word<T>(
-        &mut self,
-        name: &'static str,
-        expected: &'static str,
-        find: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, ParseError> {
-        let value = self.required(name)?;
-        find(value).ok_or_else(|| self.bad(name, value, expected))
-    }
-
-    fn count(&mut self, name: &'static str) -> Result<u32, ParseError> {
-        let value = self.required(name)?;
-        self.read_count(name, value)
-    }
-
-    fn optional_count(&mut self, name: &'static str) -> Result<Option<u32>, ParseError> {
-        self.optional(name).map(|value| self.read_count(name, value)).transpose()
-    }
-
-    fn read_count(&self, name: &'static str, value: &str) -> Result<u32, ParseError> {
-        let number = plain_decimal(value).filter(|&number| number <= i32::MAX as u64);
-        let number = number.and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(|| self.bad(name, value, "a plain decimal number from 0 to 2147483647"))
-    }
-
-    fn count_or_none(&mut self, name: &'static str) -> Result<Option<u32>, ParseError> {
-        match self.required(name)? {
-            "-1" => Ok(None),
-            value => self
-                .read_count(name, value)
-                .map(Some)
-                .map_err(|_| self.bad(name, value, "-1 or a plain decimal number from 0 to 2147483647")),
-        }
-    }
-
-    fn optional_bytes(&mut self, name: &'static str) -> Result<Option<u64>, ParseError> {
-        let Some(value) = self.optional(name) else { return Ok(None) };
-        let number = plain_decimal(value).filter(|&number| i64::try_from(number).is_ok());
-        number.map(Some).ok_or_else(|| self.bad(name, value, "a plain decimal number from 0 to 9223372036854775807"))
-    }
-
-    fn flag(&mut self, name: &'static str) -> Result<bool, ParseError> {
-        self.word(name, "0 or 1", read_flag)
-    }
-
-    fn optional_flag(&mut self, name: &'static str) -> Result<Option<bool>, ParseError> {
-        let Some(value) = self.optional(name) else { return Ok(None) };
-        read_flag(value).map(Some).ok_or_else(|| self.bad(name, value, "0 or 1"))
-    }
-
-    fn chunks(&mut self, buffer: &'static str, offset: &'static str) -> Result<Chunks, ParseError> {
-        let buffer = self.word(buffer, "i, o or s", |word| {
-            [Buffer::Input, Buffer::Output, Buffer::Scratch].into_iter().find(|buffer| buffer.letter() == word)
-        })?;
-        Ok(Chunks { buffer, offset: self.count_or_none(offset)? })
-    }
-
-    /// Refuses attributes that nobody asked for, and repeated ones.
-    fn finish(self) -> Result<(), ParseError> {
-        for (position, (name, _)) in self.element.attributes.iter().enumerate() {
-            if self.taken & (1 << position) == 0 {
-                let repeated = self.element.attributes.iter().take(position).any(|(earlier, _)| earlier == name);
-                let (element, attribute) = (self.element.name.to_owned(), (*name).to_owned());
-                let fault = match repeated {
-                    true => ParseFault::Repeated { element, attribute },
-                    false => ParseFault::UnknownAttribute { element, attribute },
-                };
-                return Err(fault.at(self.element.line));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn read_flag(word: &str) -> Option<bool> {
-    match word {
-        "0" => Some(false),
-        "1" => Some(true),
-        _ => None,
-    }
-}
-
-/// Digits without sign or leading zero: a leading zero means octal to the runtimes.
-fn plain_decimal(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
-    if plain { text.parse().ok() } else { None }
+/// What a word in `coll` stands for.
+fn read_purpose(profile: Profile, word: &str) -> Option<Purpose> {
+    let unjudged = || profile.limits().collectives_unjudged.iter().find(|known| **known == word);
+    profile.read_spelling(word).map(Purpose::Collective).or_else(|| unjudged().map(|word| Purpose::Unjudged(word)))
 }
 
 #[cfg(test)]

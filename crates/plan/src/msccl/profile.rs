@@ -2,35 +2,48 @@
 //!
 //! Adding a profile means adding a table; lowering, parser, proof and emulator read the numbers from here.
 
+mod tables;
+
 use std::fmt;
 use std::str::FromStr;
 
 use canopy_schedule::CollectiveKind;
 
-use super::program::Protocol;
+use super::program::{Operation, Protocol};
 
 /// A runtime that reads MSCCL files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Profile {
     /// microsoft/msccl, built on NCCL 2.12.
     Msccl,
+    /// Azure/msccl-executor-nccl, built on NCCL 2.23.
+    MscclExecutor,
+    /// ROCm/rccl as it is shipped, with reduced kernels.
+    RcclMsccl,
 }
 
 /// Names of canopy's contract whose tables do not exist.
-const NAMED_ELSEWHERE: [&str; 5] = ["msccl-executor", "rccl-msccl", "mscclpp-0.6", "mscclpp-0.9", "oneccl"];
+const NAMED_ELSEWHERE: [&str; 3] = ["mscclpp-0.6", "mscclpp-0.9", "oneccl"];
 
 impl Profile {
+    /// All profiles, in the order documents list them.
+    pub const ALL: [Self; 3] = [Self::Msccl, Self::MscclExecutor, Self::RcclMsccl];
+
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Msccl => "msccl",
+            Self::MscclExecutor => "msccl-executor",
+            Self::RcclMsccl => "rccl-msccl",
         }
     }
 
     /// What the runtime accepts.
     pub const fn limits(self) -> &'static ProfileLimits {
         match self {
-            Self::Msccl => &MSCCL,
+            Self::Msccl => &tables::MSCCL,
+            Self::MscclExecutor => &tables::MSCCL_EXECUTOR,
+            Self::RcclMsccl => &tables::RCCL_MSCCL,
         }
     }
 
@@ -44,6 +57,11 @@ impl Profile {
         self.limits().collectives.iter().find(|(_, known)| *known == spelling).map(|&(kind, _)| kind)
     }
 
+    /// Whether the runtime's kernels carry out an operation.
+    pub fn allows(self, operation: Operation) -> bool {
+        self.limits().operations.contains(&operation)
+    }
+
     /// Whether a text can be the `name` of a file: the runtimes cut longer ones and decode no entities.
     pub fn accepts_name(self, name: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -51,12 +69,36 @@ impl Profile {
     }
 
     /// Largest message a file with this `maxBytes` is used for, in bytes; `None` when there is no bound, or the range is
-    /// empty (`0`).
+    /// empty: `0` means the one or the other, see [`ByteRange`].
     pub fn bytes_max_inclusive(self, attribute: u64) -> Option<u64> {
-        match attribute {
-            0 => None,
-            bound if self.limits().bytes_max_is_exclusive => Some(bound - 1),
-            bound => Some(bound),
+        match (attribute, self.limits().byte_range) {
+            (0, _) => None,
+            (bound, ByteRange::Exclusive { .. }) => Some(bound - 1),
+            (bound, ByteRange::Inclusive) => Some(bound),
+        }
+    }
+
+    /// The `maxBytes` that admits messages up to this size and no larger, in bytes; the inverse of
+    /// [`bytes_max_inclusive`](Self::bytes_max_inclusive). `None` for 0 and for sizes the attribute cannot state.
+    pub fn bytes_max_attribute(self, bytes: u64) -> Option<u64> {
+        let attribute = match self.limits().byte_range {
+            ByteRange::Exclusive { .. } => bytes.checked_add(1)?,
+            ByteRange::Inclusive => bytes,
+        };
+        (bytes > 0 && i64::try_from(attribute).is_ok()).then_some(attribute)
+    }
+
+    /// Largest message of a file in bytes, by its `maxBytes` or the runtime's default for a file without one; `None` as in
+    /// [`bytes_max_inclusive`](Self::bytes_max_inclusive).
+    pub fn bytes_max_of(self, attribute: Option<u64>) -> Option<u64> {
+        attribute.or(self.bytes_max_default()).and_then(|attribute| self.bytes_max_inclusive(attribute))
+    }
+
+    /// `maxBytes` that holds for a file which does not say, where the runtime has such a default.
+    pub const fn bytes_max_default(self) -> Option<u64> {
+        match self.limits().byte_range {
+            ByteRange::Exclusive { default } => Some(default),
+            ByteRange::Inclusive => None,
         }
     }
 
@@ -82,9 +124,9 @@ impl fmt::Display for Profile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ProfileError {
-    #[error("profile `{name}` is not available yet; use msccl")]
+    #[error("profile `{name}` is not available yet; use msccl, msccl-executor or rccl-msccl")]
     NotAvailable { name: &'static str },
-    #[error("`{name}` is not a profile; use msccl")]
+    #[error("`{name}` is not a profile; use msccl, msccl-executor or rccl-msccl")]
     Unknown { name: String },
 }
 
@@ -92,8 +134,8 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(name: &str) -> Result<Self, ProfileError> {
-        if name == Self::Msccl.name() {
-            return Ok(Self::Msccl);
+        if let Some(profile) = Self::ALL.into_iter().find(|profile| profile.name() == name) {
+            return Ok(profile);
         }
         match NAMED_ELSEWHERE.into_iter().find(|known| *known == name) {
             Some(name) => Err(ProfileError::NotAvailable { name }),
@@ -129,16 +171,26 @@ pub struct ProfileLimits {
     pub name_length: usize,
     /// Most rounds of the whole step list over slices of a chunk; flags count them.
     pub rounds: u64,
-    /// Whether `maxBytes` is the first size that is too large.
-    pub bytes_max_is_exclusive: bool,
-    /// `maxBytes` of a file that does not say.
-    pub bytes_max_default: u64,
+    /// How `minBytes` and `maxBytes` bound the messages a file is used for.
+    pub byte_range: ByteRange,
+    /// How a file says whether input and output may share memory.
+    pub placement: PlacementRule,
+    /// Attributes of `<algo>` without which the file is refused, of those that another runtime does not need.
+    pub required: &'static [&'static str],
+    /// Operations that the kernels carry out.
+    pub operations: &'static [Operation],
     /// Blocks beyond this may not be resident at once on common accelerators.
     pub blocks_resident: u32,
     /// Queue sizes by protocol: Simple, LL, LL128.
     pub queues: [Queue; 3],
     /// Spellings of `coll`.
     pub collectives: &'static [(CollectiveKind, &'static str)],
+    /// All words that may stand in `coll`, for messages.
+    pub collective_words: &'static str,
+    /// Spellings of `coll` that promise nothing a file could be judged by.
+    pub collectives_unjudged: &'static [&'static str],
+    /// How the runtime finds files and picks one.
+    pub selection: Selection,
 }
 
 impl ProfileLimits {
@@ -161,79 +213,50 @@ pub struct Queue {
     pub slots: u32,
 }
 
-const MSCCL: ProfileLimits = ProfileLimits {
-    steps_per_block: 256,
-    blocks_per_rank: 216,
-    channels: 32,
-    peers_per_channel: 32,
-    chunks_per_step: 71,
-    fused_reductions: 16,
-    nodes: 4095,
-    children: 1024,
-    dependency_block: 127,
-    offset: 32767,
-    name_length: 63,
-    rounds: 65535,
-    bytes_max_is_exclusive: true,
-    bytes_max_default: 1 << 27,
-    blocks_resident: 108,
-    // Simple moves half of its eight 512 KiB slots at a time, LL and LL128 one slot.
-    queues: [
-        Queue { transfer_bytes: 2 << 20, slots: 2 },
-        Queue { transfer_bytes: 32 << 10, slots: 8 },
-        Queue { transfer_bytes: 576_000, slots: 8 },
-    ],
-    collectives: &[
-        (CollectiveKind::Allgather, "allgather"),
-        (CollectiveKind::ReduceScatter, "reduce_scatter"),
-        (CollectiveKind::Allreduce, "allreduce"),
-        (CollectiveKind::Broadcast, "broadcast"),
-        (CollectiveKind::Reduce, "reduce"),
-        (CollectiveKind::AllToAll, "alltoall"),
-    ],
-};
+/// How `maxBytes` bounds the messages a file is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByteRange {
+    /// `maxBytes` is the first size that is too large; 0 admits no message.
+    Exclusive {
+        /// `maxBytes` of a file that does not say.
+        default: u64,
+    },
+    /// `maxBytes` is the largest size; 0 means that there is no bound. A file must say it.
+    Inclusive,
+}
+
+/// How a file says whether it is for calls whose input and output share memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlacementRule {
+    /// `inplace` must equal the state of the call; `outofplace` is passed over.
+    InPlaceEquals,
+    /// `inplace` and `outofplace` admit either kind of call, each for itself.
+    BothFlags,
+}
+
+/// How a runtime finds files and picks one: what a person must set and know, in the runtime's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Environment variables that lead to the files, most significant first.
+    pub variables: &'static [&'static str],
+    /// Most files that are loaded.
+    pub files_max: usize,
+    /// In which order files are considered; the first that matches is used.
+    pub order: SelectionOrder,
+    /// When a file matches a call, and what else decides, as a sentence for people.
+    pub explanation: &'static str,
+}
+
+/// In which order a runtime considers files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SelectionOrder {
+    /// As listed in a variable or a configuration file.
+    Listed,
+    /// By full path.
+    Sorted,
+    /// As the directory happens to list them.
+    Directory,
+}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_or_refused_with_a_remedy() {
-        assert_eq!("msccl".parse(), Ok(Profile::Msccl));
-        assert_eq!(Profile::Msccl.to_string(), "msccl");
-        let refused = |name: &str| name.parse::<Profile>().unwrap_err().to_string();
-        assert_eq!(refused("rccl-msccl"), "profile `rccl-msccl` is not available yet; use msccl");
-        assert_eq!(refused("MSCCL"), "`MSCCL` is not a profile; use msccl");
-    }
-
-    /// The sizes at which `maxAllowed` changes, by hand: 2 MiB per transfer of Simple, 32 KiB of LL.
-    #[test]
-    fn chunks_per_transfer_follow_the_formula() {
-        let count = |protocol, bytes, chunks| Profile::Msccl.chunks_per_transfer(protocol, bytes, chunks);
-        // 16 MiB in 512 chunks of 32 KiB, 64 of which fill a transfer; beyond 256 MiB fewer than 4.
-        assert_eq!(count(Protocol::Simple, Some(16 << 20), 512), 64);
-        assert_eq!(count(Protocol::Simple, Some(256 << 20), 512), 4);
-        assert_eq!(count(Protocol::Simple, Some((256 << 20) + 1), 512), 3);
-        assert_eq!(count(Protocol::Simple, Some(1 << 40), 512), 1);
-        assert_eq!(count(Protocol::Simple, None, 512), 1);
-        assert_eq!(count(Protocol::Simple, Some(0), 512), 71);
-        assert_eq!(count(Protocol::Ll, Some(8 << 10), 8), 32);
-        assert_eq!(count(Protocol::Ll128, Some(1000), 1), 71);
-    }
-
-    #[test]
-    fn a_bound_is_exclusive() {
-        assert_eq!(Profile::Msccl.bytes_max_inclusive(1025), Some(1024));
-        assert_eq!(Profile::Msccl.bytes_max_inclusive(0), None);
-    }
-
-    #[test]
-    fn spellings_are_the_runtimes_own() {
-        for kind in CollectiveKind::ALL {
-            let spelling = Profile::Msccl.spell(kind);
-            assert_eq!(spelling.and_then(|spelling| Profile::Msccl.read_spelling(spelling)), spelling.map(|_| kind));
-        }
-        assert_eq!(Profile::Msccl.spell(CollectiveKind::ReduceScatter), Some("reduce_scatter"));
-        assert_eq!(Profile::Msccl.read_spelling("custom"), None);
-    }
-}
+mod tests;

@@ -2,12 +2,14 @@
 //!
 //! A program may be nonsense; only [`prove`](super::prove) says whether it is right.
 
+use std::fmt;
+
 use canopy_schedule::CollectiveKind;
 
 /// One algorithm for one collective on one number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Label.
+    /// Label; empty where the file has none, which some runtimes do not mind.
     pub name: String,
     /// Wire protocol.
     pub protocol: Protocol,
@@ -18,7 +20,7 @@ pub struct Program {
     /// `ngpus`.
     pub rank_count: u32,
     /// `coll`.
-    pub collective: CollectiveKind,
+    pub purpose: Purpose,
     /// `inplace`: input and output share memory.
     pub in_place: bool,
     /// `outofplace`, where the file says it.
@@ -31,6 +33,39 @@ pub struct Program {
     pub thread_count: Option<u32>,
     /// What each rank does, in file order.
     pub ranks: Vec<RankProgram>,
+}
+
+/// What a file is for (`coll`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A collective, which promises what every rank ends with.
+    Collective(CollectiveKind),
+    /// A word of the runtime that promises nothing a file could be judged by, such as `custom`.
+    Unjudged(&'static str),
+}
+
+impl Purpose {
+    /// The collective, where there is one.
+    pub const fn collective(self) -> Option<CollectiveKind> {
+        match self {
+            Self::Collective(kind) => Some(kind),
+            Self::Unjudged(_) => None,
+        }
+    }
+
+    /// canopy's name of the collective, or the runtime's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Collective(kind) => kind.name(),
+            Self::Unjudged(word) => word,
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// What one rank does (`<gpu>`).
@@ -236,7 +271,8 @@ impl Operation {
 /// Where a rank's buffers lie in one array of chunks, so that in-place programs share cells as the caller's do.
 ///
 /// Out of place the three buffers are disjoint. In place allreduce, all-to-all, broadcast and reduce have one buffer
-/// for both; allgather's `i[k]` is `o[r·C/n + k]`; reduce-scatter's `o[k]` is `i[r·C/n + k]`.
+/// for both; allgather's and gather's `i[k]` is `o[r·s + k]` with shares of `s` chunks; reduce-scatter's and scatter's
+/// `o[k]` is `i[r·s + k]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     input_base: u64,
@@ -248,15 +284,15 @@ pub(crate) struct Memory {
 impl Memory {
     /// Lays out the buffers of one rank.
     pub(crate) fn new(program: &Program, rank: &RankProgram) -> Self {
-        let whole = u64::from(program.chunk_count);
-        let share = whole / u64::from(program.rank_count.max(1));
-        let own = u64::from(rank.rank) * share;
-        let (input, output) = expected_chunks(program);
-        let (input_base, output_base, shared) = match program.collective {
-            _ if !program.in_place => (0, u64::from(input), u64::from(input) + u64::from(output)),
-            CollectiveKind::Allgather => (own, 0, whole),
-            CollectiveKind::ReduceScatter => (0, own, whole),
-            _ => (0, 0, whole),
+        use CollectiveKind::{Allgather, Gather, ReduceScatter, Scatter};
+        let own = u64::from(rank.rank) * u64::from(share_chunks(program));
+        let (input, output) = expected_chunks(program, rank);
+        let (input, output) = (u64::from(input), u64::from(output));
+        let (input_base, output_base, shared) = match program.purpose.collective() {
+            _ if !program.in_place => (0, input, input + output),
+            Some(Allgather | Gather) => (own, 0, output),
+            Some(ReduceScatter | Scatter) => (0, own, input),
+            _ => (0, 0, input.max(output)),
         };
         let scratch = u64::from(rank.scratch_chunks);
         Self { input_base, output_base, scratch_base: shared, cell_count: shared + scratch }
@@ -278,12 +314,41 @@ impl Memory {
     }
 }
 
-/// Chunks of input and output buffers that the collective implies.
-pub(crate) fn expected_chunks(program: &Program) -> (u32, u32) {
-    let share = program.chunk_count / program.rank_count.max(1);
-    match program.collective {
-        CollectiveKind::Allgather => (share, program.chunk_count),
-        CollectiveKind::ReduceScatter => (program.chunk_count, share),
-        _ => (program.chunk_count, program.chunk_count),
+/// Chunks of one rank's share, in all-to-all of one block; of the whole message where the collective knows no shares.
+///
+/// The runtimes multiply the count of a call by the number of ranks for allgather, reduce-scatter and all-to-all only,
+/// so `nchunksperloop` of a gather or scatter counts the chunks of one share.
+pub(crate) fn share_chunks(program: &Program) -> u32 {
+    match program.purpose.collective() {
+        Some(CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll) => {
+            program.chunk_count / program.rank_count.max(1)
+        }
+        _ => program.chunk_count,
+    }
+}
+
+/// Chunks of a rank's input and output buffers that the collective implies; what the file states where its word
+/// implies nothing.
+pub(crate) fn expected_chunks(program: &Program, rank: &RankProgram) -> (u32, u32) {
+    let (chunks, share) = (program.chunk_count, share_chunks(program));
+    let gathered = chunks.saturating_mul(program.rank_count);
+    match program.purpose {
+        Purpose::Collective(CollectiveKind::Allgather) => (share, chunks),
+        Purpose::Collective(CollectiveKind::ReduceScatter) => (chunks, share),
+        Purpose::Collective(CollectiveKind::Gather) => (share, gathered),
+        Purpose::Collective(CollectiveKind::Scatter) => (gathered, share),
+        Purpose::Collective(_) => (chunks, chunks),
+        Purpose::Unjudged(_) => (rank.input_chunks, rank.output_chunks),
+    }
+}
+
+/// Whether a rank's caller gives it a buffer at all: gather and reduce fill the output of their root only, scatter reads
+/// the input of its root only, and elsewhere callers may pass nothing. The root is rank 0, as a file names none.
+pub(crate) fn has_buffer(program: &Program, rank: u32, buffer: Buffer) -> bool {
+    match (program.purpose.collective(), buffer) {
+        (Some(CollectiveKind::Gather), Buffer::Output) | (Some(CollectiveKind::Scatter), Buffer::Input) => rank == 0,
+        // In place the one buffer has both names.
+        (Some(CollectiveKind::Reduce), Buffer::Output) => rank == 0 || program.in_place,
+        _ => true,
     }
 }

@@ -23,35 +23,43 @@ mod races;
 mod report;
 mod structure;
 
-pub use report::{Place, Problem, Proof};
+pub use report::{Place, Problem, Proof, Stopped};
 
 use model::Model;
 use report::Report;
 
-use super::profile::Profile;
+use super::profile::{PlacementRule, Profile};
 use super::program::Program;
+
+/// Judges a program for a runtime; see [`prove_until`], which it calls without ever stopping.
+pub fn prove(program: &Program, profile: Profile) -> Proof {
+    prove_until(program, profile, &|| false).expect("nothing asks it to stop")
+}
 
 /// Judges a program for a runtime.
 ///
-/// A program that states both `inplace` and `outofplace` is judged both ways: some runtimes use it for either kind of
-/// call. Later checks rely on earlier ones and are left out once they cannot mean anything: [`Proof::checks`] names those
-/// that ran. At most 64 problems are reported per check. Never panics.
+/// Where the runtime uses a program that states both `inplace` and `outofplace` for either kind of call, it is judged both
+/// ways. Later checks rely on earlier ones and are left out once they cannot mean anything: [`Proof::checks`] names those
+/// that ran. Values are not judged where the file's word for the collective promises none (`custom`); a warning says
+/// so. At most 64 problems are reported per check. Never panics.
 ///
+/// * **Errors.** `stop` returned true; it is asked about every millisecond.
 /// * **Cost.** O(steps · blocks of a rank) for races within ranks; where they are ordered through other ranks, that
 ///   times the number of ranks. The rest is linear in transfers. Memory is bounded: programs whose buffers, sums or
 ///   clocks are too large to follow are refused with that reason.
-pub fn prove(program: &Program, profile: Profile) -> Proof {
-    let mut proof = prove_one_way(program, profile);
-    if program.in_place && program.out_of_place == Some(true) && proof.is_ok() {
+pub fn prove_until(program: &Program, profile: Profile, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+    let is_both = program.in_place && program.out_of_place == Some(true);
+    let mut proof = prove_one_way(program, profile, stop)?;
+    if is_both && profile.limits().placement == PlacementRule::BothFlags && proof.is_ok() {
         let apart = Program { in_place: false, ..program.clone() };
-        proof.join(prove_one_way(&apart, profile), "used out of place, as the file allows too: ");
+        proof.join(prove_one_way(&apart, profile, stop)?, "used out of place, as the file allows too: ");
     }
-    proof
+    Ok(proof)
 }
 
 /// Judges it in place if the program allows that, else out of place.
-fn prove_one_way(program: &Program, profile: Profile) -> Proof {
-    let mut report = Report::default();
+fn prove_one_way(program: &Program, profile: Profile, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+    let mut report = Report::new(stop);
     let is_sound = report.run("structure", |findings| structure::check(program, profile, findings));
     report.run("limits", |findings| limits::check(program, profile, findings));
     if !is_sound {
@@ -68,7 +76,12 @@ fn prove_one_way(program: &Program, profile: Profile) -> Proof {
     if !ends {
         return report.finish();
     }
-    if report.run("races", |findings| races::check(&model, &order, findings)) {
+    let is_ordered = report.run("races", |findings| races::check(&model, &order, findings));
+    if program.purpose.collective().is_none() {
+        let word = program.purpose.name();
+        let text = format!("`{word}` promises no result, so the values were not judged, only that the program runs");
+        report.warning("meaning", text);
+    } else if is_ordered {
         report.run("meaning", |findings| meaning::check(&model, &order, findings));
     }
     report.finish()

@@ -1,18 +1,24 @@
 //! Reads a plan file, straight into the tables of a plan.
 
+mod certificate;
 mod forest;
+mod shapes;
+
+use std::fmt;
 
 use canopy_schedule::{
-    Action, Bound, Certificate, Collective, CollectiveKind, CutDirection, Forest, RootError, Schedule, Shape,
+    Action, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, RootError, Schedule, Shape, Shares, Steps,
     UnknownCollective,
 };
-use canopy_topology::{DocumentFormat, FractionError, NodeIndex, Rank, Rate, ReadError, TopologyLimits, read_document};
+use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _};
+use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::{FORMAT_VERSION, PlanFile, Provenance};
+use certificate::CertificateDocument;
 use forest::{Routes, Trees};
+use shapes::{Paths, Sends};
 
 /// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text.
 const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -39,7 +45,11 @@ pub enum PlanFileError {
         #[source]
         source: FractionError,
     },
-    #[error("certificate.{field} is missing, and a {kind} needs it")]
+    #[error("schedule.{field} is missing, and a schedule of shape `{shape}` needs it")]
+    MissingField { field: &'static str, shape: &'static str },
+    #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; leave it out")]
+    ForeignField { field: &'static str, shape: &'static str },
+    #[error("certificate.{field} is missing, and the kind `{kind}` needs it")]
     Certificate { field: &'static str, kind: &'static str },
     #[error("bound.algbw is {algbw}, but bound.{field} is {found}; it must be {expected}")]
     Bound { field: &'static str, algbw: String, found: String, expected: &'static str },
@@ -56,6 +66,7 @@ impl PlanFileError {
             Self::Collective(_) => Some("collective".to_owned()),
             Self::Root(_) | Self::NoRoot { .. } => Some("root".to_owned()),
             Self::Rate { field, .. } => Some((*field).to_owned()),
+            Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
         }
@@ -94,12 +105,11 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
     }
     let collective = Collective::new(kind, document.root.map(Rank::new), topology.rank_count());
     let collective = collective.map_err(PlanFileError::Root)?;
-    let ForestDocument { algorithm, routes: Routes(routes), phases, .. } = document.schedule;
-    let Trees { carriers, hops, phases } = phases;
-    let forest = Forest { chunks_per_share: document.chunks_per_share, routes, carriers, hops, phases };
+    let algorithm = document.schedule.algorithm.clone();
+    let shape = document.schedule.into_shape(document.chunks_per_share)?;
     Ok(PlanFile {
         topology,
-        schedule: Schedule { collective, algorithm, shape: Shape::Forest(forest) },
+        schedule: Schedule { collective, algorithm, shares: document.shares.0, shape },
         bound: document.bound.into_bound(document.certificate.into_certificate()?)?,
         achieved: rate("achieved.algbw", &document.achieved.algbw)?,
         provenance: Provenance { version: document.version, algorithm: document.provenance.algorithm },
@@ -121,10 +131,9 @@ struct Document<'a> {
     topology: &'a RawValue,
     collective: String,
     root: Option<u32>,
-    #[serde(rename = "shares")]
-    _shares: SharesName,
+    shares: SharesDocument,
     chunks_per_share: u64,
-    schedule: ForestDocument,
+    schedule: ScheduleDocument,
     bound: BoundDocument,
     certificate: CertificateDocument,
     achieved: RateDocument,
@@ -133,9 +142,12 @@ struct Document<'a> {
 
 fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     let found = u64::deserialize(deserializer)?;
-    let unknown =
-        || D::Error::custom(format_args!("format version {found} is not known; this program reads `canopy: 1`"));
-    (found == FORMAT_VERSION).then_some(()).ok_or_else(unknown)
+    let unknown = || {
+        D::Error::custom(format_args!(
+            "format version {found} is not known; this program reads `canopy: 1` and `canopy: 2`"
+        ))
+    };
+    (1..=FORMAT_VERSION).contains(&found).then_some(()).ok_or_else(unknown)
 }
 
 #[derive(Deserialize)]
@@ -144,16 +156,56 @@ enum KindName {
     Plan,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SharesName {
-    Uniform,
+/// `"uniform"`, or a list of weights.
+struct SharesDocument(Shares);
+
+impl<'de> Deserialize<'de> for SharesDocument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SharesVisitor)
+    }
 }
 
-#[derive(Deserialize)]
+struct SharesVisitor;
+
+impl<'de> Visitor<'de> for SharesVisitor {
+    type Value = SharesDocument;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`uniform` or a list of weights, one for each rank")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<SharesDocument, E> {
+        match name {
+            "uniform" => Ok(SharesDocument(Shares::Equal)),
+            other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut weights: A) -> Result<SharesDocument, A::Error> {
+        let mut list = Vec::new();
+        while let Some(weight) = weights.next_element()? {
+            list.push(weight);
+        }
+        Ok(SharesDocument(Shares::Weighted(list)))
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum ShapeName {
     Forest,
+    Steps,
+    Flow,
+}
+
+impl ShapeName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Forest => "forest",
+            Self::Steps => "steps",
+            Self::Flow => "flow",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -172,13 +224,40 @@ impl From<ActionName> for Action {
     }
 }
 
+/// Any shape. Not an enum, for which serde would keep all of its text in memory a second time.
 #[derive(Deserialize)]
-struct ForestDocument {
-    #[serde(rename = "shape")]
-    _shape: ShapeName,
+struct ScheduleDocument {
+    shape: ShapeName,
     algorithm: String,
     routes: Routes,
-    phases: Trees,
+    phases: Option<Trees>,
+    sends: Option<Sends>,
+    paths: Option<Paths>,
+}
+
+impl ScheduleDocument {
+    fn into_shape(self, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
+        let Self { shape, routes: Routes(routes), phases, sends, paths, .. } = self;
+        let needed = match shape {
+            ShapeName::Forest => "phases",
+            ShapeName::Steps => "sends",
+            ShapeName::Flow => "paths",
+        };
+        let given = [("phases", phases.is_some()), ("sends", sends.is_some()), ("paths", paths.is_some())];
+        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && field != needed) {
+            return Err(PlanFileError::ForeignField { field, shape: shape.name() });
+        }
+        Ok(match (phases, sends, paths) {
+            (Some(Trees { carriers, hops, phases }), _, _) => {
+                Shape::Forest(Forest { chunks_per_share, routes, carriers, hops, phases })
+            }
+            (_, Some(Sends { carriers, sends }), _) => {
+                Shape::Steps(Steps { chunks_per_share, routes, carriers, sends })
+            }
+            (_, _, Some(Paths { hops, paths })) => Shape::Flow(Flow { chunks_per_share, routes, hops, paths }),
+            (None, None, None) => return Err(PlanFileError::MissingField { field: needed, shape: shape.name() }),
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -208,50 +287,6 @@ impl BoundDocument {
             (true, false) => wrong("lower", &lower, "less, since the bound is not tight"),
             (true, true) if lower > algbw => wrong("lower", &lower, "less, since the bound is not tight"),
             (true, true) => Ok(Bound { upper, lower, certificate }),
-        }
-    }
-}
-
-/// Either kind of certificate. Not an enum, for which serde would keep all of its text in memory a second time.
-#[derive(Deserialize)]
-struct CertificateDocument {
-    kind: CertificateName,
-    direction: Option<DirectionName>,
-    nodes: Option<Vec<u32>>,
-    sets: Option<Vec<Vec<u32>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum CertificateName {
-    Cut,
-    Partition,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum DirectionName {
-    Out,
-    In,
-}
-
-impl CertificateDocument {
-    fn into_certificate(self) -> Result<Certificate, PlanFileError> {
-        let indices = |nodes: Vec<u32>| nodes.into_iter().map(NodeIndex::new).collect();
-        let missing = |field, kind| PlanFileError::Certificate { field, kind };
-        match self.kind {
-            CertificateName::Cut => {
-                let direction = match self.direction.ok_or_else(|| missing("direction", "cut"))? {
-                    DirectionName::Out => CutDirection::Out,
-                    DirectionName::In => CutDirection::In,
-                };
-                let nodes = indices(self.nodes.ok_or_else(|| missing("nodes", "cut"))?);
-                Ok(Certificate::Cut { direction, nodes })
-            }
-            CertificateName::Partition => {
-                let sets = self.sets.ok_or_else(|| missing("sets", "partition"))?;
-                Ok(Certificate::Partition { sets: sets.into_iter().map(indices).collect() })
-            }
         }
     }
 }

@@ -6,7 +6,7 @@ use canopy_plan::{PlanFileError, read_plan};
 use canopy_schedule::{CollectiveKind, certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
-use crate::samples::{by_hand, synthesized, text};
+use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -27,10 +27,23 @@ fn refusal(bytes: &[u8]) -> String {
 fn refusals_say_what_is_wrong() {
     let plan = text(&by_hand());
     for (from, to, expected) in [
-        (r#""canopy":1,"kind""#, r#""canopy":2,"kind""#, "format version 2 is not known"),
+        (r#""canopy":1,"kind""#, r#""canopy":3,"kind""#, "format version 3 is not known"),
+        (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "format version 0 is not known"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
-        (r#""shares":"uniform""#, r#""shares":"weighted""#, "unknown variant `weighted`, expected `uniform`"),
-        (r#""shape":"forest""#, r#""shape":"steps""#, "unknown variant `steps`, expected `forest`"),
+        (
+            r#""shares":"uniform""#,
+            r#""shares":"weighted""#,
+            "invalid value: string \"weighted\", expected `uniform` or",
+        ),
+        (r#""shares":"uniform""#, r#""shares":[1,-1]"#, "invalid value: integer `-1`, expected u64"),
+        (
+            r#""shape":"forest""#,
+            r#""shape":"stars""#,
+            "unknown variant `stars`, expected one of `forest`, `steps`, `flow`",
+        ),
+        (r#""shape":"forest""#, r#""shape":"steps""#, "schedule.phases does not belong to a schedule of shape `steps`"),
+        (r#""phases":["#, r#""trees":["#, "schedule.phases is missing, and a schedule of shape `forest` needs it"),
+        (r#""phases":["#, r#""paths":[],"phases":["#, "schedule.paths does not belong to a schedule of shape `forest`"),
         (r#""action":"copy""#, r#""action":"move""#, "unknown variant `move`"),
         (r#""action":"copy","#, "", "missing field `action`"),
         (r#""multiplicity":5,"#, "", "missing field `multiplicity`"),
@@ -54,10 +67,15 @@ fn refusals_say_what_is_wrong() {
             "root: root 0 is given, but allgather has no root",
         ),
         (r#""direction":"out""#, r#""direction":"up""#, "unknown variant `up`, expected `out` or `in`"),
-        (r#""kind":"cut""#, r#""kind":"partition""#, "certificate.sets is missing, and a partition needs it"),
-        (r#""direction":"out","#, "", "certificate.direction is missing, and a cut needs it"),
-        (r#","nodes":[0]}"#, "}", "certificate.nodes is missing, and a cut needs it"),
-        (r#""kind":"cut""#, r#""kind":"lp-dual""#, "unknown variant `lp-dual`, expected `cut` or `partition`"),
+        (r#""kind":"cut""#, r#""kind":"partition""#, "certificate.sets is missing, and the kind `partition` needs it"),
+        (r#""direction":"out","#, "", "certificate.direction is missing, and the kind `cut` needs it"),
+        (r#","nodes":[0]}"#, "}", "certificate.nodes is missing, and the kind `cut` needs it"),
+        (r#""kind":"cut""#, r#""kind":"lp-dual""#, "certificate.lengths is missing, and the kind `lp-dual` needs it"),
+        (
+            r#""kind":"cut""#,
+            r#""kind":"guess""#,
+            "unknown variant `guess`, expected one of `cut`, `partition`, `lp-dual`",
+        ),
         (
             r#""achieved":{"algbw":"9003/2"}"#,
             r#""achieved":{"algbw":"9003/0"}"#,
@@ -71,6 +89,38 @@ fn refusals_say_what_is_wrong() {
     ] {
         assert!(plan.contains(from), "{from}");
         let message = refusal(plan.replacen(from, to, 1).as_bytes());
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+}
+
+/// The same for the shapes of version 2.
+#[test]
+fn refusals_of_sends_and_paths() {
+    let plan = text(&steps_by_hand());
+    let send = r#"[0,"copy",0,1,0,2,[[0,1],[1,1]]]"#;
+    for (to, expected) in [
+        (r#"[0,"copy",0,1,0,2]"#, "invalid length 6, expected a send"),
+        (r#"[0,"copy",0,1,0,2,0,0]"#, "invalid length 8, expected a send"),
+        (r#"[0,"move",0,1,0,2,0]"#, "unknown variant `move`"),
+        (r#"[-1,"copy",0,1,0,2,0]"#, "invalid value: integer `-1`, expected u32"),
+        (r#"[0,"copy",0,1,18446744073709551615,2,0]"#, "2 chunks from 18446744073709551615 on"),
+        (r#"[0,"copy",0,1,0,2,[[0,0]]]"#, "a carrier of 0 chunks"),
+        ("7", "invalid type: integer `7`, expected a send"),
+    ] {
+        assert!(plan.contains(send), "{plan}");
+        let message = refusal(plan.replacen(send, to, 1).as_bytes());
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+    let plan = text(&flow_by_hand());
+    let path = "[0,1,3,[0]]";
+    for (to, expected) in [
+        ("[0,1,3]", "invalid length 3, expected a tuple of size 4"),
+        ("[0,1,-3,[0]]", "invalid value: integer `-3`, expected u64"),
+        ("[0,1,3,[4294967296]]", "invalid value: integer `4294967296`, expected u32"),
+        ("[0,1,3,0]", "invalid type: integer `0`, expected a sequence"),
+    ] {
+        assert!(plan.contains(path), "{plan}");
+        let message = refusal(plan.replacen(path, to, 1).as_bytes());
         assert!(message.contains(expected), "{to}: {message}");
     }
 }
@@ -176,7 +226,9 @@ fn damaged_files_are_refused_or_judged() {
     let mut state = 5;
     let (mut read, mut judged) = (0, 0);
     let kinds = [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::Reduce];
-    for plan in kinds.map(|kind| text(&synthesized("dgx-a100:boxes=2,gpus=2", kind))) {
+    let synthesized = kinds.map(|kind| text(&synthesized("dgx-a100:boxes=2,gpus=2", kind)));
+    let by_hand = [steps_by_hand(), flow_by_hand()].map(|plan| text(&plan));
+    for plan in synthesized.into_iter().chain(by_hand) {
         for round in 0..1_500 {
             let bytes = match round % 2 {
                 0 => change_number(&plan, &mut state).into_bytes(),
@@ -184,7 +236,12 @@ fn damaged_files_are_refused_or_judged() {
             };
             let Ok(file) = read_plan(&bytes, &LIMITS) else { continue };
             read += 1;
-            let _ = certified_bound(&file.topology, file.schedule.collective, &file.bound.certificate);
+            let _ = certified_bound(
+                &file.topology,
+                file.schedule.collective,
+                &file.schedule.shares,
+                &file.bound.certificate,
+            );
             let graph = compile(&file.topology, &file.schedule);
             judged += u32::from(graph.is_ok_and(|graph| check(&file.topology, &graph).is_ok()));
         }

@@ -2,13 +2,13 @@
 
 use canopy_plan::{PlanFile, Provenance, read_plan};
 use canopy_schedule::{
-    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Forest, Hop, Phase, RouteIndex,
-    RouteTable, Schedule, Shape, Tree, certified_bound, check, compile,
+    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
+    RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, TopologyLimits, generate};
 use proptest::prelude::*;
 
-use crate::samples::{by_hand, synthesized, text};
+use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -32,6 +32,32 @@ fn text_of_a_small_plan() {
     assert_eq!(read_plan(expected.as_bytes(), &LIMITS).unwrap(), by_hand());
 }
 
+/// What older programs cannot read says so by its version.
+#[test]
+fn text_of_steps_and_flows() {
+    let plan = steps_by_hand();
+    let written = text(&plan);
+    for expected in [
+        r#"{"canopy":2,"kind":"plan","#,
+        r#""collective":"allgather","shares":[3,1],"chunks_per_share":1,"schedule":{"shape":"steps","#,
+        r#""routes":[[0],[1],[2]],"sends":[[0,"copy",0,1,0,2,[[0,1],[1,1]]],[0,"copy",1,0,3,1,2],[1,"copy",0,1,2,1,1]]}"#,
+    ] {
+        assert!(written.contains(expected), "{written}");
+    }
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+    let plan = flow_by_hand();
+    let written = text(&plan);
+    for expected in [
+        r#"{"canopy":2,"kind":"plan","#,
+        r#""collective":"all-to-all","shares":"uniform","chunks_per_share":5,"schedule":{"shape":"flow","#,
+        r#""routes":[[0],[1],[2]],"paths":[[0,1,3,[0]],[0,1,2,[1]],[1,0,5,[2]]]}"#,
+        r#""certificate":{"kind":"lp-dual","lengths":[0,0,7]}"#,
+    ] {
+        assert!(written.contains(expected), "{written}");
+    }
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
 /// A file alone is enough to judge the plan: what it says of itself can be derived again from what it holds.
 #[test]
 fn synthesized_plans_survive_and_can_be_judged() {
@@ -48,7 +74,13 @@ fn synthesized_plans_survive_and_can_be_judged() {
             let graph = compile(&read.topology, &read.schedule).unwrap();
             assert_eq!(graph, compile(&plan.topology, &plan.schedule).unwrap(), "{expression} {kind}");
             assert_eq!(check(&read.topology, &graph).unwrap().algbw, read.achieved, "{expression} {kind}");
-            let bound = certified_bound(&read.topology, read.schedule.collective, &read.bound.certificate).unwrap();
+            let bound = certified_bound(
+                &read.topology,
+                read.schedule.collective,
+                &read.schedule.shares,
+                &read.bound.certificate,
+            )
+            .unwrap();
             assert_eq!(bound, read.bound.upper, "{expression} {kind}");
         }
     }
@@ -120,7 +152,57 @@ fn certificates() -> impl Strategy<Value = Certificate> {
     prop_oneof![cut(CutDirection::Out), cut(CutDirection::In), partition]
 }
 
+/// A send by chance: step, whether it copies, ends, first chunk and count, carriers.
+type LooseSend = (u32, bool, (u32, u32), (u32, u64), Vec<(u32, u64)>);
+
+/// Sends and paths by chance, laid out in flat tables.
+fn steps(chunks_per_share: u64, routes: &[Vec<u32>], loose: &[LooseSend]) -> Steps {
+    let (mut carriers, mut sends) = (Vec::new(), Vec::new());
+    for &(step, copies, (from, to), (first, chunk_count), ref parts) in loose {
+        let start = u32::try_from(carriers.len()).unwrap();
+        let carrier = |&(route, count): &(u32, u64)| Carrier { route: RouteIndex::new(route), chunk_count: count };
+        carriers.extend(parts.iter().map(carrier));
+        let action = if copies { Action::Copy } else { Action::Reduce };
+        let chunks = u64::from(first)..u64::from(first) + chunk_count;
+        let carriers = start..u32::try_from(carriers.len()).unwrap();
+        sends.push(Send { step, action, from: Rank::new(from), to: Rank::new(to), chunks, carriers });
+    }
+    Steps { chunks_per_share, routes: forest(1, routes, Vec::new()).routes, carriers, sends }
+}
+
+fn flow(chunks_per_share: u64, routes: &[Vec<u32>], loose: &[(u32, u32, u64, Vec<u32>)]) -> Flow {
+    let (mut hops, mut paths) = (Vec::new(), Vec::new());
+    for &(source, destination, chunk_count, ref taken) in loose {
+        let start = u32::try_from(hops.len()).unwrap();
+        hops.extend(taken.iter().copied().map(RouteIndex::new));
+        let hops = start..u32::try_from(hops.len()).unwrap();
+        paths.push(Path { source: Rank::new(source), destination: Rank::new(destination), chunk_count, hops });
+    }
+    Flow { chunks_per_share, routes: forest(1, routes, Vec::new()).routes, hops, paths }
+}
+
 proptest! {
+    /// The same for the other shapes, and for weights.
+    #[test]
+    fn reading_undoes_writing_of_every_shape(
+        (chunks, weights) in (any::<u64>(), prop::collection::vec(any::<u64>(), 0..5)),
+        routes in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..4), 0..4),
+        sends in prop::collection::vec((
+            any::<u32>(), any::<bool>(), any::<(u32, u32)>(), (any::<u32>(), 1..1_u64 << 63),
+            prop::collection::vec((any::<u32>(), 1..=u64::MAX), 0..3),
+        ), 0..5),
+        paths in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u64>(), prop::collection::vec(any::<u32>(), 0..3)), 0..5),
+        lengths in prop::collection::vec(any::<u64>(), 0..4),
+    ) {
+        for shape in [Shape::Steps(steps(chunks, &routes, &sends)), Shape::Flow(flow(chunks, &routes, &paths))] {
+            let plan = steps_by_hand();
+            let schedule = Schedule { shares: Shares::Weighted(weights.clone()), shape, ..plan.schedule };
+            let bound = Bound { certificate: Certificate::LpDual { lengths: lengths.clone() }, ..plan.bound };
+            let plan = PlanFile { schedule, bound, ..plan };
+            prop_assert_eq!(read_plan(text(&plan).as_bytes(), &LIMITS).unwrap(), plan);
+        }
+    }
+
     /// What is written is read back as it was, sound or not.
     #[test]
     fn reading_undoes_writing(
@@ -141,6 +223,7 @@ proptest! {
             schedule: Schedule {
                 collective: Collective::new(kind, root, topology.rank_count()).unwrap(),
                 algorithm: algorithm.clone(),
+                shares: Shares::Equal,
                 shape: Shape::Forest(forest(chunks, &routes, phases)),
             },
             topology,

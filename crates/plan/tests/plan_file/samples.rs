@@ -2,8 +2,8 @@
 
 use canopy_plan::{PlanFile, Provenance, write_plan};
 use canopy_schedule::{
-    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Forest, Hop, Phase, RouteTable,
-    Schedule, Shape, Tree, check, compile,
+    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
+    RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
@@ -29,7 +29,7 @@ pub(crate) fn by_hand() -> PlanFile {
     let carriers = vec![
         carrier(routes.push(&[LinkIndex::new(0)]), 2),
         carrier(routes.push(&[LinkIndex::new(1)]), 3),
-        carrier(canopy_schedule::RouteIndex::new(1), 1),
+        carrier(RouteIndex::new(1), 1),
     ];
     let hop = |carriers| Hop { from: Rank::new(0), to: Rank::new(1), carriers };
     let tree = |multiplicity, hops| Tree { root: Rank::new(0), multiplicity, hops };
@@ -41,6 +41,7 @@ pub(crate) fn by_hand() -> PlanFile {
         schedule: Schedule {
             collective: Collective::new(CollectiveKind::Broadcast, None, 2).unwrap(),
             algorithm: "by-hand".to_owned(),
+            shares: Shares::Equal,
             shape: Shape::Forest(forest),
         },
         bound: Bound {
@@ -51,6 +52,69 @@ pub(crate) fn by_hand() -> PlanFile {
         achieved: Rate::new(9_003_u32, 2_u32).unwrap(),
         provenance: Provenance { version: "0.1.0".to_owned(), algorithm: "auto".to_owned() },
     }
+}
+
+/// The same topology; weighted shares, an allgather in two steps.
+pub(crate) fn steps_by_hand() -> PlanFile {
+    let plan = by_hand();
+    let routes = routes(&[0, 1, 2]);
+    let carrier = |route, chunk_count| Carrier { route: RouteIndex::new(route), chunk_count };
+    let send = |step, from, to, chunks, carriers| {
+        let (action, from, to) = (Action::Copy, Rank::new(from), Rank::new(to));
+        Send { step, action, from, to, chunks, carriers }
+    };
+    let steps = Steps {
+        chunks_per_share: 1,
+        routes,
+        carriers: vec![carrier(0, 1), carrier(1, 1), carrier(2, 1), carrier(1, 1)],
+        sends: vec![send(0, 0, 1, 0..2, 0..2), send(0, 1, 0, 3..4, 2..3), send(1, 0, 1, 2..3, 3..4)],
+    };
+    let schedule = Schedule {
+        collective: Collective::new(CollectiveKind::Allgather, None, 2).unwrap(),
+        shares: Shares::Weighted(vec![3, 1]),
+        shape: Shape::Steps(steps),
+        ..plan.schedule
+    };
+    judged(PlanFile { schedule, ..plan })
+}
+
+/// The same topology; an all-to-all with paths over either link, and an lp-dual.
+pub(crate) fn flow_by_hand() -> PlanFile {
+    let plan = by_hand();
+    let routes = routes(&[0, 1, 2]);
+    let path = |source, destination, chunk_count, hop| {
+        let (source, destination) = (Rank::new(source), Rank::new(destination));
+        Path { source, destination, chunk_count, hops: hop..hop + 1 }
+    };
+    let flow = Flow {
+        chunks_per_share: 5,
+        routes,
+        hops: [0, 1, 2].map(RouteIndex::new).to_vec(),
+        paths: vec![path(0, 1, 3, 0), path(0, 1, 2, 1), path(1, 0, 5, 2)],
+    };
+    let schedule = Schedule {
+        collective: Collective::new(CollectiveKind::AllToAll, None, 2).unwrap(),
+        shape: Shape::Flow(flow),
+        ..plan.schedule
+    };
+    let certificate = Certificate::LpDual { lengths: vec![0, 0, 7] };
+    judged(PlanFile { schedule, bound: Bound { certificate, ..plan.bound }, ..plan })
+}
+
+fn routes(links: &[u32]) -> RouteTable {
+    let mut routes = RouteTable::default();
+    for &link in links {
+        routes.push(&[LinkIndex::new(link)]);
+    }
+    routes
+}
+
+/// The plan with rates that are true of it.
+fn judged(plan: PlanFile) -> PlanFile {
+    let Schedule { collective, shares, .. } = &plan.schedule;
+    let achieved = check(&plan.topology, &compile(&plan.topology, &plan.schedule).unwrap()).unwrap().algbw;
+    let upper = certified_bound(&plan.topology, *collective, shares, &plan.bound.certificate).unwrap();
+    PlanFile { bound: Bound { upper, lower: achieved.clone(), ..plan.bound }, achieved, ..plan }
 }
 
 /// A plan as the service makes it.

@@ -4,7 +4,7 @@ use canopy_plan::PLAN_SCHEMA;
 use canopy_schedule::CollectiveKind;
 use serde_json::Value;
 
-use crate::samples::{by_hand, synthesized, text};
+use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 /// Whether a value fits a schema, for the keywords that ours uses; an unknown keyword fails the test.
 fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
@@ -54,6 +54,8 @@ fn check(plan: &str) -> bool {
 #[test]
 fn plans_fit_the_schema() {
     assert!(check(&text(&by_hand())));
+    assert!(check(&text(&steps_by_hand())));
+    assert!(check(&text(&flow_by_hand())));
     assert!(check(&text(&synthesized("ring:3", CollectiveKind::Allgather))));
     assert!(check(&text(&synthesized("mesh:2x2", CollectiveKind::Allreduce))));
 }
@@ -62,8 +64,12 @@ fn plans_fit_the_schema() {
 #[test]
 fn schema_knows_every_field() {
     let schema: Value = serde_json::from_str(PLAN_SCHEMA).unwrap();
-    let written: Value = serde_json::from_str(&text(&by_hand())).unwrap();
-    for path in ["", "/schedule", "/bound", "/achieved", "/provenance"] {
+    let plans = [by_hand(), steps_by_hand(), flow_by_hand()];
+    let written = plans.map(|plan| serde_json::from_str::<Value>(&text(&plan)).unwrap());
+    for (path, written) in ["", "/schedule", "/bound", "/achieved", "/provenance"]
+        .into_iter()
+        .flat_map(|path| written.iter().map(move |written| (path, written)))
+    {
         let known = path.split('/').skip(1).fold(&schema, |schema, name| &schema["properties"][name]);
         for name in written.pointer(path).unwrap().as_object().unwrap().keys() {
             assert!(known["properties"].get(name).is_some(), "{path}/{name}");
@@ -75,7 +81,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":2,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":3,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),
@@ -85,6 +91,22 @@ fn schema_refuses_what_is_no_plan() {
         (r#""direction":"out","#, ""),
     ] {
         assert!(plan.contains(from), "{from}");
+        assert!(!check(&plan.replace(from, to)), "{from} -> {to}");
+    }
+    let plan = text(&steps_by_hand());
+    for (from, to) in [
+        (r#""shape":"steps""#, r#""shape":"flow""#),
+        (r#""sends":["#, r#""others":["#),
+        (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,3,0,2]"#),
+        (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,1,0,3,1,2]"#),
+        (r#""shares":[3,1]"#, r#""shares":[3,-1]"#),
+    ] {
+        assert!(plan.contains(from), "{plan}");
+        assert!(!check(&plan.replace(from, to)), "{from} -> {to}");
+    }
+    let plan = text(&flow_by_hand());
+    for (from, to) in [("[0,1,3,[0]]", "[0,1,3,[]]"), (r#""lengths":[0,0,7]"#, r#""lengths":7"#)] {
+        assert!(plan.contains(from), "{plan}");
         assert!(!check(&plan.replace(from, to)), "{from} -> {to}");
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use canopy_plan::{LowerOptions, Profile, Program, lower};
-use canopy_schedule::{Action, Batch, Collective, CollectiveKind, RouteTable, Transfer, TransferGraph, compile};
+use canopy_schedule::{
+    Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph, compile,
+};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
@@ -18,18 +20,8 @@ pub(crate) fn graph(
     trees: u64,
     tree_of: impl Fn(u32, u64) -> Hops,
 ) -> TransferGraph {
-    let collective = Collective::new(kind, None, ranks).unwrap();
-    let mut graph = TransferGraph {
-        collective,
-        rank_count: ranks,
-        chunks_per_share: k,
-        routes: RouteTable::default(),
-        carriers: Vec::new(),
-        dependencies: Vec::new(),
-        batches: Vec::new(),
-        transfers: Vec::new(),
-    };
-    let roots = if collective.root().is_some() { 0..1 } else { 0..ranks };
+    let mut graph = empty(kind, ranks, k);
+    let roots = if kind.has_root() { 0..1 } else { 0..ranks };
     for action in actions(kind) {
         for root in roots.clone() {
             for part in 0..trees {
@@ -40,6 +32,67 @@ pub(crate) fn graph(
                 }
             }
         }
+    }
+    graph
+}
+
+/// A graph without transfers.
+fn empty(kind: CollectiveKind, ranks: u32, k: u64) -> TransferGraph {
+    TransferGraph {
+        collective: Collective::new(kind, None, ranks).unwrap(),
+        rank_count: ranks,
+        chunks_per_share: k,
+        shares: Shares::Equal,
+        routes: RouteTable::default(),
+        carriers: Vec::new(),
+        dependencies: Vec::new(),
+        batches: Vec::new(),
+        transfers: Vec::new(),
+    }
+}
+
+/// A gather, scatter or all-to-all in which each pair's chunks pass the ranks of `path_of(source, destination)`, both
+/// ends included.
+pub(crate) fn paths(kind: CollectiveKind, ranks: u32, k: u64, path_of: impl Fn(u32, u32) -> Vec<u32>) -> TransferGraph {
+    let mut graph = empty(kind, ranks, k);
+    for source in 0..ranks {
+        for destination in 0..ranks {
+            let share = match kind {
+                CollectiveKind::Gather if destination == 0 => source,
+                CollectiveKind::Scatter if source == 0 => destination,
+                CollectiveKind::AllToAll => source * ranks + destination,
+                _ => continue,
+            };
+            if source != destination {
+                let path = path_of(source, destination);
+                let hops = path.windows(2).map(|hop| (hop[0], hop[1])).collect();
+                push_batch(&mut graph, Action::Copy, source, u64::from(share) * k..u64::from(share + 1) * k, hops);
+            }
+        }
+    }
+    graph
+}
+
+/// The shorter way around a ring, both ends included.
+pub(crate) fn around(ranks: u32, source: u32, destination: u32) -> Vec<u32> {
+    let ahead = (destination + ranks - source) % ranks;
+    match 2 * ahead <= ranks {
+        true => (0..=ahead).map(|step| (source + step) % ranks).collect(),
+        false => (0..=ranks - ahead).map(|step| (source + ranks - step) % ranks).collect(),
+    }
+}
+
+/// A graph of single hops, in order: action, sender, receiver, chunks.
+pub(crate) fn sends(
+    kind: CollectiveKind,
+    ranks: u32,
+    k: u64,
+    sends: impl IntoIterator<Item = (Action, u32, u32, Range<u64>)>,
+) -> TransferGraph {
+    let mut graph = empty(kind, ranks, k);
+    for (action, from, to, chunks) in sends {
+        let (root, hop) = if action == Action::Copy { (from, (from, to)) } else { (to, (to, from)) };
+        push_batch(&mut graph, action, root, chunks, vec![hop]);
     }
     graph
 }
@@ -94,17 +147,54 @@ pub(crate) fn heap_tree(ranks: u32, root: u32, arity: u32) -> Hops {
     (1..ranks).map(|distance| ((root + (distance - 1) / arity) % ranks, (root + distance) % ranks)).collect()
 }
 
+/// Every hop for itself, those of different chunks in an order that `numbers` decide.
+pub(crate) fn exploded(graph: &TransferGraph, numbers: &[u32]) -> TransferGraph {
+    let mut lists: Vec<(u64, Vec<Batch>)> = Vec::new();
+    for batch in &graph.batches {
+        let hops = batch.transfers.clone().map(|index| {
+            let Transfer { from, to, .. } = graph.transfers[index as usize];
+            let root = if batch.action == Action::Copy { from } else { to };
+            Batch { root, transfers: index..index + 1, ..batch.clone() }
+        });
+        match lists.iter_mut().find(|(first, _)| *first == batch.chunk_first) {
+            Some((_, list)) => list.extend(hops),
+            None => lists.push((batch.chunk_first, hops.collect())),
+        }
+    }
+    lists.iter_mut().for_each(|(_, list)| list.reverse());
+    let mut batches = Vec::new();
+    for number in numbers.iter().cycle() {
+        lists.retain(|(_, list)| !list.is_empty());
+        if lists.is_empty() {
+            break;
+        }
+        let chosen = *number as usize % lists.len();
+        batches.extend(lists[chosen].1.pop());
+    }
+    TransferGraph { batches, ..graph.clone() }
+}
+
 /// The transfer graph of the optimal schedule for a generated topology.
 pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> TransferGraph {
+    planned(expression, kind, Algorithm::Forest)
+}
+
+/// The transfer graph of an algorithm's schedule for a generated topology.
+pub(crate) fn planned(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> TransferGraph {
     let topology: Topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Forest };
+    let request = SynthesisRequest { collective, algorithm };
     let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
     compile(&topology, &schedule).unwrap()
 }
 
 /// Lowers for messages up to 1 GiB.
 pub(crate) fn lowered(graph: &TransferGraph, in_place: bool) -> Program {
-    let options = LowerOptions { in_place, bytes_max: 1 << 30, profile: Profile::Msccl, name: "test".to_owned() };
-    lower(graph, &options).unwrap()
+    lowered_for(Profile::Msccl, graph, in_place)
+}
+
+/// Lowers for a runtime and messages up to 1 GiB.
+pub(crate) fn lowered_for(profile: Profile, graph: &TransferGraph, in_place: bool) -> Program {
+    let options = LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned() };
+    lower(graph, &options, &|| false).unwrap()
 }

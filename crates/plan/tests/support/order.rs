@@ -50,12 +50,12 @@ pub(crate) fn unordered_conflict(program: &Program) -> Option<(Event, Event)> {
 /// Memory and place of a buffer's chunk; the same for both names of an aliased one.
 fn cell(program: &Program, rank: u32, buffer: Buffer, chunk: u32) -> (u8, u32) {
     let own = rank * (program.chunk_count / program.rank_count);
-    match (buffer, program.in_place, program.collective) {
+    match (buffer, program.in_place, program.purpose.collective()) {
         (Buffer::Scratch, ..) => (2, chunk),
         (Buffer::Input, false, _) => (0, chunk),
         (Buffer::Output, false, _) => (1, chunk),
-        (Buffer::Input, true, CollectiveKind::Allgather) => (0, own + chunk),
-        (Buffer::Output, true, CollectiveKind::ReduceScatter) => (0, own + chunk),
+        (Buffer::Input, true, Some(CollectiveKind::Allgather)) => (0, own + chunk),
+        (Buffer::Output, true, Some(CollectiveKind::ReduceScatter)) => (0, own + chunk),
         (_, true, _) => (0, chunk),
     }
 }

@@ -1,6 +1,6 @@
 //! Why a transfer graph was refused, by check.
 
-use crate::collective::CollectiveKind;
+use crate::shares::SharesError;
 
 /// It is not a well-formed graph on this topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,8 +10,8 @@ pub enum StructureError {
     RankCount { found: u32, expected: u32 },
     #[error("root {root} is not a rank; there are {rank_count}")]
     UnknownRoot { root: u32, rank_count: u32 },
-    #[error("{rank_count} shares of {chunks_per_share} chunks are no chunks, or more than 18446744073709551615")]
-    ChunkCount { chunks_per_share: u64, rank_count: u32 },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
     #[error("route {route}")]
     Route { route: usize, source: RouteFault },
     #[error(
@@ -24,6 +24,10 @@ pub enum StructureError {
     BatchRoot { batch: usize, root: u32 },
     #[error("batch {batch}: {count} chunks from {first} on are none or not all among the {total} of the vector")]
     ChunkRange { batch: usize, first: u64, count: u64, total: u64 },
+    #[error(
+        "batch {batch}: its chunks from {first} on belong to several shares or blocks, the first of which ends at {limit}"
+    )]
+    AcrossShares { batch: usize, first: u64, limit: u64 },
     #[error("transfer {transfer} (rank {from} -> rank {to})")]
     Transfer { transfer: u32, from: u32, to: u32, source: TransferFault },
 }
@@ -83,8 +87,6 @@ pub enum TransferFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum MeaningError {
-    #[error("the meaning of {collective} cannot be checked")]
-    Unsupported { collective: CollectiveKind },
     #[error("transfer {transfer}: rank {from} sends chunk {chunk} to rank {to}, but holds nothing of it")]
     NothingToSend { transfer: u32, from: u32, to: u32, chunk: u64 },
     #[error("transfer {transfer}: rank {to} reduces chunk {chunk} from rank {from} into a place that holds nothing")]
@@ -111,6 +113,8 @@ pub enum MeaningError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum LoadError {
+    #[error("no link carries anything, so there is no rate; at least one rank needs something from another")]
+    NothingMoves,
     #[error("link {link} carries more than 2¹²⁸ chunks")]
     Overflow { link: u32 },
     #[error("the trees of one phase stand for {found} trees, more than 18446744073709551615")]

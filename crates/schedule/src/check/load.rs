@@ -4,17 +4,23 @@ use canopy_topology::{LinkIndex, Rate, Topology};
 use num_bigint::BigUint;
 
 use super::error::LoadError;
+use crate::collective::CollectiveKind;
+use crate::shares::ChunkLayout;
 use crate::transfer::TransferGraph;
 
 /// algbw of a graph whose structure and meaning are right, and the link that decides it.
 ///
 /// A link of capacity `c` that carries `L` chunks, over all phases and each time a route uses it, is busy for
-/// `L · chunk size / c`. The whole vector, of `V` chunks, takes as long as the busiest link, so
-/// `algbw = V / max(L / c)`, in bytes per second. The vector is what *size* counts: N shares for allgather,
-/// reduce-scatter, allreduce, gather and scatter, the message for broadcast and reduce.
+/// `L · chunk size / c`. Everything takes as long as the busiest link, so `algbw = V / max(L / c)`, in bytes per second,
+/// where `V` is *size* in chunks: all shares for allgather, reduce-scatter, allreduce, gather and scatter, the message
+/// for broadcast and reduce, one rank's N blocks for all-to-all.
 ///
 /// Of several busiest links, the one of smallest index. O(carriers of all transfers + links of all routes).
-pub(super) fn check_load(topology: &Topology, graph: &TransferGraph) -> Result<(Rate, LinkIndex), LoadError> {
+pub(super) fn check_load(
+    topology: &Topology,
+    graph: &TransferGraph,
+    layout: &ChunkLayout,
+) -> Result<(Rate, LinkIndex), LoadError> {
     let loads = link_loads(topology, graph)?;
     let mut busiest: Option<(LinkIndex, u128, u64)> = None;
     for ((index, link), load) in (0..).zip(topology.links()).zip(loads) {
@@ -23,9 +29,12 @@ pub(super) fn check_load(topology: &Topology, graph: &TransferGraph) -> Result<(
             busiest = Some((LinkIndex::new(index), load, capacity));
         }
     }
-    let (link, load, capacity) = busiest.expect("a collective on two or more ranks that is done moves something");
-    let chunk_total = graph.chunk_count().expect("the structure check has numbered the chunks");
-    let algbw = Rate::new(BigUint::from(chunk_total) * capacity, load).expect("the busiest link carries something");
+    let (link, load, capacity) = busiest.ok_or(LoadError::NothingMoves)?;
+    let size = match graph.collective.kind() {
+        CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
+        _ => layout.total().into(),
+    };
+    let algbw = Rate::new(BigUint::from(size) * capacity, load).expect("the busiest link carries something");
     Ok((algbw, link))
 }
 

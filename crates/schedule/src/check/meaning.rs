@@ -1,18 +1,31 @@
 //! The second check: does the graph compute what the collective promises, whenever its dependencies are kept?
 //!
-//! The vector is cut at the ends of all batches and shares. In each piece all chunks fare alike, so one symbolic run
-//! with a set of contributions per rank stands for all of them. The run follows the transfers by index; that every other
-//! order the dependencies allow gives the same result is proved on the way, by [`super::order`].
+//! The vector is cut at the ends of all batches, shares and blocks. In each piece all chunks fare alike, so one symbolic
+//! run with a set of contributions per rank stands for all of them. The run follows the transfers by index; that every
+//! other order the dependencies allow gives the same result is proved on the way, by [`super::order`]. No piece needs to
+//! know of another, so they are judged in parallel.
 
-use std::collections::BTreeSet;
+mod contributions;
+
+use std::ops::Range;
 
 use canopy_topology::Rank;
+use rayon::prelude::*;
 
+use self::contributions::{At, Contributions};
 use super::error::MeaningError;
 use super::order::Order;
+use super::pieces::Pieces;
+use super::{CheckError, Stop};
 use crate::collective::CollectiveKind;
-use crate::schedule::Action;
+use crate::shares::ChunkLayout;
 use crate::transfer::TransferGraph;
+
+/// Most runs of pieces that are judged on their own: enough to keep every thread busy.
+const BLOCKS_MAX: usize = 256;
+
+/// Most memory for the state of one thread where there are several: 23,000 ranks that all contribute.
+const STATE_BYTES_MAX: u64 = 1 << 26;
 
 /// Runs a well-formed graph symbolically, and proves that its dependencies suffice.
 ///
@@ -20,52 +33,102 @@ use crate::transfer::TransferGraph;
 /// yet, and at the end each rank holds exactly what the collective promises it. A transfer whose chunks nobody needs
 /// later passes: it costs load, which the third check counts, and harms no result.
 ///
+/// The error is the one of the first piece at fault, whatever the number of threads.
+///
 /// O(transfers · N/64) for graphs compiled from forests, where a piece of the vector meets one tree per phase; in
-/// general O(Σ over pieces of the transfers that move it, · N/64).
-pub(super) fn check_meaning(graph: &TransferGraph) -> Result<(), MeaningError> {
-    let promise = Promise::of(graph)?;
-    let mut contributions = Contributions::new(&promise);
-    let mut order = Order::new(graph);
-    for piece in pieces(graph, &promise) {
-        let share = promise.share_of(piece.chunk);
-        contributions.reset(&promise, share);
-        order.reset(&piece.batches);
-        for &batch in &piece.batches {
-            let batch = &graph.batches[batch as usize];
-            for (index, transfer) in batch.transfers.clone().zip(graph.transfers_of(batch)) {
-                let at = At { transfer: index, from: transfer.from, to: transfer.to, chunk: piece.chunk };
-                contributions.apply(&promise, share, batch.action, &at)?;
-                let ordered = order.add(index, transfer, batch.action);
+/// general O(Σ over pieces of the transfers that move it, · N/64). Memory N²/8 bytes for each thread where all ranks
+/// contribute; beyond 64 MiB one thread does it all.
+pub(super) fn check_meaning(graph: &TransferGraph, layout: &ChunkLayout, stop: Stop<'_>) -> Result<(), CheckError> {
+    let promise = Promise { kind: graph.collective.kind(), root: graph.collective.root(), layout, graph };
+    if let Some(missing) = first_block_left_out(graph, layout) {
+        return Err(missing.into());
+    }
+    let pieces = Pieces::new(graph, layout);
+    let blocks = if state_bytes(&promise) > STATE_BYTES_MAX { 1 } else { pieces.len().min(BLOCKS_MAX) };
+    let block = |index: usize| index * pieces.len() / blocks..(index + 1) * pieces.len() / blocks;
+    let judge = || Judge { promise: &promise, contributions: Contributions::new(&promise), order: Order::new(graph) };
+    let results = (0..blocks).into_par_iter().map_init(judge, |judge, index| judge.run(&pieces, block(index), stop));
+    results.find_first(Result::is_err).unwrap_or(Ok(()))
+}
+
+/// Bytes of one thread's sets of contributions.
+fn state_bytes(promise: &Promise<'_>) -> u64 {
+    let ranks = u64::from(promise.rank_count());
+    if promise.sums() { ranks * ranks.div_ceil(64) * 8 } else { ranks * 8 }
+}
+
+/// All-to-all: the first block that has to move and that no batch moves.
+///
+/// Blocks are the square of the ranks, so without this a small graph that moves hardly any of them would ask for a list
+/// that outgrows memory. O(batches log batches).
+fn first_block_left_out(graph: &TransferGraph, layout: &ChunkLayout) -> Option<MeaningError> {
+    if graph.collective.kind() != CollectiveKind::AllToAll {
+        return None;
+    }
+    let ranks = u64::from(graph.rank_count);
+    let mut moved: Vec<u64> = graph.batches.iter().map(|batch| batch.chunk_first / graph.chunks_per_share).collect();
+    moved.sort_unstable();
+    let mut moved = moved.into_iter().peekable();
+    // The blocks of ranks for themselves, on the diagonal, stay.
+    let block = (0..ranks * ranks).filter(|block| block % (ranks + 1) != 0).find(|&block| {
+        while moved.next_if(|&other| other < block).is_some() {}
+        moved.peek() != Some(&block)
+    })?;
+    let chunk = block * graph.chunks_per_share;
+    let (rank, contribution) = (layout.destination_of(chunk).number(), layout.share_of(chunk).number());
+    Some(MeaningError::Missing { rank, chunk, contribution })
+}
+
+/// One thread's buffers.
+struct Judge<'a> {
+    promise: &'a Promise<'a>,
+    contributions: Contributions,
+    order: Order<'a>,
+}
+
+impl Judge<'_> {
+    fn run(&mut self, pieces: &Pieces<'_>, range: Range<usize>, stop: Stop<'_>) -> Result<(), CheckError> {
+        pieces.visit(range, |chunk, batches| self.piece(chunk, batches, stop))
+    }
+
+    /// Judges the piece that starts at a chunk.
+    fn piece(&mut self, chunk: u64, batches: &[u32], stop: Stop<'_>) -> Result<(), CheckError> {
+        let promise = self.promise;
+        let share = promise.layout.share_of(chunk);
+        self.contributions.reset(promise, share);
+        self.order.reset(batches);
+        for &batch in batches {
+            if stop() {
+                return Err(CheckError::Stopped);
+            }
+            let batch = &promise.graph.batches[batch as usize];
+            for (index, transfer) in batch.transfers.clone().zip(promise.graph.transfers_of(batch)) {
+                let at = At { transfer: index, from: transfer.from, to: transfer.to, chunk };
+                self.contributions.apply(promise, share, batch.action, &at)?;
+                let ordered = self.order.add(index, transfer, batch.action);
                 ordered.map_err(|clash| MeaningError::Unordered {
                     first: clash.first,
                     second: clash.second,
                     rank: clash.rank.number(),
-                    chunk: piece.chunk,
+                    chunk,
                 })?;
             }
         }
-        contributions.require(&promise, share, piece.chunk)?;
+        Ok(self.contributions.require(promise, share, chunk)?)
     }
-    Ok(())
 }
 
 /// What a collective gives and promises.
-struct Promise {
+struct Promise<'a> {
     kind: CollectiveKind,
-    root: Rank,
-    rank_count: u32,
-    chunks_per_share: u64,
-    chunk_total: u64,
+    root: Option<Rank>,
+    layout: &'a ChunkLayout,
+    graph: &'a TransferGraph,
 }
 
-impl Promise {
-    fn of(graph: &TransferGraph) -> Result<Self, MeaningError> {
-        let kind = graph.collective.kind();
-        let chunk_total = graph.chunk_count().filter(|_| kind != CollectiveKind::AllToAll);
-        let chunk_total = chunk_total.ok_or(MeaningError::Unsupported { collective: kind })?;
-        let root = graph.collective.root().unwrap_or(Rank::new(0));
-        let (rank_count, chunks_per_share) = (graph.rank_count, graph.chunks_per_share);
-        Ok(Self { kind, root, rank_count, chunks_per_share, chunk_total })
+impl Promise<'_> {
+    const fn rank_count(&self) -> u32 {
+        self.graph.rank_count
     }
 
     /// Whether every rank contributes to every chunk. Otherwise each chunk is one rank's.
@@ -73,186 +136,25 @@ impl Promise {
         matches!(self.kind, CollectiveKind::ReduceScatter | CollectiveKind::Allreduce | CollectiveKind::Reduce)
     }
 
-    /// The rank whose share a chunk belongs to; the root where the vector has no shares.
-    fn share_of(&self, chunk: u64) -> Rank {
-        match self.kind {
-            CollectiveKind::Broadcast | CollectiveKind::Reduce => self.root,
-            _ => Rank::new(u32::try_from(chunk / self.chunks_per_share).expect("a vector has one share per rank")),
-        }
-    }
-
     /// The only rank that holds a chunk of this share at the start, where there is only one.
-    const fn origin(&self, share: Rank) -> Rank {
-        match self.kind {
-            CollectiveKind::Scatter => self.root,
+    fn origin(&self, share: Rank) -> Rank {
+        match (self.kind, self.root) {
+            (CollectiveKind::Scatter, Some(root)) => root,
             _ => share,
         }
     }
 
-    /// The ranks that are promised the chunks of this share.
-    fn receivers(&self, share: Rank) -> impl Iterator<Item = Rank> + use<> {
+    /// The ranks that are promised a chunk, which belongs to this share.
+    fn receivers(&self, share: Rank, chunk: u64) -> impl Iterator<Item = Rank> + use<> {
         let only = |rank: Rank| rank.number()..rank.number() + 1;
-        let ranks = match self.kind {
-            CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Allreduce => 0..self.rank_count,
-            CollectiveKind::Scatter | CollectiveKind::ReduceScatter => only(share),
-            _ => only(self.root),
+        let ranks = match (self.kind, self.root) {
+            (CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Allreduce, _) => {
+                0..self.rank_count()
+            }
+            (CollectiveKind::AllToAll, _) => only(self.layout.destination_of(chunk)),
+            (CollectiveKind::Gather | CollectiveKind::Reduce, Some(root)) => only(root),
+            _ => only(share),
         };
         ranks.map(Rank::new)
     }
-}
-
-/// Neighbouring chunks that the same batches move.
-struct Piece {
-    /// The first of them.
-    chunk: u64,
-    /// The batches, in order.
-    batches: Vec<u32>,
-}
-
-/// The vector in pieces, in order; each lies in one share.
-fn pieces<'a>(graph: &'a TransferGraph, promise: &Promise) -> impl Iterator<Item = Piece> + use<'a> {
-    let batch = |index: u32| &graph.batches[index as usize];
-    let first = move |index: u32| batch(index).chunk_first;
-    let end = move |index: u32| batch(index).chunk_first + batch(index).chunk_count;
-    let all = 0..u32::try_from(graph.batches.len()).expect("each batch owns a transfer, and these are indexed by u32");
-    let mut entering: Vec<u32> = all.clone().collect();
-    entering.sort_by_key(|&index| first(index));
-    let mut leaving: Vec<u32> = all.clone().collect();
-    leaving.sort_by_key(|&index| end(index));
-    let mut cuts: Vec<u64> = all.flat_map(|index| [first(index), end(index)]).collect();
-    let shares = promise.chunk_total / promise.chunks_per_share;
-    cuts.extend((0..shares).map(|share| share * promise.chunks_per_share));
-    cuts.retain(|&cut| cut < promise.chunk_total);
-    cuts.sort_unstable();
-    cuts.dedup();
-    let (mut entered, mut left, mut active) = (0, 0, BTreeSet::new());
-    cuts.into_iter().map(move |chunk| {
-        while let Some(&index) = entering.get(entered).filter(|&&index| first(index) <= chunk) {
-            active.insert(index);
-            entered += 1;
-        }
-        while let Some(index) = leaving.get(left).filter(|&&index| end(index) <= chunk) {
-            active.remove(index);
-            left += 1;
-        }
-        Piece { chunk, batches: active.iter().copied().collect() }
-    })
-}
-
-/// Where a symbolic step takes place.
-struct At {
-    transfer: u32,
-    from: Rank,
-    to: Rank,
-    chunk: u64,
-}
-
-/// For each rank, the set of contributions in its place for the piece at hand.
-///
-/// Where each chunk has one origin, that is one bit: there or not.
-struct Contributions {
-    words: Vec<u64>,
-    /// Words per rank.
-    width: usize,
-    /// All there is to hold, one rank's worth.
-    everything: Vec<u64>,
-    /// Ranks whose places may not be as they are before every collective.
-    touched: Vec<Rank>,
-}
-
-impl Contributions {
-    fn new(promise: &Promise) -> Self {
-        let bits = if promise.sums() { promise.rank_count } else { 1 };
-        let mut everything = vec![0; bits.div_ceil(64) as usize];
-        (0..bits).for_each(|bit| insert(&mut everything, bit));
-        let width = everything.len();
-        let words = vec![0; width * promise.rank_count as usize];
-        let touched = (0..promise.rank_count).map(Rank::new).collect();
-        Self { words, width, everything, touched }
-    }
-
-    /// The start of the collective, for a piece of this share. O(places touched since the last start).
-    fn reset(&mut self, promise: &Promise, share: Rank) {
-        let mut touched = std::mem::take(&mut self.touched);
-        for rank in touched.drain(..) {
-            let place = self.place_mut(rank);
-            place.fill(0);
-            if promise.sums() {
-                insert(place, rank.number());
-            }
-        }
-        self.touched = touched;
-        if !promise.sums() {
-            insert(self.place_mut(promise.origin(share)), 0);
-            self.touched.push(promise.origin(share));
-        }
-    }
-
-    fn apply(&mut self, promise: &Promise, share: Rank, action: Action, at: &At) -> Result<(), MeaningError> {
-        let (sent, held) = (self.place(at.from), self.place(at.to));
-        let (transfer, from, to, chunk) = (at.transfer, at.from.number(), at.to.number(), at.chunk);
-        let contributor = |bit: u32| if promise.sums() { bit } else { promise.origin(share).number() };
-        if is_empty(sent) {
-            return Err(MeaningError::NothingToSend { transfer, from, to, chunk });
-        }
-        match action {
-            Action::Copy if sent == held => return Err(MeaningError::Redundant { transfer, from, to, chunk }),
-            Action::Copy => {
-                if let Some(bit) = first_bit(held, sent, |held, sent| held & !sent) {
-                    let contribution = contributor(bit);
-                    return Err(MeaningError::Destroys { transfer, from, to, chunk, contribution });
-                }
-            }
-            Action::Reduce if is_empty(held) => {
-                return Err(MeaningError::NothingToReduceInto { transfer, from, to, chunk });
-            }
-            Action::Reduce => {
-                if let Some(bit) = first_bit(held, sent, |held, sent| held & sent) {
-                    let contribution = contributor(bit);
-                    return Err(MeaningError::ReducedTwice { transfer, from, to, chunk, contribution });
-                }
-            }
-        }
-        // Either action leaves the union: a copy destroys nothing, a reduction adds to what is there.
-        self.touched.push(at.to);
-        let (from, to) = (at.from.index() * self.width, at.to.index() * self.width);
-        for word in 0..self.width {
-            self.words[to + word] |= self.words[from + word];
-        }
-        Ok(())
-    }
-
-    /// The end of the collective, for a piece of this share that starts at a chunk.
-    fn require(&self, promise: &Promise, share: Rank, chunk: u64) -> Result<(), MeaningError> {
-        for rank in promise.receivers(share) {
-            if let Some(bit) = first_bit(&self.everything, self.place(rank), |all, held| all & !held) {
-                let contribution = if promise.sums() { bit } else { promise.origin(share).number() };
-                return Err(MeaningError::Missing { rank: rank.number(), chunk, contribution });
-            }
-        }
-        Ok(())
-    }
-
-    fn place(&self, rank: Rank) -> &[u64] {
-        &self.words[rank.index() * self.width..][..self.width]
-    }
-
-    fn place_mut(&mut self, rank: Rank) -> &mut [u64] {
-        &mut self.words[rank.index() * self.width..][..self.width]
-    }
-}
-
-fn insert(set: &mut [u64], bit: u32) {
-    set[bit as usize / 64] |= 1 << (bit % 64);
-}
-
-fn is_empty(set: &[u64]) -> bool {
-    set.iter().all(|&word| word == 0)
-}
-
-/// The smallest element of what `join` makes of two sets, word by word.
-fn first_bit(a: &[u64], b: &[u64], join: impl Fn(u64, u64) -> u64) -> Option<u32> {
-    let joined = a.iter().zip(b).map(|(&a, &b)| join(a, b));
-    let mut words = (0_u32..).zip(joined);
-    words.find(|&(_, word)| word != 0).map(|(index, word)| 64 * index + word.trailing_zeros())
 }

@@ -44,7 +44,7 @@ pub(super) struct Order<'a> {
     graph: &'a TransferGraph,
     piece: u32,
     places: Vec<Place>,
-    marks: Marks,
+    direct: Direct,
     closure: Closure,
     search: Search,
 }
@@ -56,7 +56,7 @@ impl<'a> Order<'a> {
             graph,
             piece: 0,
             places: (0..graph.rank_count).map(|_| blank()).collect(),
-            marks: Marks { stamp: 0, stamps: vec![0; graph.transfers.len()], stamped: None },
+            direct: Direct::default(),
             closure: Closure::default(),
             search: Search::default(),
         }
@@ -95,9 +95,9 @@ impl<'a> Order<'a> {
         if place.before.is_empty() || place.sufficient.as_ref() == Some(&transfer.dependencies) {
             return Ok(());
         }
-        self.marks.set(self.graph, transfer);
+        self.direct.set(self.graph, transfer);
         for &first in &place.before {
-            let ordered = self.marks.holds(first)
+            let ordered = self.direct.holds(first)
                 || self.closure.orders(self.graph, first, index)
                 || self.search.reaches(self.graph, first, transfer);
             if !ordered {
@@ -109,28 +109,27 @@ impl<'a> Order<'a> {
     }
 }
 
-/// The direct dependencies of one transfer, as marks on the table of transfers.
-struct Marks {
-    stamp: u64,
-    stamps: Vec<u64>,
-    /// The range of dependencies that carries the current stamp.
-    stamped: Option<Range<u32>>,
+/// The direct dependencies of one transfer, sorted.
+#[derive(Default)]
+struct Direct {
+    sorted: Vec<u32>,
+    /// The range of dependencies that these are.
+    range: Option<Range<u32>>,
 }
 
-impl Marks {
+impl Direct {
     fn set(&mut self, graph: &TransferGraph, transfer: &Transfer) {
-        if self.stamped.as_ref() == Some(&transfer.dependencies) {
+        if self.range.as_ref() == Some(&transfer.dependencies) {
             return;
         }
-        self.stamp += 1;
-        for &dependency in graph.dependencies_of(transfer) {
-            self.stamps[dependency as usize] = self.stamp;
-        }
-        self.stamped = Some(transfer.dependencies.clone());
+        self.sorted.clear();
+        self.sorted.extend_from_slice(graph.dependencies_of(transfer));
+        self.sorted.sort_unstable();
+        self.range = Some(transfer.dependencies.clone());
     }
 
     fn holds(&self, transfer: u32) -> bool {
-        self.stamps[transfer as usize] == self.stamp
+        self.sorted.binary_search(&transfer).is_ok()
     }
 }
 

@@ -7,10 +7,14 @@ use std::ops::Range;
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
 use super::error::{RouteFault, StructureError, TransferFault};
+use super::{CheckError, Stop};
+use crate::collective::CollectiveKind;
 use crate::schedule::Action;
+use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
-/// Checks everything that can be said without following data; returns the depth of every batch's tree in hops.
+/// Checks everything that can be said without following data; returns how chunks are numbered, and the depth of every
+/// batch's tree in hops.
 ///
 /// * Sizes: the graph's ranks are the topology's, the root is one of them, the vector's chunks can be numbered.
 /// * Routes: links that exist and join up, only switches between the ends.
@@ -20,17 +24,22 @@ use crate::transfer::{Batch, Transfer, TransferGraph};
 ///   dependencies that point backwards, so that there is no cycle.
 ///
 /// O(links of all routes + transfers + carriers + dependencies).
-pub(super) fn check_structure(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u32>, StructureError> {
-    let chunk_total = check_sizes(topology, graph)?;
+pub(super) fn check_structure(
+    topology: &Topology,
+    graph: &TransferGraph,
+    stop: Stop<'_>,
+) -> Result<(ChunkLayout, Vec<u32>), CheckError> {
+    let layout = check_sizes(topology, graph)?;
     let routes = graph.routes.iter().enumerate().map(|(index, links)| {
         route_ends(topology, links).map_err(|source| StructureError::Route { route: index, source })
     });
-    let structure = Structure { graph, chunk_total, route_ends: routes.collect::<Result<_, _>>()? };
-    structure.check_batches()
+    let route_ends = routes.collect::<Result<_, _>>()?;
+    let depths = Structure { graph, layout: &layout, route_ends }.check_batches(stop)?;
+    Ok((layout, depths))
 }
 
-/// Chunks of the whole vector.
-fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<u64, StructureError> {
+/// How the chunks are numbered.
+fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<ChunkLayout, StructureError> {
     let rank_count = topology.rank_count();
     if graph.rank_count != rank_count {
         return Err(StructureError::RankCount { found: graph.rank_count, expected: rank_count });
@@ -38,9 +47,7 @@ fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<u64, Struct
     if let Some(root) = graph.collective.root().filter(|root| root.number() >= rank_count) {
         return Err(StructureError::UnknownRoot { root: root.number(), rank_count });
     }
-    let chunks_per_share = graph.chunks_per_share;
-    let total = graph.chunk_count().filter(|&total| total > 0);
-    total.ok_or(StructureError::ChunkCount { chunks_per_share, rank_count })
+    Ok(graph.layout()?)
 }
 
 /// Where a route starts and ends, if it is one.
@@ -65,20 +72,23 @@ fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<(NodeIndex, No
 
 struct Structure<'a> {
     graph: &'a TransferGraph,
-    chunk_total: u64,
+    layout: &'a ChunkLayout,
     /// First and last node, by route.
     route_ends: Vec<(NodeIndex, NodeIndex)>,
 }
 
 impl Structure<'_> {
-    fn check_batches(&self) -> Result<Vec<u32>, StructureError> {
+    fn check_batches(&self, stop: Stop<'_>) -> Result<Vec<u32>, CheckError> {
         let mut tree = TreeWalk::new(self.graph.rank_count);
         let mut depths = Vec::with_capacity(self.graph.batches.len());
         let mut next = 0_u32;
         for (index, batch) in self.graph.batches.iter().enumerate() {
+            if stop() {
+                return Err(CheckError::Stopped);
+            }
             let (start, end) = (batch.transfers.start, batch.transfers.end);
             if start != next || end <= start || end as usize > self.graph.transfers.len() {
-                return Err(StructureError::BatchTransfers { batch: index, start, end, expected: next });
+                return Err(StructureError::BatchTransfers { batch: index, start, end, expected: next }.into());
             }
             next = end;
             self.check_batch(index, batch)?;
@@ -86,7 +96,7 @@ impl Structure<'_> {
         }
         match next as usize == self.graph.transfers.len() {
             true => Ok(depths),
-            false => Err(StructureError::NoBatch { transfer: next }),
+            false => Err(StructureError::NoBatch { transfer: next }.into()),
         }
     }
 
@@ -94,15 +104,17 @@ impl Structure<'_> {
         if batch.root.number() >= self.graph.rank_count {
             return Err(StructureError::BatchRoot { batch: index, root: batch.root.number() });
         }
-        let end = batch.chunk_first.checked_add(batch.chunk_count);
-        match end.is_some_and(|end| batch.chunk_count > 0 && end <= self.chunk_total) {
+        let (first, count, total) = (batch.chunk_first, batch.chunk_count, self.layout.total());
+        let end = first.checked_add(count).filter(|&end| count > 0 && end <= total);
+        let end = end.ok_or(StructureError::ChunkRange { batch: index, first, count, total })?;
+        let share = self.layout.share_of(first);
+        let limit = match self.graph.collective.kind() {
+            CollectiveKind::AllToAll => self.layout.chunks_between(share, self.layout.destination_of(first)).end,
+            _ => self.layout.chunks_of(share).end,
+        };
+        match end <= limit {
             true => Ok(()),
-            false => Err(StructureError::ChunkRange {
-                batch: index,
-                first: batch.chunk_first,
-                count: batch.chunk_count,
-                total: self.chunk_total,
-            }),
+            false => Err(StructureError::AcrossShares { batch: index, first, limit }),
         }
     }
 
@@ -116,8 +128,14 @@ impl Structure<'_> {
             to: transfer.to.number(),
             source,
         };
+        // Transfers in a row often share their dependencies, and what is earlier than the first is earlier than all.
+        let mut known = 0..0;
         for (index, transfer) in transfers() {
-            self.check_transfer(index, batch, transfer)
+            self.check_transfer(batch, transfer)
+                .and_then(|()| match std::mem::replace(&mut known, transfer.dependencies.clone()) {
+                    same if same == transfer.dependencies => Ok(()),
+                    _ => self.check_dependencies(index, transfer),
+                })
                 .and_then(|()| tree.step(batch.action, transfer))
                 .map_err(|fault| at(index, transfer, fault))?;
         }
@@ -129,7 +147,7 @@ impl Structure<'_> {
         Ok(tree.depth)
     }
 
-    fn check_transfer(&self, index: u32, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
+    fn check_transfer(&self, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
         let unknown = |rank: &Rank| rank.number() >= self.graph.rank_count;
         if let Some(rank) = [transfer.from, transfer.to].into_iter().find(unknown) {
             return Err(TransferFault::UnknownRank { rank: rank.number() });
@@ -137,7 +155,10 @@ impl Structure<'_> {
         if transfer.from == transfer.to {
             return Err(TransferFault::ToItself);
         }
-        self.check_carriers(batch, transfer)?;
+        self.check_carriers(batch, transfer)
+    }
+
+    fn check_dependencies(&self, index: u32, transfer: &Transfer) -> Result<(), TransferFault> {
         if !is_within(&transfer.dependencies, self.graph.dependencies.len()) {
             return Err(TransferFault::DependencyRange);
         }

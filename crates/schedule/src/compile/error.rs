@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::collective::CollectiveKind;
+use crate::shares::SharesError;
 
 /// Position of a tree in a forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,16 +24,16 @@ impl fmt::Display for TreePlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum CompileError {
-    #[error("{collective} cannot be written as a forest")]
-    Unsupported { collective: CollectiveKind },
+    #[error("{collective} cannot be written as a {shape}; steps can express every collective")]
+    Unsupported { collective: CollectiveKind, shape: &'static str },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
+    #[error("stopped before the schedule was compiled")]
+    Stopped,
     #[error("the {found} phases are not those of {collective}; allreduce is reduce then copy, others have one phase")]
     Phases { collective: CollectiveKind, found: usize },
     #[error("root {root} is not a rank; there are {rank_count}")]
     UnknownRoot { root: u32, rank_count: u32 },
-    #[error("chunks_per_share is 0; a share needs at least one chunk")]
-    NoChunks,
-    #[error("{rank_count} shares of {chunks_per_share} chunks are more than 18446744073709551615 chunks; use fewer")]
-    TooManyChunks { chunks_per_share: u64, rank_count: u32 },
     #[error("the trees have {found} hops in all, over the limit of {limit}; use fewer trees or higher multiplicities")]
     TooManyHops { found: usize, limit: usize },
     #[error("{place}.multiplicity is 0; leave the tree out")]
@@ -53,6 +54,72 @@ pub enum CompileError {
     NotSpanning { place: TreePlace, found: usize, expected: usize },
     #[error("{place}.hops[{hop}]")]
     Hop { place: TreePlace, hop: usize, source: HopFault },
+    #[error("there are {found} sends, over the limit of {limit}; use fewer")]
+    TooManySends { found: usize, limit: usize },
+    #[error("sends[{send}]")]
+    Send { send: usize, source: SendFault },
+    #[error(
+        "the sends meet in so many chunk ranges that ordering them takes more than {limit} steps of work; use fewer \
+         sends, or ranges that do not overlap in part"
+    )]
+    TooTangled { limit: u64 },
+    #[error("the paths have {found} hops in all, over the limit of {limit}; use fewer paths")]
+    TooManyPathHops { found: usize, limit: usize },
+    #[error("paths[{path}]")]
+    Path { path: usize, source: PathFault },
+    #[error(
+        "paths from rank {source_rank} to rank {destination} take {found} chunks, but {expected} have to go that way"
+    )]
+    TooFewPaths { source_rank: u32, destination: u32, found: u64, expected: u64 },
+}
+
+/// Why a send of a stepped schedule cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum SendFault {
+    #[error("its step is {found}, after one of step {before}; list sends by increasing step")]
+    StepOrder { found: u32, before: u32 },
+    #[error("rank {rank} does not exist; there are {rank_count}")]
+    UnknownRank { rank: u32, rank_count: u32 },
+    #[error("rank {rank} sends to itself")]
+    ToItself { rank: u32 },
+    #[error("chunks {start} to {end} are none, or not all among the {total} chunks there are")]
+    ChunkRange { start: u64, end: u64, total: u64 },
+    #[error("chunks {start} to {end} belong to several shares or blocks, the first of which ends at {limit}; split it")]
+    AcrossShares { start: u64, end: u64, limit: u64 },
+    #[error("its carriers lie outside the table of carriers, or are none")]
+    NoCarriers,
+    #[error(
+        "in step {step} it would overwrite at rank {rank} what that rank still has to send, and the same holds in a \
+         circle; put the sends into different steps"
+    )]
+    Circular { step: u32, rank: u32 },
+}
+
+/// Why a path of a flow cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum PathFault {
+    #[error(
+        "nothing has to go from rank {source_rank} to rank {destination}, or the path comes out of order; list paths by source, then destination"
+    )]
+    Unexpected { source_rank: u32, destination: u32 },
+    #[error("chunk_count is 0; leave the path out")]
+    NoChunks,
+    #[error(
+        "with it, the paths from rank {source_rank} to rank {destination} take more than the {limit} chunks there are"
+    )]
+    TooManyChunks { source_rank: u32, destination: u32, limit: u64 },
+    #[error("its hops are none, or lie outside the table of hops")]
+    NoHops,
+    #[error("its hop {hop} takes route {route}, which does not exist or does not lead from a rank to a rank")]
+    Route { hop: usize, route: u32 },
+    #[error("its hop {hop} starts at rank {found}, but the path has come to rank {expected}")]
+    Gap { hop: usize, found: u32, expected: u32 },
+    #[error("its hop {hop} comes to rank {rank}, where the path has been before")]
+    Loop { hop: usize, rank: u32 },
+    #[error("it ends at rank {found}, not at its destination {expected}")]
+    WrongEnd { found: u32, expected: u32 },
 }
 
 /// Why a hop does not fit into its tree.

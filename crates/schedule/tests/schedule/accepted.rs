@@ -130,7 +130,7 @@ fn carriers_share_a_hop() {
     let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
     let builder = Builder::new(&topology, CollectiveKind::Broadcast, Some(0), 5).phase(Action::Copy);
     let mut schedule = builder.tree(0, 5, &[(0, 1)]).schedule();
-    let canopy_schedule::Shape::Forest(forest) = &mut schedule.shape;
+    let canopy_schedule::Shape::Forest(forest) = &mut schedule.shape else { panic!("not a forest") };
     let other = forest.routes.push(&[canopy_topology::LinkIndex::new(1)]);
     forest.carriers[0].chunk_count = 2;
     forest.carriers.push(canopy_schedule::Carrier { route: other, chunk_count: 3 });
@@ -180,4 +180,11 @@ fn random_forests_are_accepted() {
 
 fn topology_of_two() -> Topology {
     crate::forests::topology(2, 0, &[("r0", "r1"), ("r1", "r0")])
+}
+
+/// What the documentation of the graph states of its size.
+#[test]
+fn sizes_are_as_documented() {
+    assert_eq!((size_of::<canopy_schedule::Transfer>(), size_of::<canopy_schedule::Batch>()), (24, 32));
+    assert_eq!(size_of::<canopy_schedule::Carrier>(), 16);
 }

@@ -2,11 +2,13 @@
 //! the judge accepts, no certificate that is accepted says less.
 
 use canopy_schedule::{
-    Certificate, CertificateError, Collective, CollectiveKind, CutDirection, certified_bound, check, compile,
+    Certificate, CertificateError, Collective, CollectiveKind, CutDirection, Shares, SharesError, certified_bound,
+    check, compile,
 };
 use canopy_topology::{Attributes, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits};
 
 use crate::forests::{CAPACITY, Random, complete_with_switch, one_way_ring, path_3, random_schedule, star, topology};
+use crate::shapes::any_shape;
 
 fn cut(direction: CutDirection, nodes: &[u32]) -> Certificate {
     Certificate::Cut { direction, nodes: nodes.iter().copied().map(NodeIndex::new).collect() }
@@ -18,7 +20,7 @@ fn partition(sets: &[&[u32]]) -> Certificate {
 }
 
 fn bound(topology: &Topology, kind: CollectiveKind, certificate: &Certificate) -> Result<Rate, CertificateError> {
-    certified_bound(topology, Collective::new(kind, None, topology.rank_count()).unwrap(), certificate)
+    certified_bound(topology, Collective::new(kind, None, topology.rank_count()).unwrap(), &Shares::Equal, certificate)
 }
 
 /// Capacities added up by hand.
@@ -180,7 +182,7 @@ fn capable_switches_refuse_partitions_only() {
 #[test]
 fn the_root_must_be_a_rank_of_this_topology() {
     let collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(4)), 5).unwrap();
-    let refused = certified_bound(&star(3), collective, &cut(CutDirection::Out, &[0]));
+    let refused = certified_bound(&star(3), collective, &Shares::Equal, &cut(CutDirection::Out, &[0]));
     assert_eq!(refused, Err(CertificateError::UnknownRoot { root: 4, rank_count: 3 }));
 }
 
@@ -216,7 +218,7 @@ fn certificates_bound_every_schedule() {
             for schedule in schedules.drain(..) {
                 let algbw = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap().algbw;
                 for certificate in &certificates {
-                    if let Ok(bound) = certified_bound(&topology, schedule.collective, certificate) {
+                    if let Ok(bound) = certified_bound(&topology, schedule.collective, &schedule.shares, certificate) {
                         assert!(algbw <= bound, "{algbw} > {bound}: {certificate:?}");
                         accepted += 1;
                     }
@@ -225,4 +227,73 @@ fn certificates_bound_every_schedule() {
         }
     }
     assert!(accepted > 3_000, "{accepted}");
+}
+
+fn lp_dual(lengths: &[u64]) -> Certificate {
+    Certificate::LpDual { lengths: lengths.to_vec() }
+}
+
+/// On the path r0 – r1 – r2 with links r0 → r1, r1 → r0, r1 → r2, r2 → r1, all of one capacity.
+#[test]
+fn lengths_bound_all_to_all() {
+    let path = path_3();
+    let all_to_all = |lengths: &[u64]| bound(&path, CollectiveKind::AllToAll, &lp_dual(lengths));
+    let rate = |numerator: u64, denominator: u64| Ok(Rate::new(numerator * CAPACITY, denominator).unwrap());
+    // Distances 1 + 2 + 1 + 1 + 2 + 1 for four links: 3·4/8. Only proportions matter.
+    assert_eq!(all_to_all(&[1, 1, 1, 1]), rate(3, 2));
+    assert_eq!(all_to_all(&[7, 7, 7, 7]), rate(3, 2));
+    assert_eq!(all_to_all(&[u64::MAX; 4]), rate(3, 2));
+    // The one link out of r0: two blocks of a buffer of three pass it.
+    assert_eq!(all_to_all(&[5, 0, 0, 0]), rate(3, 2));
+    assert_eq!(all_to_all(&[1, 2, 0, 0]), rate(9, 6));
+    assert_eq!(Certificate::lp_dual_of_cut(&path, &[NodeIndex::new(0)]), lp_dual(&[1, 0, 0, 0]));
+    assert_eq!(Certificate::lp_dual_of_cut(&path, &[0, 1, 9].map(NodeIndex::new)), lp_dual(&[0, 0, 1, 0]));
+    assert_eq!(all_to_all(&[0; 4]), Err(CertificateError::NoDistance));
+    assert_eq!(all_to_all(&[1; 3]), Err(CertificateError::LengthCount { found: 3, expected: 4 }));
+    let one_way = topology(3, 0, &[("r0", "r1"), ("r1", "r2"), ("r1", "r0")]);
+    let unreachable = bound(&one_way, CollectiveKind::AllToAll, &lp_dual(&[1; 3]));
+    assert_eq!(unreachable, Err(CertificateError::Unreachable { from: 2, to: 0 }));
+    for collective in CollectiveKind::ALL.into_iter().filter(|&kind| kind != CollectiveKind::AllToAll) {
+        let expected = CertificateError::NotApplicable { kind: "lp-dual", collective };
+        assert_eq!(bound(&path, collective, &lp_dual(&[1; 4])), Err(expected));
+    }
+}
+
+/// No all-to-all is faster than any lengths allow.
+#[test]
+fn random_lengths_bound_every_all_to_all() {
+    let mut random = Random(12);
+    for ranks in [2, 3, 5] {
+        let topology = complete_with_switch(ranks);
+        for _ in 0..40 {
+            let schedule = any_shape(&topology, CollectiveKind::AllToAll, &mut random);
+            let algbw = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap().algbw;
+            let lengths: Vec<u64> = topology.links().iter().map(|_| random.below(4) as u64).collect();
+            match bound(&topology, CollectiveKind::AllToAll, &lp_dual(&lengths)) {
+                Ok(bound) => assert!(algbw <= bound, "{algbw} > {bound}: {lengths:?}"),
+                Err(error) => assert_eq!(error, CertificateError::NoDistance),
+            }
+        }
+    }
+}
+
+/// With weights, cuts count weight instead of ranks.
+#[test]
+fn cuts_count_weights() {
+    use CollectiveKind::{AllToAll, Allgather, Gather, ReduceScatter, Scatter};
+    let path = path_3();
+    let weighted = |kind, weights: &[u64], certificate: &Certificate| {
+        let collective = Collective::new(kind, None, 3).unwrap();
+        certified_bound(&path, collective, &Shares::Weighted(weights.to_vec()), certificate)
+    };
+    let rate = |numerator: u64, denominator: u64| Ok(Rate::new(numerator * CAPACITY, denominator).unwrap());
+    let (out, into) = (cut(CutDirection::Out, &[0]), cut(CutDirection::In, &[0]));
+    assert_eq!(weighted(Allgather, &[2, 1, 4], &out), rate(7, 2));
+    assert_eq!(weighted(ReduceScatter, &[2, 1, 4], &into), rate(7, 2));
+    assert_eq!(weighted(Scatter, &[2, 1, 4], &out), rate(7, 5));
+    assert_eq!(weighted(Gather, &[2, 1, 4], &into), rate(7, 5));
+    assert_eq!(weighted(Allgather, &[0, 1, 4], &out), Err(CertificateError::NoShareInside));
+    assert_eq!(weighted(Scatter, &[3, 0, 0], &out), Err(CertificateError::NoShareOutside));
+    let refused = CertificateError::Shares(SharesError::NotApplicable { collective: AllToAll });
+    assert_eq!(weighted(AllToAll, &[1, 1, 1], &lp_dual(&[1; 4])), Err(refused));
 }

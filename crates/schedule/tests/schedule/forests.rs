@@ -1,7 +1,8 @@
 //! Topologies and forests by hand and at random, for the tests of this crate.
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteInterner, Schedule, Shape, Tree,
+    Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteInterner, Schedule, Shape,
+    Shares, Tree,
 };
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Topology, TopologyDraft, TopologyLimits};
 
@@ -60,6 +61,7 @@ pub(crate) struct Builder<'a> {
     topology: &'a Topology,
     collective: Collective,
     chunks_per_share: u64,
+    shares: Shares,
     routes: RouteInterner,
     carriers: Vec<Carrier>,
     hops: Vec<Hop>,
@@ -70,7 +72,13 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(topology: &'a Topology, kind: CollectiveKind, root: Option<u32>, chunks_per_share: u64) -> Self {
         let collective = Collective::new(kind, root.map(Rank::new), topology.rank_count()).unwrap();
         let (routes, carriers, hops, phases) = (RouteInterner::default(), Vec::new(), Vec::new(), Vec::new());
-        Self { topology, collective, chunks_per_share, routes, carriers, hops, phases }
+        Self { topology, collective, chunks_per_share, shares: Shares::Equal, routes, carriers, hops, phases }
+    }
+
+    /// Gives shares weights.
+    pub(crate) fn weights(mut self, weights: &[u64]) -> Self {
+        self.shares = Shares::Weighted(weights.to_vec());
+        self
     }
 
     /// Begins a phase.
@@ -149,7 +157,12 @@ impl<'a> Builder<'a> {
             hops: self.hops,
             phases: self.phases,
         };
-        Schedule { collective: self.collective, algorithm: "by-hand".to_owned(), shape: Shape::Forest(forest) }
+        Schedule {
+            collective: self.collective,
+            algorithm: "by-hand".to_owned(),
+            shares: self.shares,
+            shape: Shape::Forest(forest),
+        }
     }
 
     fn push_hop(&mut self, from: u32, to: u32, parts: &[(RouteIndex, u64)]) {
@@ -170,6 +183,11 @@ pub(crate) fn random_schedule(topology: &Topology, kind: CollectiveKind, random:
     let chunks_per_share = 1 + random.below(5) as u64;
     let root = kind.has_root().then(|| number(random.below(topology.rank_count() as usize)));
     let mut builder = Builder::new(topology, kind, root, chunks_per_share);
+    let weighted = !matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce) && random.below(2) == 0;
+    let weights = weights(topology, random);
+    if weighted {
+        builder = builder.weights(&weights);
+    }
     let actions: &[Action] = match kind {
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
         CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
@@ -182,7 +200,7 @@ pub(crate) fn random_schedule(topology: &Topology, kind: CollectiveKind, random:
             if root.is_some_and(|root| is_path == (share == root)) {
                 continue;
             }
-            let mut left = chunks_per_share;
+            let mut left = chunks_per_share * if weighted { weights[share as usize] } else { 1 };
             while left > 0 {
                 let multiplicity = 1 + random.below(usize::try_from(left).unwrap()) as u64;
                 match (kind, root) {
@@ -201,12 +219,17 @@ pub(crate) fn random_schedule(topology: &Topology, kind: CollectiveKind, random:
     builder.schedule()
 }
 
+/// Weights of shares: any may be 0 but those of ranks 0 and 1, so that something has to move.
+fn weights(topology: &Topology, random: &mut Random) -> Vec<u64> {
+    (0..topology.rank_count()).map(|rank| u64::from(rank < 2) + random.below(3) as u64).collect()
+}
+
 /// The direct link, else the route through the first switch that has both links.
 pub(crate) fn shortest_route(topology: &Topology, from: u32, to: u32) -> Vec<LinkIndex> {
     direct(topology, from, to).map_or_else(|| switch_route(topology, from, to), |link| vec![link])
 }
 
-fn switch_route(topology: &Topology, from: u32, to: u32) -> Vec<LinkIndex> {
+pub(crate) fn switch_route(topology: &Topology, from: u32, to: u32) -> Vec<LinkIndex> {
     let switches = topology.rank_count()..number(topology.nodes().len());
     let through = |switch: u32| Some(vec![direct(topology, from, switch)?, direct(topology, switch, to)?]);
     switches.into_iter().find_map(through).unwrap()
@@ -216,7 +239,7 @@ fn direct(topology: &Topology, from: u32, to: u32) -> Option<LinkIndex> {
     topology.links_from(NodeIndex::new(from)).find(|&link| topology.link(link).to.number() == to)
 }
 
-fn number(length: usize) -> u32 {
+pub(crate) fn number(length: usize) -> u32 {
     u32::try_from(length).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! Small damage to transfer graphs.
 
-use canopy_schedule::{Action, Collective, CollectiveKind, RouteIndex, Transfer, TransferGraph};
+use canopy_schedule::{Action, Collective, CollectiveKind, RouteIndex, Shares, Transfer, TransferGraph};
 use canopy_topology::{Rank, Topology};
 
 use crate::forests::{Random, shortest_route};
@@ -156,8 +156,19 @@ fn change_promise(graph: &mut TransferGraph, random: &mut Random) {
         graph.chunks_per_share = nudge(graph.chunks_per_share, random);
         return;
     }
-    let kinds = &CollectiveKind::ALL[..7];
-    let kind = kinds[random.below(kinds.len())];
+    if random.below(3) == 0 {
+        graph.shares = match &graph.shares {
+            Shares::Equal => Shares::Weighted((0..graph.rank_count).map(|_| random.below(3) as u64).collect()),
+            Shares::Weighted(weights) if random.below(2) == 0 => {
+                let (mut weights, rank) = (weights.clone(), random.below(weights.len()));
+                weights[rank] = nudge(weights[rank], random);
+                Shares::Weighted(weights)
+            }
+            Shares::Weighted(_) => Shares::Equal,
+        };
+        return;
+    }
+    let kind = CollectiveKind::ALL[random.below(8)];
     let root = kind.has_root().then(|| any_rank(graph, random));
     graph.collective = Collective::new(kind, root, graph.rank_count).unwrap();
 }

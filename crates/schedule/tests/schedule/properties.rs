@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canopy_schedule::{Action, CollectiveKind, Schedule, Shape, check, compile};
+use canopy_schedule::{Action, CollectiveKind, Schedule, Shape, Shares, check, compile};
 use canopy_topology::{LinkIndex, Rate};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn kinds() -> impl Strategy<Value = CollectiveKind> {
 
 /// algbw straight from the forest: chunks over each link, hop by hop.
 fn algbw_by_hand(schedule: &Schedule, rank_count: u32) -> Rate {
-    let Shape::Forest(forest) = &schedule.shape;
+    let Shape::Forest(forest) = &schedule.shape else { panic!("not a forest") };
     let mut loads: BTreeMap<LinkIndex, u64> = BTreeMap::new();
     for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
         for carrier in forest.hops_of(tree).iter().flat_map(|hop| forest.carriers_of(hop)) {
@@ -23,9 +23,10 @@ fn algbw_by_hand(schedule: &Schedule, rank_count: u32) -> Rate {
             }
         }
     }
-    let shares = match schedule.collective.kind() {
-        CollectiveKind::Broadcast | CollectiveKind::Reduce => 1,
-        _ => u64::from(rank_count),
+    let shares = match (&schedule.shares, schedule.collective.kind()) {
+        (_, CollectiveKind::Broadcast | CollectiveKind::Reduce) => 1,
+        (Shares::Equal, _) => u64::from(rank_count),
+        (Shares::Weighted(weights), _) => weights.iter().sum(),
     };
     Rate::new(shares * forest.chunks_per_share * CAPACITY, *loads.values().max().unwrap()).unwrap()
 }
@@ -41,7 +42,7 @@ proptest! {
         let graph = compile(&topology, &schedule).unwrap();
         let verdict = check(&topology, &graph).unwrap();
         prop_assert_eq!(verdict.algbw, algbw_by_hand(&schedule, ranks));
-        let Shape::Forest(forest) = &schedule.shape;
+        let Shape::Forest(forest) = &schedule.shape else { panic!("not a forest") };
         let trees = u128::from(verdict.tree_count);
         let phases = forest.phases.len() as u128;
         prop_assert_eq!(trees * phases, graph.batches.iter().map(|batch| u128::from(batch.chunk_count)).sum::<u128>());
@@ -86,7 +87,7 @@ proptest! {
 
 /// The reduce-scatter that runs an allgather backwards over the opposite links, which all have one capacity here.
 fn mirrored(schedule: &Schedule, topology: &canopy_topology::Topology) -> Schedule {
-    let Shape::Forest(forest) = &schedule.shape;
+    let Shape::Forest(forest) = &schedule.shape else { panic!("not a forest") };
     let mut mirror = forest.clone();
     let opposite = |&link: &LinkIndex| {
         let link = topology.link(link);
@@ -106,5 +107,10 @@ fn mirrored(schedule: &Schedule, topology: &canopy_topology::Topology) -> Schedu
         std::mem::swap(&mut hop.from, &mut hop.to);
     }
     let collective = canopy_schedule::Collective::new(CollectiveKind::ReduceScatter, None, topology.rank_count());
-    Schedule { collective: collective.unwrap(), algorithm: "mirror".to_owned(), shape: Shape::Forest(mirror) }
+    Schedule {
+        collective: collective.unwrap(),
+        algorithm: "mirror".to_owned(),
+        shares: schedule.shares.clone(),
+        shape: Shape::Forest(mirror),
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_schedule::{Action, Batch, CollectiveKind, Transfer, TransferGraph};
+use canopy_schedule::{Action, Batch, CollectiveKind, Shares, Transfer, TransferGraph};
 use canopy_topology::{NodeIndex, Rank, Topology};
 
 use crate::forests::Random;
@@ -61,14 +61,38 @@ fn run_chunk(
     if right { Ok(()) } else { Err("promise broken") }
 }
 
+/// Sizes of the shares in chunks, by rank; in all-to-all of the blocks.
+fn sizes(graph: &TransferGraph) -> Vec<u64> {
+    let ranks = graph.rank_count as usize;
+    match (&graph.shares, graph.collective.kind()) {
+        (Shares::Weighted(weights), _) => weights.iter().map(|weight| weight * graph.chunks_per_share).collect(),
+        (Shares::Equal, CollectiveKind::AllToAll) => vec![graph.chunks_per_share; ranks * ranks],
+        (Shares::Equal, _) => vec![graph.chunks_per_share; ranks],
+    }
+}
+
+/// The share or block that a chunk lies in.
+fn unit(graph: &TransferGraph, chunk: u64) -> u32 {
+    let mut end = 0;
+    let sizes = sizes(graph);
+    let found = sizes.iter().position(|size| {
+        end += size;
+        chunk < end
+    });
+    u32::try_from(found.unwrap()).unwrap()
+}
+
 fn share(graph: &TransferGraph, chunk: u64) -> u32 {
-    u32::try_from(chunk / graph.chunks_per_share).unwrap()
+    match graph.collective.kind() {
+        CollectiveKind::AllToAll => unit(graph, chunk) / graph.rank_count,
+        _ => unit(graph, chunk),
+    }
 }
 
 fn initial(graph: &TransferGraph, rank: u32, chunk: u64) -> BTreeSet<u32> {
     let root = graph.collective.root().map(Rank::number);
     let holds = match graph.collective.kind() {
-        CollectiveKind::Allgather | CollectiveKind::Gather => rank == share(graph, chunk),
+        CollectiveKind::Allgather | CollectiveKind::Gather | CollectiveKind::AllToAll => rank == share(graph, chunk),
         CollectiveKind::Broadcast | CollectiveKind::Scatter => Some(rank) == root,
         _ => true,
     };
@@ -86,7 +110,9 @@ fn promised(graph: &TransferGraph, rank: u32, chunk: u64) -> Option<BTreeSet<u32
         CollectiveKind::Reduce => (Some(rank) == root).then_some(everyone),
         CollectiveKind::Gather => (Some(rank) == root).then(|| BTreeSet::from([share(graph, chunk)])),
         CollectiveKind::Scatter => (rank == share(graph, chunk)).then(|| root.into_iter().collect()),
-        CollectiveKind::AllToAll => unreachable!("no graph is made for it here"),
+        CollectiveKind::AllToAll => {
+            (rank == unit(graph, chunk) % graph.rank_count).then(|| BTreeSet::from([share(graph, chunk)]))
+        }
     }
 }
 
@@ -114,6 +140,9 @@ fn well_formed(topology: &Topology, graph: &TransferGraph) -> Result<(), &'stati
         expected = batch.transfers.end;
         let end = u128::from(batch.chunk_first) + u128::from(batch.chunk_count);
         ok(batch.chunk_count > 0 && end <= u128::from(graph.chunk_count().unwrap()), "chunk range")?;
+        let is_message = matches!(graph.collective.kind(), CollectiveKind::Broadcast | CollectiveKind::Reduce);
+        let last = batch.chunk_first + batch.chunk_count - 1;
+        ok(is_message || unit(graph, batch.chunk_first) == unit(graph, last), "across shares")?;
         ok(batch.root.number() < graph.rank_count, "batch root")?;
         ok(batch.transfers.end as usize <= graph.transfers.len(), "tiling")?;
         for (index, transfer) in batch.transfers.clone().zip(graph.transfers_of(batch)) {

@@ -6,6 +6,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
+use crate::reach::disconnected;
 
 /// Which ranks have data that every rank wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +105,6 @@ fn inverse_rate(
         Err(OptimumError::Stopped(_)) => Err(SynthesisError::Stopped),
         Err(other) => Err(SynthesisError::Broken { what: format!("no optimum for a connected network: {other}") }),
     }
-}
-
-fn disconnected(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {
-    let id = |rank: Rank| topology.node(rank.node()).id.clone();
-    SynthesisError::Disconnected { from: id(from), from_rank: from.number(), to: id(to), to_rank: to.number() }
 }
 
 /// Leaves out switches through which nothing can pass: those with no way in, no way out, or only one neighbour. Taking

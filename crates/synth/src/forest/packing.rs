@@ -12,6 +12,7 @@ use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::rehang::rehang;
 use crate::forest::trees::{Grower, PackedTree, Remainder, Taste};
+use crate::parts;
 use crate::progress::{Progress, Silent, Stage};
 
 /// Tastes tried for a complete greedy packing, flat trees first. Trees that are tested are grown with the first.
@@ -23,14 +24,9 @@ const TASTES: [Taste; 5] = [
     Taste { fullness: 1000, flatness: 1 },
 ];
 
-/// Most hops of all trees together: those of 4,096 ranks with two trees each. Every hop takes some 200 bytes until the
-/// schedule is written.
-const HOPS_MAX: u64 = 1 << 25;
-
 /// Refuses more trees than there is room for, before memory is spent on them.
 pub(super) fn require_room(tree_count: usize, rank_count: usize) -> Result<(), SynthesisError> {
-    let needed = (tree_count as u64).saturating_mul(rank_count.saturating_sub(1) as u64);
-    if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
+    parts::require_room((tree_count as u64).saturating_mul(rank_count.saturating_sub(1) as u64))
 }
 
 /// Into how many parts a root's demand is divided, at least: fewer make fewer different trees, more make flatter ones.

@@ -129,7 +129,7 @@ fn progress_runs_through_all_stages_to_their_ends() {
     for (stage, total) in [(Stage::Optimum, 1), (Stage::Switches, 3), (Stage::Trees, 16 * 13)] {
         assert_eq!(notes.iter().rfind(|note| note.0 == stage), Some(&(stage, total, total)));
     }
-    let canopy_schedule::Shape::Forest(forest) = schedule.shape;
+    let canopy_schedule::Shape::Forest(forest) = schedule.shape else { panic!("not a forest") };
     let batches = forest.phases[1].trees.len() as u64;
     assert_eq!(notes.last(), Some(&(Stage::Routes, batches, batches)));
 }

@@ -40,14 +40,14 @@ pub(crate) fn plan(topology: &Topology, kind: CollectiveKind) -> Judged {
     let algbw = judge(topology, &schedule);
     let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
     assert_eq!(verdict.algbw, algbw, "two judges, one rate");
-    let Shape::Forest(forest) = schedule.shape;
+    let Shape::Forest(forest) = schedule.shape else { panic!("not a forest") };
     Judged { forest, algbw }
 }
 
 /// Checks every statement of the documentation of [`Forest`] and returns the rate the schedule reaches.
 #[track_caller]
 fn judge(topology: &Topology, schedule: &Schedule) -> Rate {
-    let Shape::Forest(forest) = &schedule.shape;
+    let Shape::Forest(forest) = &schedule.shape else { panic!("not a forest") };
     let kind = schedule.collective.kind();
     let actions: Vec<Action> = forest.phases.iter().map(|phase| phase.action).collect();
     let expected: &[Action] = match kind {

@@ -1,214 +1,165 @@
-//! Writes the steps of every rank, piece by piece.
+//! Writes the steps of every rank, move by move.
 
+mod clocks;
+mod hazards;
 mod rank;
 
-use canopy_schedule::{Action, CollectiveKind, TransferGraph};
+use std::collections::BTreeMap;
 
-use self::rank::{At, RankDraft};
-use super::pairing::thread_blocks;
-use super::pieces::{Piece, Pieces, Tree};
-use super::{Channels, LowerOptions};
-use crate::msccl::program::{Buffer, Chunks, Operation, Program, Protocol};
+use canopy_schedule::{Action, CollectiveKind};
 
-pub(super) struct Emitter<'a> {
-    graph: &'a TransferGraph,
-    options: &'a LowerOptions,
-    pieces: &'a Pieces,
-    channels: Channels,
-    ranks: Vec<RankDraft>,
+use self::rank::{RankDraft, Work};
+use super::blocks::Peers;
+use super::channels::Channels;
+use super::fuse::{Ends, Fusion, fuse};
+use super::message::{Message, Spot};
+use super::placement::Placed;
+use super::scratch::Scratch;
+use super::{LowerError, Stop, check_stop};
+use crate::msccl::profile::Profile;
+use crate::msccl::program::{Buffer, Chunks, Operation, RankProgram};
+
+/// What all steps are written from.
+#[derive(Clone, Copy)]
+pub(super) struct Emission<'a> {
+    pub(super) message: &'a Message,
+    pub(super) profile: Profile,
+    pub(super) placed: &'a [Placed],
+    pub(super) channels: &'a Channels,
+    /// By rank.
+    pub(super) peers: &'a [Vec<Peers>],
+    /// Every batch of the graph reaches every rank; see [`Emitter::is_ordered`].
+    pub(super) trees_span: bool,
 }
 
-/// A piece on its way: what every step of it shares.
-struct Move<'a> {
-    tree: &'a Tree,
-    piece: &'a Piece,
-    lane: u32,
+/// The programs of all ranks, by rank.
+pub(super) fn emit(emission: Emission<'_>, stop: Stop<'_>) -> Result<Vec<RankProgram>, LowerError> {
+    let mut emitter = Emitter::new(emission);
+    for index in 0..emission.placed.len() {
+        check_stop(stop, index)?;
+        emitter.send(index);
+        emitter.receive(index);
+        let moving = &emission.placed[index].moving;
+        emitter.scratch[moving.from as usize].end(index);
+        emitter.scratch[moving.to as usize].end(index);
+    }
+    Ok(emitter.finish())
+}
+
+struct Emitter<'a> {
+    emission: Emission<'a>,
+    ends: Vec<Ends>,
+    fusion: Fusion,
+    ranks: Vec<RankDraft>,
+    scratch: Vec<Scratch>,
+    /// Where a block receives what it adds in a second step, by rank and block: first cell, and cells needed.
+    landings: BTreeMap<(u32, usize), (Option<u32>, u32)>,
 }
 
 impl<'a> Emitter<'a> {
-    pub(super) fn new(
-        graph: &'a TransferGraph,
-        options: &'a LowerOptions,
-        pieces: &'a Pieces,
-        channels: Channels,
-    ) -> Self {
-        let blocks = thread_blocks(pieces, channels, graph.rank_count);
-        let ranks = blocks.into_iter().map(RankDraft::new).collect();
-        Self { graph, options, pieces, channels, ranks }
-    }
-
-    /// Lowers all pieces in order.
-    pub(super) fn program(mut self) -> Program {
-        for piece in &self.pieces.pieces {
-            let tree = &self.pieces.trees[piece.tree];
-            let moving = Move { tree, piece, lane: (piece.turn + tree.root) % self.channels.lanes };
-            match tree.action {
-                Action::Copy => tree.outwards.iter().for_each(|&rank| self.copy(&moving, rank)),
-                Action::Reduce => tree.outwards.iter().rev().for_each(|&rank| self.reduce(&moving, rank)),
+    fn new(emission: Emission<'a>) -> Self {
+        let Emission { message, placed, channels, peers, profile, .. } = emission;
+        let ends: Vec<Ends> = peers.iter().map(|peers| Ends::new(peers)).collect();
+        let fusion = fuse(placed, channels, &ends, profile);
+        let scratch = Scratch::of_ranks(placed, &fusion, message.rank_count, message.chunk_count());
+        let ranks = peers.iter().map(|peers| RankDraft::new(peers)).collect();
+        let mut landings = BTreeMap::new();
+        if !profile.allows(Operation::ReceiveReduceCopy) {
+            for at in placed.iter().filter(|at| at.held == Some(at.target)) {
+                let block = ends[at.moving.to as usize].block_from(at.moving.from, channels.of(&at.moving));
+                let (_, cells): &mut (Option<u32>, u32) = landings.entry((at.moving.to, block)).or_default();
+                *cells = at.moving.count().max(*cells);
             }
         }
-        self.copy_own_chunks();
-        self.finish()
+        Self { emission, ends, fusion, ranks, scratch, landings }
     }
 
-    /// One rank's steps of a copied piece: a receive, and a send to each neighbour away from the root. One of the
-    /// sends is fused with the receive where a block has both peers.
-    fn copy(&mut self, moving: &Move<'_>, rank: u32) {
-        let Move { tree, piece, .. } = moving;
-        let place = self.copied_chunks(moving, rank);
-        let away = &tree.away[rank as usize];
-        if rank == tree.root {
-            for &to in away {
-                let block = self.sending_block(moving, rank, to);
-                let sums = self.ranks[rank as usize].sums_in(piece.first, piece.count);
-                self.ranks[rank as usize].push(block, Operation::Send, place, place, piece.count, &sums);
-            }
-            return;
+    /// The sender's step, unless it is part of an earlier one; then what can settle once the chunks have left.
+    fn send(&mut self, index: usize) {
+        let at = &self.emission.placed[index];
+        let (rank, count) = (at.moving.from, at.moving.count());
+        let block = self.ends[rank as usize].block_to(at.moving.to, self.emission.channels.of(&at.moving));
+        if self.fusion.within[index].is_none() {
+            let source = self.chunks(rank, at.source, at.moving.chunks.start, block);
+            self.push(rank, Work { block, operation: Operation::Send, source, destination: source, count }, false);
         }
-        let from = tree.towards_root[rank as usize];
-        let block = self.receiving_block(moving, from, rank);
-        let fused = away.iter().copied().find(|&to| self.sending_block(moving, rank, to) == block);
-        let operation = if fused.is_some() { Operation::ReceiveCopySend } else { Operation::Receive };
-        let received = self.ranks[rank as usize].push(block, operation, place, place, piece.count, &[]);
-        for &to in away.iter().filter(|&&to| Some(to) != fused) {
-            let block = self.sending_block(moving, rank, to);
-            self.ranks[rank as usize].push(block, Operation::Send, place, place, piece.count, &[received]);
+        for chunks in &at.settles {
+            let goal = self.emission.message.goal(rank, chunks.start).expect("only promised chunks settle");
+            let source = self.chunks(rank, Spot::SCRATCH, chunks.start, block);
+            let destination = self.chunks(rank, goal, chunks.start, block);
+            let count = chunks.end - chunks.start;
+            self.push(rank, Work { block, operation: Operation::Copy, source, destination, count }, false);
         }
     }
 
-    /// One rank's steps of a reduced piece: neighbours away from the root are added one after the other, and the sum
-    /// goes on towards the root, fused with the last addition where a block has both peers.
-    fn reduce(&mut self, moving: &Move<'_>, rank: u32) {
-        let Move { tree, piece, .. } = moving;
-        let is_root = rank == tree.root;
-        let near = tree.towards_root[rank as usize];
-        let out = (!is_root).then(|| self.sending_block(moving, rank, near));
-        let mut sources: Vec<usize> =
-            tree.away[rank as usize].iter().map(|&from| self.receiving_block(moving, from, rank)).collect();
-        let fused = out.and_then(|out| sources.iter().position(|&block| block == out));
-        if let Some(fused) = fused {
-            let last = sources.remove(fused);
-            sources.push(last);
-        }
-        let own = Chunks { buffer: Buffer::Input, offset: Some(piece.first) };
-        let is_stored = is_root || sources.len() > usize::from(fused.is_some());
-        let sum = if is_stored { self.sum_chunks(moving, rank) } else { own };
-        let (mut have, mut previous): (Chunks, Option<At>) = (own, None);
-        for (position, &block) in sources.iter().enumerate() {
-            let is_fused = fused.is_some() && position + 1 == sources.len();
-            let waits = previous.as_slice();
-            let (operation, target) = match is_fused {
-                true => (Operation::ReceiveReduceSend, have),
-                false => (Operation::ReceiveReduceCopy, sum),
-            };
-            previous = Some(self.ranks[rank as usize].push(block, operation, have, target, piece.count, waits));
-            have = target;
-        }
-        match out {
-            Some(out) if fused.is_none() => {
-                self.ranks[rank as usize].push(out, Operation::Send, have, have, piece.count, previous.as_slice());
-            }
-            Some(_) => {}
-            None => self.ranks[rank as usize].note_sum(piece.first, piece.count, previous),
-        }
-    }
-
-    /// Where a rank keeps a copied piece.
-    fn copied_chunks(&self, moving: &Move<'_>, rank: u32) -> Chunks {
-        let (first, is_root) = (moving.piece.first, rank == moving.tree.root);
-        let (buffer, offset) = match self.graph.collective.kind() {
-            CollectiveKind::Allreduce if self.options.in_place => (Buffer::Input, first),
-            CollectiveKind::Allgather if is_root && !self.options.in_place => {
-                (Buffer::Input, first - self.share_start(rank))
-            }
-            CollectiveKind::Broadcast if is_root && !self.options.in_place => (Buffer::Input, first),
-            _ => (Buffer::Output, first),
+    /// The receiver's steps.
+    fn receive(&mut self, index: usize) {
+        let at = &self.emission.placed[index];
+        let (rank, first, count) = (at.moving.to, at.moving.chunks.start, at.moving.count());
+        let block = self.ends[rank as usize].block_from(at.moving.from, self.emission.channels.of(&at.moving));
+        let onward = self.fusion.onward[index].map(|(_, operation)| operation);
+        let is_ordered = self.is_ordered(at.moving.action);
+        let Some(held) = at.held else {
+            let target = self.chunks(rank, at.target, first, block);
+            let operation = onward.unwrap_or(Operation::Receive);
+            let work = Work { block, operation, source: target, destination: target, count };
+            return self.push(rank, work, is_ordered);
         };
-        Chunks { buffer, offset: Some(offset) }
+        let source = self.chunks(rank, held, first, block);
+        if onward == Some(Operation::ReceiveReduceSend) {
+            let work = Work { block, operation: Operation::ReceiveReduceSend, source, destination: source, count };
+            return self.push(rank, work, false);
+        }
+        let target = self.chunks(rank, at.target, first, block);
+        if self.emission.profile.allows(Operation::ReceiveReduceCopy) {
+            let operation = onward.unwrap_or(Operation::ReceiveReduceCopy);
+            return self.push(rank, Work { block, operation, source, destination: target, count }, false);
+        }
+        // The sum grows where it is kept: what is already there lands elsewhere first, anything else right there.
+        let landing = if held == at.target { self.landing(rank, block) } else { target };
+        let receive = Work { block, operation: Operation::Receive, source: landing, destination: landing, count };
+        self.push(rank, receive, false);
+        let added = if held == at.target { landing } else { source };
+        self.push(rank, Work { block, operation: Operation::Reduce, source: added, destination: target, count }, false);
     }
 
-    /// Where a rank keeps the running sum of a piece. Scratch is never used twice, so it needs no ordering.
-    fn sum_chunks(&mut self, moving: &Move<'_>, rank: u32) -> Chunks {
-        let (piece, is_root) = (moving.piece, rank == moving.tree.root);
-        let is_allreduce = self.graph.collective.kind() == CollectiveKind::Allreduce;
-        let (buffer, offset) = match self.options.in_place {
-            true if is_root || is_allreduce => (Buffer::Input, piece.first),
-            false if is_allreduce => (Buffer::Output, piece.first),
-            false if is_root && self.graph.collective.kind() == CollectiveKind::ReduceScatter => {
-                (Buffer::Output, piece.first - self.share_start(rank))
+    /// Whether what an arriving copy replaces has been used long before, without any wait.
+    ///
+    /// In an allreduce along trees over all ranks a copied chunk holds the contribution of every rank, so whatever its
+    /// receiver did to send its own has happened.
+    fn is_ordered(&self, action: Action) -> bool {
+        self.emission.trees_span && action == Action::Copy && self.emission.message.kind == CollectiveKind::Allreduce
+    }
+
+    fn push(&mut self, rank: u32, work: Work, is_ordered: bool) {
+        self.ranks[rank as usize].push(work, is_ordered);
+    }
+
+    /// Where a chunk of a rank lies.
+    fn chunks(&mut self, rank: u32, spot: Spot, chunk: u32, block: usize) -> Chunks {
+        let offset = match spot.buffer {
+            Buffer::Scratch => self.scratch[rank as usize].cell(chunk, block),
+            _ => spot.offset(chunk),
+        };
+        Chunks { buffer: spot.buffer, offset: Some(offset) }
+    }
+
+    /// Scratch for what a block receives and adds in its next step.
+    fn landing(&mut self, rank: u32, block: usize) -> Chunks {
+        let (first, cells) = self.landings.get_mut(&(rank, block)).expect("counted before");
+        let offset = *first.get_or_insert_with(|| self.scratch[rank as usize].take(*cells, block));
+        Chunks { buffer: Buffer::Scratch, offset: Some(offset) }
+    }
+
+    fn finish(self) -> Vec<RankProgram> {
+        let Emission { message, profile, .. } = self.emission;
+        let mut programs = Vec::with_capacity(self.ranks.len());
+        for (rank, (mut draft, scratch)) in (0_u32..).zip(self.ranks.into_iter().zip(self.scratch)) {
+            if let Some((source, target, count)) = message.own_copy(rank) {
+                draft.copy_own(source, target, count, profile.limits());
             }
-            false if is_root => (Buffer::Output, piece.first),
-            _ => (Buffer::Scratch, self.ranks[rank as usize].allocate_scratch(piece.count)),
-        };
-        Chunks { buffer, offset: Some(offset) }
-    }
-
-    fn share_start(&self, rank: u32) -> u32 {
-        rank * (self.pieces.chunk_count / self.graph.rank_count)
-    }
-
-    fn sending_block(&self, moving: &Move<'_>, from: u32, to: u32) -> usize {
-        let channel = self.channels.of_hop(moving.lane, from, to, self.graph.rank_count);
-        self.ranks[from as usize].block_to(to, channel)
-    }
-
-    fn receiving_block(&self, moving: &Move<'_>, from: u32, to: u32) -> usize {
-        let channel = self.channels.of_hop(moving.lane, from, to, self.graph.rank_count);
-        self.ranks[to as usize].block_from(from, channel)
-    }
-
-    /// Out of place, what a rank starts with and must end with is copied by a block of its own, which nobody waits
-    /// for: others read it from the input.
-    fn copy_own_chunks(&mut self) {
-        if self.options.in_place {
-            return;
+            programs.push(draft.finish(rank, message.buffers(rank), scratch.size()));
         }
-        let share = self.pieces.chunk_count / self.graph.rank_count;
-        let (ranks, count) = match self.graph.collective.kind() {
-            CollectiveKind::Allgather => (self.graph.rank_count, share),
-            CollectiveKind::Broadcast => (1, self.pieces.chunk_count),
-            _ => return,
-        };
-        let most = self.options.profile.limits().chunks_per_step;
-        for rank in 0..ranks {
-            let target = if ranks > 1 { self.share_start(rank) } else { 0 };
-            self.ranks[rank as usize].copy_locally(count, target, most);
-        }
-    }
-
-    fn finish(self) -> Program {
-        let kind = self.graph.collective.kind();
-        let bytes_max = match self.options.profile.limits().bytes_max_is_exclusive {
-            true => self.options.bytes_max + 1,
-            false => self.options.bytes_max,
-        };
-        let (input, output) = self.buffer_sizes();
-        let ranks = (0_u32..).zip(self.ranks).map(|(rank, draft)| draft.finish(rank, input, output));
-        Program {
-            name: self.options.name.clone(),
-            protocol: Protocol::Simple,
-            channel_count: self.channels.count(),
-            chunk_count: self.pieces.chunk_count,
-            rank_count: self.graph.rank_count,
-            collective: kind,
-            in_place: self.options.in_place,
-            out_of_place: Some(!self.options.in_place),
-            bytes_min: Some(0),
-            bytes_max: Some(bytes_max),
-            thread_count: None,
-            ranks: ranks.collect(),
-        }
-    }
-
-    /// `i_chunks` and `o_chunks`; in place everything is addressed through one buffer and the other has none.
-    fn buffer_sizes(&self) -> (u32, u32) {
-        let (whole, share) = (self.pieces.chunk_count, self.pieces.chunk_count / self.graph.rank_count);
-        match (self.graph.collective.kind(), self.options.in_place) {
-            (CollectiveKind::Allgather | CollectiveKind::Broadcast, true) => (0, whole),
-            (_, true) => (whole, 0),
-            (CollectiveKind::Allgather, false) => (share, whole),
-            (CollectiveKind::ReduceScatter, false) => (whole, share),
-            (_, false) => (whole, whole),
-        }
+        programs
     }
 }

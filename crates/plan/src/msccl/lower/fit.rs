@@ -1,92 +1,70 @@
-//! Whether a program fits the runtime's tables.
+//! Whether a program fits the runtime's tables, and what may help where it does not.
 
 use std::collections::BTreeMap;
 
-use super::LowerError;
-use crate::msccl::profile::{Profile, ProfileLimits};
-use crate::msccl::program::{Program, RankProgram};
+use super::channels::Channels;
+use super::{LowerError, LowerOptions};
+use crate::msccl::figures::{Figure, ProgramFigures};
+use crate::msccl::profile::Profile;
+use crate::msccl::program::Program;
 
 /// What a person can do about a plan with too many steps.
 pub(super) const FEWER_CHUNKS: &str = "plan with fewer chunks per share, or choose a format without this limit";
 
-/// A limit that is exceeded, sorted by what would help.
-pub(super) enum Overrun {
-    /// More lanes help.
-    StepsOfBlock(LowerError),
-    /// A wider spread helps.
-    PeersOfChannel(LowerError),
-    /// Channels do not help.
-    Other(LowerError),
+/// What a person can do about a plan with too many blocks.
+const FEWER_PEERS: &str = "plan with trees of fewer neighbours per rank";
+
+/// Largest message in bytes, up to the one asked for, whose chunks flags can count the rounds of.
+pub(super) fn bytes_max(options: &LowerOptions, program: &Program) -> u64 {
+    let limits = options.profile.limits();
+    let round = limits.queue(program.protocol).transfer_bytes.saturating_mul(u64::from(program.chunk_count));
+    options.bytes_max.min(round.saturating_mul(limits.rounds))
 }
 
-/// Compares with each limit, those first that no number of channels can help.
-pub(super) fn check(program: &Program, profile: Profile) -> Result<(), Overrun> {
-    let limits = profile.limits();
-    let over = |what, limit: u64, (need, rank): (u64, Option<u32>), remedy| {
-        if need > limit { Err(LowerError::OverLimit { profile, what, limit, need, rank, remedy }) } else { Ok(()) }
-    };
-    let most = |need: &dyn Fn(&RankProgram) -> usize| {
-        let largest = program.ranks.iter().max_by_key(|rank| (need(rank), std::cmp::Reverse(rank.rank)));
-        largest.map_or((0, None), |rank| (need(rank) as u64, Some(rank.rank)))
-    };
-    let nodes = |rank: &RankProgram| 1 + program.ranks.len() + rank.thread_blocks.len() + step_count(rank);
-    over("XML nodes per rank", limits.nodes.into(), most(&nodes), FEWER_CHUNKS).map_err(Overrun::Other)?;
-    over("as the largest chunk offset", limits.offset.into(), most(&largest_offset), FEWER_CHUNKS)
-        .map_err(Overrun::Other)?;
-    let rounds = (rounds(program, profile), None);
-    over("rounds over a chunk", limits.rounds, rounds, "state a smaller largest message").map_err(Overrun::Other)?;
-    check_blocks(program, limits, over, most)
+/// The first limit that a program exceeds.
+pub(super) fn overrun(figures: &ProgramFigures) -> Option<Figure> {
+    figures.limited().into_iter().find(|figure| figure.need > figure.limit)
 }
 
-fn check_blocks(
-    program: &Program,
-    limits: &ProfileLimits,
-    over: impl Fn(&'static str, u64, (u64, Option<u32>), &'static str) -> Result<(), LowerError>,
-    most: impl Fn(&dyn Fn(&RankProgram) -> usize) -> (u64, Option<u32>),
-) -> Result<(), Overrun> {
-    let fewer_peers = "plan with trees of fewer neighbours per rank";
-    let blocks = most(&|rank| rank.thread_blocks.len());
-    over("thread blocks per rank", limits.blocks_per_rank.into(), blocks, fewer_peers).map_err(Overrun::Other)?;
-    over("as the block of a dependency", limits.dependency_block.into(), most(&largest_awaited), fewer_peers)
-        .map_err(Overrun::Other)?;
-    over("peers per rank and channel", limits.peers_per_channel.into(), most(&peers_of_channel), fewer_peers)
-        .map_err(Overrun::PeersOfChannel)?;
-    over("steps per thread block", limits.steps_per_block.into(), most(&steps_of_block), FEWER_CHUNKS)
-        .map_err(Overrun::StepsOfBlock)?;
-    let channels = (u64::from(program.channel_count), None);
-    over("channels", limits.channels.into(), channels, FEWER_CHUNKS).map_err(Overrun::Other)
-}
-
-fn step_count(rank: &RankProgram) -> usize {
-    rank.thread_blocks.iter().map(|block| block.steps.len()).sum()
-}
-
-fn steps_of_block(rank: &RankProgram) -> usize {
-    rank.thread_blocks.iter().map(|block| block.steps.len()).max().unwrap_or(0)
-}
-
-fn largest_offset(rank: &RankProgram) -> usize {
-    let steps = rank.thread_blocks.iter().flat_map(|block| &block.steps);
-    steps.flat_map(|step| [step.source.offset, step.destination.offset]).flatten().max().unwrap_or(0) as usize
-}
-
-fn largest_awaited(rank: &RankProgram) -> usize {
-    let steps = rank.thread_blocks.iter().flat_map(|block| &block.steps);
-    steps.filter_map(|step| step.wait_block).max().unwrap_or(0) as usize
-}
-
-fn peers_of_channel(rank: &RankProgram) -> usize {
-    let mut counts: BTreeMap<(u32, bool), usize> = BTreeMap::new();
-    for block in &rank.thread_blocks {
-        for (is_send, peer) in [(true, block.send), (false, block.receive)] {
-            *counts.entry((block.channel, is_send)).or_default() += usize::from(peer.is_some());
+/// Uses more channels where that may help. False where nothing can be done.
+pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &ProgramFigures, over: &Figure) -> bool {
+    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let channels_max = narrow(figures.channels.limit);
+    if *over == figures.peers {
+        return channels.spread_peers(narrow(over.need), narrow(over.limit), channels_max);
+    }
+    if *over != figures.steps {
+        return false;
+    }
+    let limit = narrow(figures.steps.limit);
+    let mut is_wider = false;
+    let blocks = program.ranks.iter().flat_map(|rank| rank.thread_blocks.iter().map(move |block| (rank.rank, block)));
+    let mut long = BTreeMap::new();
+    for (rank, block) in blocks {
+        let steps = u32::try_from(block.steps.len()).unwrap_or(u32::MAX);
+        for connection in [block.receive.map(|peer| (peer, rank)), block.send.map(|peer| (rank, peer))] {
+            if let Some(connection) = connection.filter(|_| steps > limit) {
+                let longest: &mut u32 = long.entry(connection).or_default();
+                *longest = steps.max(*longest);
+            }
         }
     }
-    counts.into_values().max().unwrap_or(0)
+    for (connection, steps) in long {
+        is_wider = true;
+        if !channels.divide(connection, steps, limit, channels_max) {
+            return false;
+        }
+    }
+    is_wider
 }
 
-fn rounds(program: &Program, profile: Profile) -> u64 {
-    let bytes = program.bytes_max.and_then(|attribute| profile.bytes_max_inclusive(attribute)).unwrap_or(0);
-    let chunk_bytes = bytes.div_ceil(u64::from(program.chunk_count.max(1)));
-    chunk_bytes.div_ceil(profile.limits().queue(program.protocol).transfer_bytes)
+/// The error for a limit that is exceeded.
+pub(super) fn error(profile: Profile, over: &Figure, is_proven: bool) -> LowerError {
+    let remedy = match over.name {
+        "rounds over a chunk" => "state a smaller largest message",
+        "thread blocks per rank" | "as the block of a dependency" | "peers per rank and channel" => FEWER_PEERS,
+        _ => FEWER_CHUNKS,
+    };
+    let Figure { name: what, limit, need, rank } = *over;
+    LowerError::OverLimit { profile, what, limit, need, rank, is_proven, remedy }
 }

@@ -1,9 +1,11 @@
 //! Requests that are refused, with the words a person reads, and the shape of what is made.
 
-use canopy_schedule::{Action, Batch, Collective, CollectiveKind, RouteTable, Transfer, TransferGraph};
+use canopy_schedule::{Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph};
 use canopy_topology::Rank;
 
-use super::{Channels, LowerError, LowerOptions, lower};
+use super::channels::Channels;
+use super::moves::Move;
+use super::{LowerError, LowerOptions};
 use crate::msccl::program::{Operation, Program};
 use crate::msccl::{Profile, write_msccl_xml};
 
@@ -21,6 +23,7 @@ fn graph(kind: CollectiveKind, ranks: u32, k: u64, actions: &[Action], is_star: 
         collective,
         rank_count: ranks,
         chunks_per_share: k,
+        shares: Shares::Equal,
         routes: RouteTable::default(),
         carriers: Vec::new(),
         dependencies: Vec::new(),
@@ -57,6 +60,19 @@ fn allgather(ranks: u32, k: u64, is_star: bool) -> TransferGraph {
     graph(CollectiveKind::Allgather, ranks, k, &[Action::Copy], is_star)
 }
 
+/// The same, but the last chunk of every share for itself, so that no larger unit divides all ranges.
+fn ragged(mut graph: TransferGraph) -> TransferGraph {
+    for batch in std::mem::take(&mut graph.batches) {
+        let last = Batch { chunk_first: batch.chunk_first + batch.chunk_count - 1, chunk_count: 1, ..batch.clone() };
+        graph.batches.extend([Batch { chunk_count: batch.chunk_count - 1, ..batch }, last]);
+    }
+    graph
+}
+
+fn lower(graph: &TransferGraph, options: &LowerOptions) -> Result<Program, LowerError> {
+    super::lower(graph, options, &|| false)
+}
+
 #[track_caller]
 fn refuse(graph: &TransferGraph, options: &LowerOptions, message: &str) {
     let error = lower(graph, options).unwrap_err().to_string();
@@ -67,7 +83,7 @@ fn refuse(graph: &TransferGraph, options: &LowerOptions, message: &str) {
 fn requests_a_file_cannot_say_are_refused() {
     let ring = allgather(4, 1, false);
     let gather = graph(CollectiveKind::Gather, 4, 1, &[], false);
-    refuse(&gather, &options(), "gather cannot be lowered to an MSCCL file");
+    refuse(&gather, &options(), "gather has no name in files for msccl; choose another profile");
     let mut rooted = graph(CollectiveKind::Broadcast, 4, 1, &[Action::Copy], false);
     rooted.collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(2)), 4).unwrap();
     refuse(&rooted, &options(), "always rank 0, not 2; renumber the ranks");
@@ -93,35 +109,52 @@ fn graphs_that_are_no_trees_are_refused() {
         "batch 1 of the transfer graph names a rank that does not exist",
     );
     check(|graph| graph.transfers[1].to = Rank::new(1), "two neighbours towards the root");
-    check(|graph| graph.batches[3].transfers = 9..11, "reaches every rank");
-    check(|graph| graph.batches[3].transfers = 90..110, "reaches every rank");
-    check(|graph| graph.batches[3].chunk_count = 3, "has chunks outside its root's share");
-    check(|graph| graph.batches[0].chunk_count = u64::MAX, "has chunks outside its root's share");
+    check(|graph| graph.transfers.swap(0, 1), "is no tree that data can flow along in the order of its transfers");
+    check(|graph| graph.batches[3].transfers = 90..110, "batch 3 of the transfer graph moves nothing");
+    check(|graph| graph.batches[3].chunk_count = 3, "has chunks outside one share");
+    check(|graph| graph.batches[0].chunk_count = u64::MAX, "has chunks outside one share");
+    check(|graph| graph.batches[0].chunk_first = 2, "rank 0 sends chunk 2 of the transfer graph before it has it");
 }
 
 #[test]
 fn limits_are_named_with_what_the_plan_needs() {
     refuse(
-        &allgather(8, 20_000, false),
+        &ragged(allgather(8, 20_000, false)),
         &options(),
         "the msccl profile allows 32767 chunks as an offset, the plan needs 159999; plan with fewer chunks per share",
     );
     refuse(&allgather(1025, 1, true), &options(), "allows 1024 ranks, the plan needs 1025");
-    // 71 ranks, each forwarding 71 · 60 pieces of one chunk.
+    // 71 ranks; the chunks of each of 60 go around either way in turn, so no two can share a step.
     let mut pieces = allgather(71, 60, false);
     let whole = std::mem::take(&mut pieces.batches);
+    let ahead = std::mem::take(&mut pieces.transfers);
+    let back = ahead.iter().map(|hop| {
+        let mirrored = |rank: Rank| Rank::new((71 - rank.number()) % 71);
+        Transfer { from: mirrored(hop.from), to: mirrored(hop.to), carriers: 0..0, dependencies: 0..0 }
+    });
+    pieces.transfers = ahead.iter().cloned().chain(back).collect();
+    let hops = u32::try_from(ahead.len()).unwrap();
     for chunk in 0..60 {
-        pieces.batches.extend(whole.iter().map(|batch| Batch {
-            chunk_first: batch.chunk_first + chunk,
-            chunk_count: 1,
-            ..batch.clone()
+        pieces.batches.extend(whole.iter().map(|batch| {
+            // The mirror image of another root's path starts here.
+            let root = usize::try_from(71 - batch.root.number()).unwrap() % 71;
+            let mirrored = whole[root].transfers.start + hops..whole[root].transfers.end + hops;
+            let transfers = if chunk % 2 == 0 { batch.transfers.clone() } else { mirrored };
+            Batch { chunk_first: batch.chunk_first + chunk, chunk_count: 1, transfers, ..batch.clone() }
         }));
     }
     let error = lower(&pieces, &options()).unwrap_err();
-    let LowerError::OverLimit { what, limit, need, rank, .. } = error else { panic!("{error}") };
-    assert_eq!((what, limit, rank), ("XML nodes per rank", 4095, Some(0)));
-    assert!(need > 4200, "{need}");
-    refuse(&allgather(4, 1, false), &LowerOptions { bytes_max: 1 << 50, ..options() }, "rounds over a chunk");
+    // 70 receives of 60 chunks, in at least 17 blocks.
+    let expected = "the msccl profile allows 4095 XML nodes per rank, rank 0 needs 4289; plan with fewer chunks";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+/// The runtime counts rounds over a chunk with 16 bits, so larger messages are left to others.
+#[test]
+fn the_largest_message_is_one_whose_rounds_can_be_counted() {
+    let asked = LowerOptions { bytes_max: 1 << 50, ..options() };
+    let program = lower(&allgather(4, 1, false), &asked).unwrap();
+    assert_eq!(program.bytes_max, Some(4 * 65535 * (2 << 20) + 1));
 }
 
 #[test]
@@ -132,17 +165,20 @@ fn as_many_channels_are_used_as_needed_and_no_more() {
     assert_eq!(channels(&allgather(33, 1, true)), 1);
     assert_eq!(channels(&allgather(40, 1, true)), 2);
     // A ring of 8 ranks whose shares are 40 pieces has blocks of 280 steps.
-    assert_eq!(channels(&allgather(8, 39 * 71 + 1, false)), 2);
+    assert_eq!(channels(&ragged(allgather(8, 39 * 71 + 1, false))), 2);
 }
 
 #[test]
-fn each_channel_of_a_lane_gets_its_part_of_the_peers() {
+fn each_channel_of_a_turn_gets_its_part_of_the_peers() {
     for rank_count in [34, 64, 65, 100, 1000] {
-        let spread = (rank_count - 1_u32).div_ceil(32) + 1;
-        let channels = Channels { lanes: 2, spread };
+        let mut channels = Channels::one(rank_count);
+        assert!(channels.spread_peers(rank_count - 1_u32, 32, 200));
+        assert!((1..rank_count).all(|peer| channels.divide((0, peer), 100, 64, 200)));
         let mut counts = vec![0; channels.count() as usize];
-        for peer in 1..rank_count {
-            counts[channels.of_hop(1, 0, peer, rank_count) as usize] += 1;
+        for to in 1..rank_count {
+            let (from, turn, chunks) = (0, 1, 0..1);
+            let (action, piece, wave, is_last_use) = (Action::Copy, None, 0, false);
+            counts[channels.of(&Move { from, to, chunks, action, turn, piece, wave, is_last_use }) as usize] += 1;
         }
         assert!(counts.iter().all(|&count| count <= 32), "{counts:?}");
         assert_eq!(counts.iter().sum::<u32>(), rank_count - 1);
@@ -171,13 +207,14 @@ fn a_ring_is_fused_all_the_way() {
 }
 
 #[test]
-fn long_shares_are_cut_where_one_step_ends() {
-    let program = lower(&allgather(2, 150, false), &options()).unwrap();
+fn long_ranges_are_cut_evenly() {
+    let program = lower(&ragged(allgather(2, 151, false)), &options()).unwrap();
     let counts = |block: usize| -> Vec<u32> {
         program.ranks[1].thread_blocks[block].steps.iter().map(|step| step.chunk_count).collect()
     };
-    assert_eq!(counts(0), [71, 71, 71, 71, 8, 8]);
-    assert_eq!(counts(1), [71, 71, 8]);
+    assert_eq!(counts(0), [50, 50, 51, 50, 50, 51]);
+    // The block that copies what the rank has itself.
+    assert_eq!(counts(1), [71, 71, 9]);
 }
 
 /// The whole text of a small plan: a reduction with two additions, scratch and a wait.
@@ -189,29 +226,29 @@ fn a_small_plan_as_text() {
     for (transfer, (from, to)) in reduce.transfers.iter_mut().zip(hops) {
         (transfer.from, transfer.to) = (Rank::new(from), Rank::new(to));
     }
-    let text = write_msccl_xml(&lower(&reduce, &options()).unwrap());
-    let expected = r#"<algo name="test" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="4" coll="reduce" inplace="0" outofplace="1" minBytes="0" maxBytes="1048577">
-  <gpu id="0" i_chunks="2" o_chunks="2" s_chunks="0">
+    let text = write_msccl_xml(&lower(&reduce, &options()).unwrap(), Profile::Msccl);
+    let expected = r#"<algo name="test" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="4" coll="reduce" inplace="0" outofplace="1" minBytes="0" maxBytes="1048577">
+  <gpu id="0" i_chunks="1" o_chunks="1" s_chunks="0">
     <tb id="0" send="-1" recv="1" chan="0">
-      <step s="0" type="rrc" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="2" depid="-1" deps="-1" hasdep="0"/>
+      <step s="0" type="rrc" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
     </tb>
   </gpu>
-  <gpu id="1" i_chunks="2" o_chunks="2" s_chunks="2">
+  <gpu id="1" i_chunks="1" o_chunks="1" s_chunks="1">
     <tb id="0" send="0" recv="2" chan="0">
-      <step s="0" type="rrs" srcbuf="s" srcoff="0" dstbuf="s" dstoff="0" cnt="2" depid="1" deps="0" hasdep="0"/>
+      <step s="0" type="rrs" srcbuf="s" srcoff="0" dstbuf="s" dstoff="0" cnt="1" depid="1" deps="0" hasdep="0"/>
     </tb>
     <tb id="1" send="-1" recv="3" chan="0">
-      <step s="0" type="rrc" srcbuf="i" srcoff="0" dstbuf="s" dstoff="0" cnt="2" depid="-1" deps="-1" hasdep="1"/>
+      <step s="0" type="rrc" srcbuf="i" srcoff="0" dstbuf="s" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="1"/>
     </tb>
   </gpu>
-  <gpu id="2" i_chunks="2" o_chunks="2" s_chunks="0">
+  <gpu id="2" i_chunks="1" o_chunks="1" s_chunks="0">
     <tb id="0" send="1" recv="-1" chan="0">
-      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="2" depid="-1" deps="-1" hasdep="0"/>
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
     </tb>
   </gpu>
-  <gpu id="3" i_chunks="2" o_chunks="2" s_chunks="0">
+  <gpu id="3" i_chunks="1" o_chunks="1" s_chunks="0">
     <tb id="0" send="1" recv="-1" chan="0">
-      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="2" depid="-1" deps="-1" hasdep="0"/>
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
     </tb>
   </gpu>
 </algo>

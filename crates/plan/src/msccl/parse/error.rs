@@ -1,11 +1,13 @@
 //! Why a text is not a program.
 
-/// The first fault of a text, with its line.
+/// The first fault of a text, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {fault}")]
+#[error("line {line}, column {column}: {fault}")]
 pub struct ParseError {
     /// Line of the fault, from 1.
     pub line: u32,
+    /// Column in characters, from 1: of the character, attribute or tag that is at fault.
+    pub column: u32,
     /// What was found, and what would be accepted.
     pub fault: ParseFault,
 }
@@ -16,6 +18,8 @@ pub struct ParseError {
 pub enum ParseFault {
     #[error("the text has {bytes} bytes, over the limit of {limit}; no runtime reads such a file")]
     TooLarge { bytes: usize, limit: usize },
+    #[error("stopped on request before the text was read")]
+    Stopped,
     #[error("the text ends where {expected} should stand")]
     Ended { expected: &'static str },
     #[error("<{element}> is not closed; add </{element}>")]
@@ -56,8 +60,15 @@ pub enum ParseFault {
     BadValue { element: String, attribute: &'static str, value: String, expected: &'static str },
 }
 
+/// A character of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
 impl ParseFault {
-    pub(super) fn at(self, line: u32) -> ParseError {
-        ParseError { line, fault: self }
+    pub(super) fn at(self, position: Position) -> ParseError {
+        ParseError { line: position.line, column: position.column, fault: self }
     }
 }

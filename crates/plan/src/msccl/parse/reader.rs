@@ -4,7 +4,7 @@
 //! no tabs; one space before each attribute and no line end within an element. A text that a real XML parser
 //! accepts may fail there, and the other way round, so a library would answer the wrong question.
 
-use super::error::{ParseError, ParseFault};
+use super::error::{ParseError, ParseFault, Position};
 
 const NAME_LENGTH_MAX: usize = 254;
 const VALUE_LENGTH_MAX: usize = 255;
@@ -13,23 +13,32 @@ const ATTRIBUTES_MAX: usize = 16;
 /// An opening tag.
 pub(super) struct Element<'a> {
     pub(super) name: &'a str,
-    pub(super) attributes: Vec<(&'a str, &'a str)>,
+    pub(super) attributes: Vec<Attribute<'a>>,
     /// Closed by itself (`/>`).
     pub(super) is_empty: bool,
-    pub(super) line: u32,
+    /// Of its `<`.
+    pub(super) position: Position,
+}
+
+/// An attribute with its value, and where its name starts.
+#[derive(Clone, Copy)]
+pub(super) struct Attribute<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: &'a str,
+    pub(super) position: Position,
 }
 
 /// A tag.
 pub(super) enum Node<'a> {
     Open(Element<'a>),
-    Close { name: &'a str, line: u32 },
+    Close { name: &'a str, position: Position },
 }
 
 impl Node<'_> {
-    pub(super) fn line(&self) -> u32 {
+    pub(super) fn position(&self) -> Position {
         match self {
-            Self::Open(element) => element.line,
-            Self::Close { line, .. } => *line,
+            Self::Open(element) => element.position,
+            Self::Close { position, .. } => *position,
         }
     }
 
@@ -44,39 +53,41 @@ impl Node<'_> {
 /// Walks over a text once.
 pub(super) struct Reader<'a> {
     rest: &'a str,
-    line: u32,
+    /// Of the first character of the rest.
+    position: Position,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text, line: 1 }
+        Self { rest: text, position: Position { line: 1, column: 1 } }
     }
 
-    pub(super) fn line(&self) -> u32 {
-        self.line
+    pub(super) fn position(&self) -> Position {
+        self.position
     }
 
     /// The next tag; `None` at the end of the text.
     pub(super) fn next_node(&mut self) -> Result<Option<Node<'a>>, ParseError> {
         loop {
             self.skip_space();
+            let start = self.position;
             match self.take() {
                 None => return Ok(None),
                 Some('<') => {}
-                Some('\t') => return Err(ParseFault::Tab.at(self.line)),
-                Some(found) => return Err(ParseFault::Text { found }.at(self.line)),
+                Some('\t') => return Err(ParseFault::Tab.at(start)),
+                Some(found) => return Err(ParseFault::Text { found }.at(start)),
             }
             if self.rest.starts_with("!--") {
                 self.skip_comment()?;
                 continue;
             }
             return match self.rest.chars().next() {
-                Some(start @ ('?' | '!')) => Err(ParseFault::Declaration { start }.at(self.line)),
+                Some(found @ ('?' | '!')) => Err(ParseFault::Declaration { start: found }.at(start)),
                 Some('/') => {
                     self.take();
-                    self.closing_tag().map(Some)
+                    self.closing_tag(start).map(Some)
                 }
-                _ => self.opening_tag().map(Some),
+                _ => self.opening_tag(start).map(Some),
             };
         }
     }
@@ -90,7 +101,7 @@ impl<'a> Reader<'a> {
         // The reader takes the first word for the name of an element, where `=` is an error.
         let word = self.rest.find([' ', '>', '/', '\n', '\r']).unwrap_or(self.rest.len());
         if self.rest[..word].contains('=') || word > NAME_LENGTH_MAX {
-            return Err(ParseFault::CommentStart.at(self.line));
+            return Err(ParseFault::CommentStart.at(self.position));
         }
         let body = "!--".len();
         match self.rest[body..].find("-->") {
@@ -98,30 +109,32 @@ impl<'a> Reader<'a> {
                 self.advance(body + length + "-->".len());
                 Ok(())
             }
-            None => Err(ParseFault::OpenComment.at(self.line)),
+            None => Err(ParseFault::OpenComment.at(self.position)),
         }
     }
 
-    fn closing_tag(&mut self) -> Result<Node<'a>, ParseError> {
-        let line = self.line;
+    fn closing_tag(&mut self, start: Position) -> Result<Node<'a>, ParseError> {
         let name = self.name("element name", "")?;
+        let end = self.position;
         match self.take() {
-            Some('>') => Ok(Node::Close { name, line }),
-            found => Err(tag_error(name, found, line)),
+            Some('>') => Ok(Node::Close { name, position: start }),
+            found => Err(tag_error(name, found, end)),
         }
     }
 
-    fn opening_tag(&mut self) -> Result<Node<'a>, ParseError> {
-        let line = self.line;
+    fn opening_tag(&mut self, start: Position) -> Result<Node<'a>, ParseError> {
         let name = self.name("element name", "")?;
         let mut attributes = Vec::new();
+        let element = |attributes, is_empty| Node::Open(Element { name, attributes, is_empty, position: start });
         loop {
+            let position = self.position;
             match self.take() {
-                Some('>') => return Ok(Node::Open(Element { name, attributes, is_empty: false, line })),
+                Some('>') => return Ok(element(attributes, false)),
                 Some('/') => {
+                    let position = self.position;
                     return match self.take() {
-                        Some('>') => Ok(Node::Open(Element { name, attributes, is_empty: true, line })),
-                        found => Err(tag_error(name, found, line)),
+                        Some('>') => Ok(element(attributes, true)),
+                        found => Err(tag_error(name, found, position)),
                     };
                 }
                 // A space may also stand before the end of the tag.
@@ -129,28 +142,29 @@ impl<'a> Reader<'a> {
                 Some(' ') => {
                     if attributes.len() >= ATTRIBUTES_MAX {
                         let fault = ParseFault::TooManyAttributes { element: shorten(name), limit: ATTRIBUTES_MAX };
-                        return Err(fault.at(line));
+                        return Err(fault.at(self.position));
                     }
                     attributes.push(self.attribute(name)?);
                 }
-                found => return Err(tag_error(name, found, line)),
+                found => return Err(tag_error(name, found, position)),
             }
         }
     }
 
-    fn attribute(&mut self, element: &'a str) -> Result<(&'a str, &'a str), ParseError> {
-        let line = self.line;
+    fn attribute(&mut self, element: &'a str) -> Result<Attribute<'a>, ParseError> {
+        let position = self.position;
         let attribute = self.name("attribute name", element)?;
-        let unquoted = || ParseFault::Unquoted { element: shorten(element), attribute: shorten(attribute) }.at(line);
+        let unquoted =
+            || ParseFault::Unquoted { element: shorten(element), attribute: shorten(attribute) }.at(position);
         let value = self.rest.strip_prefix("=\"").ok_or_else(unquoted)?;
         let length = value.find('"').ok_or_else(unquoted)?;
         let value = &value[..length];
         if value.len() > VALUE_LENGTH_MAX {
             let fault = ParseFault::TooLong { what: "value", start: shorten(value), limit: VALUE_LENGTH_MAX };
-            return Err(fault.at(line));
+            return Err(fault.at(position));
         }
         self.advance("=\"".len() + length + "\"".len());
-        Ok((attribute, value))
+        Ok(Attribute { name: attribute, value, position })
     }
 
     /// A word of letters, digits and `_`: nothing else names an element or attribute here.
@@ -159,10 +173,10 @@ impl<'a> Reader<'a> {
         let length = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
         let name = &self.rest[..length];
         if name.is_empty() {
-            return Err(tag_error(element, self.rest.chars().next(), self.line));
+            return Err(tag_error(element, self.rest.chars().next(), self.position));
         }
         if length > NAME_LENGTH_MAX {
-            return Err(ParseFault::TooLong { what, start: shorten(name), limit: NAME_LENGTH_MAX }.at(self.line));
+            return Err(ParseFault::TooLong { what, start: shorten(name), limit: NAME_LENGTH_MAX }.at(self.position));
         }
         self.advance(length);
         Ok(name)
@@ -176,20 +190,26 @@ impl<'a> Reader<'a> {
 
     fn advance(&mut self, bytes: usize) {
         let (passed, rest) = self.rest.split_at(bytes);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let lines = passed.bytes().filter(|&byte| byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+        if let Some((_, last)) = passed.rsplit_once('\n') {
+            self.position.line = self.position.line.saturating_add(count(lines));
+            self.position.column = count(last.chars().count()).saturating_add(1);
+        } else {
+            self.position.column = self.position.column.saturating_add(count(passed.chars().count()));
+        }
         self.rest = rest;
     }
 }
 
-fn tag_error(element: &str, found: Option<char>, line: u32) -> ParseError {
+fn tag_error(element: &str, found: Option<char>, position: Position) -> ParseError {
     match found {
         Some(found) => ParseFault::Tag { element: shorten(element), found },
         None => ParseFault::Ended { expected: "the rest of a tag" },
     }
-    .at(line)
+    .at(position)
 }
 
-fn shorten(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,9 +1,9 @@
 //! The dialect: what is read, and each refusal with its line.
 
-use super::{BYTES_MAX, parse_msccl_xml};
+use super::{BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until};
 use crate::msccl::examples::{ring_allgather, ring_allreduce, split_allgather};
-use crate::msccl::program::Program;
-use crate::msccl::{Profile, write_msccl_xml};
+use crate::msccl::program::{Program, Purpose};
+use crate::msccl::{Profile, write_msccl_xml, write_msccl_xml_slice};
 
 /// A complete file of two ranks; line 4 is the first step.
 const PAIR: &str = r#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="1">
@@ -40,11 +40,55 @@ fn refuse(from: &str, to: &str, line: u32, message: &str) {
 #[test]
 fn what_is_written_is_read_back() {
     for program in [ring_allgather(1), ring_allgather(5), ring_allreduce(), split_allgather()] {
-        assert_eq!(read(&write_msccl_xml(&program)), program);
+        assert_eq!(read(&write_msccl_xml(&program, Profile::Msccl)), program);
     }
     let optional =
         Program { out_of_place: None, bytes_min: None, bytes_max: None, thread_count: Some(512), ..ring_allgather(1) };
-    assert_eq!(read(&write_msccl_xml(&optional)), optional);
+    assert_eq!(read(&write_msccl_xml(&optional, Profile::Msccl)), optional);
+}
+
+/// A slice has the lines of its ranks and the ids of the others; all slices together are the file.
+#[test]
+fn slices_hold_what_their_ranks_read() {
+    let program = split_allgather();
+    let whole = write_msccl_xml(&program, Profile::MscclExecutor);
+    let slice =
+        |ranks: &[u32]| write_msccl_xml_slice(&program, Profile::MscclExecutor, &ranks.iter().copied().collect());
+    assert_eq!(slice(&[0, 1, 2, 3]).as_ref(), Ok(&whole));
+    let of = |text: &str, rank: u32| {
+        let start = text.find(&format!("  <gpu id=\"{rank}\" ")).unwrap();
+        text[start..start + text[start..].find("</gpu>\n").unwrap() + 7].to_owned()
+    };
+    let two = slice(&[1, 3]).unwrap();
+    let expected = whole.replace(&of(&whole, 0), "  <gpu id=\"0\"/>\n").replace(&of(&whole, 2), "  <gpu id=\"2\"/>\n");
+    assert_eq!(two, expected);
+    let refused = slice(&[2, 4]).unwrap_err().to_string();
+    assert_eq!(refused, "rank 4 is not in the file, which has ranks 0 to 3; name one of them");
+}
+
+/// Faults are found at their column too; each runtime demands its own attributes.
+#[test]
+fn attributes_are_demanded_by_who_needs_them() {
+    let error = parse_msccl_xml(&PAIR.replacen("cnt=\"1\"", "cnt=\"01\"", 1), Profile::Msccl).unwrap_err();
+    assert_eq!((error.line, error.column), (4, 73), "{error}");
+    let error = parse_msccl_xml(&PAIR.replacen("    <tb", "  é <tb\t", 1), Profile::Msccl).unwrap_err();
+    assert_eq!(error.to_string().split(": ").next(), Some("line 3, column 3"));
+    let later = PAIR.replacen("inplace=\"1\"", "inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"9\"", 1);
+    for profile in [Profile::MscclExecutor, Profile::RcclMsccl] {
+        let read = |text: &str| parse_msccl_xml(text, profile);
+        let lacks = |text: &str| read(text).unwrap_err().fault.to_string();
+        assert_eq!(lacks(PAIR), "<algo> lacks the attribute `outofplace`; add it");
+        assert_eq!(lacks(&later.replace(" minBytes=\"0\"", "")), "<algo> lacks the attribute `minBytes`; add it");
+        assert_eq!(lacks(&later.replace(" maxBytes=\"9\"", "")), "<algo> lacks the attribute `maxBytes`; add it");
+        assert_eq!(read(&later).unwrap(), Program { out_of_place: Some(false), ..self::read(&later) });
+        let nameless = read(&later.replace(" name=\"pair\"", "")).unwrap();
+        assert_eq!(nameless.name, "");
+        assert_eq!(read(&write_msccl_xml(&nameless, profile)), Ok(nameless));
+        let spelled = later.replace("allgather", "reduce_scatter");
+        assert!(lacks(&spelled).contains("write allgather, reducescatter"), "{}", lacks(&spelled));
+        assert_eq!(read(&later.replace("allgather", "alltoallv")).unwrap().purpose, Purpose::Unjudged("alltoallv"));
+    }
+    assert_eq!(read(&PAIR.replace("allgather", "custom")).purpose, Purpose::Unjudged("custom"));
 }
 
 #[test]
@@ -124,11 +168,19 @@ fn values_are_plain() {
     refuse("srcbuf=\"o\"", "srcbuf=\"x\"", 4, "write i, o or s");
     refuse("proto=\"Simple\"", "proto=\"simple\"", 1, "write Simple, LL or LL128");
     refuse("coll=\"allgather\"", "coll=\"reducescatter\"", 1, "reduce_scatter");
-    refuse("coll=\"allgather\"", "coll=\"custom\"", 1, "write allgather");
+    refuse("coll=\"allgather\"", "coll=\"gather\"", 1, "write allgather");
     refuse("name=\"pair\"", "name=\"a&amp;b\"", 1, "letters, digits");
     refuse("name=\"pair\"", &format!("name=\"{}\"", "n".repeat(64)), 1, "1 to 63 letters");
     refuse("inplace=\"1\"", "inplace=\"1\" maxBytes=\"9223372036854775808\"", 1, "9223372036854775807");
     refuse("inplace=\"1\"", "inplace=\"1\" minBytes=\"-1\"", 1, "a plain decimal number");
+}
+
+#[test]
+fn reading_can_be_stopped() {
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
+    let error = parse_msccl_xml_until(PAIR, Profile::Msccl, &stop).unwrap_err();
+    assert_eq!((error.line, error.fault), (5, ParseFault::Stopped));
 }
 
 #[test]

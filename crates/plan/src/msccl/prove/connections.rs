@@ -15,7 +15,7 @@ struct Ends {
 }
 
 /// Resolves the connections of the model; complete only when nothing was found.
-pub(super) fn check(model: &mut Model<'_>, findings: &mut Findings) {
+pub(super) fn check(model: &mut Model<'_>, findings: &mut Findings<'_>) {
     let ends = collect_ends(model, findings);
     for ((from, to, channel), ends) in ends {
         let missing = match ends {
@@ -33,7 +33,7 @@ pub(super) fn check(model: &mut Model<'_>, findings: &mut Findings) {
     }
 }
 
-fn collect_ends(model: &Model<'_>, findings: &mut Findings) -> BTreeMap<Name, Ends> {
+fn collect_ends(model: &Model<'_>, findings: &mut Findings<'_>) -> BTreeMap<Name, Ends> {
     let mut connections: BTreeMap<Name, Ends> = BTreeMap::new();
     for (index, block) in model.blocks.iter().enumerate() {
         let (own, channel) = (model.ranks[block.rank].rank.rank, block.block.channel);
@@ -56,7 +56,7 @@ fn collect_ends(model: &Model<'_>, findings: &mut Findings) -> BTreeMap<Name, En
     connections
 }
 
-fn join(model: &mut Model<'_>, sender: usize, receiver: usize, findings: &mut Findings) {
+fn join(model: &mut Model<'_>, sender: usize, receiver: usize, findings: &mut Findings<'_>) {
     let number = model.connections.len();
     model.connections.push(Connection { sender, receiver });
     model.blocks[sender].sends_on = Some(number);

@@ -4,7 +4,7 @@ use super::model::Model;
 use super::report::Findings;
 use crate::msccl::program::Operation;
 
-pub(super) fn check(model: &Model<'_>, findings: &mut Findings) {
+pub(super) fn check(model: &Model<'_>, findings: &mut Findings<'_>) {
     let mut is_waited_for = vec![false; model.steps.len()];
     for index in 0..model.steps.len() {
         check_wait(model, index, &mut is_waited_for, findings);
@@ -17,7 +17,7 @@ pub(super) fn check(model: &Model<'_>, findings: &mut Findings) {
     }
 }
 
-fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findings: &mut Findings) {
+fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findings: &mut Findings<'_>) {
     let step = model.steps[index].step;
     let place = model.place(index);
     let (block, target) = match (step.wait_block, step.wait_step) {
@@ -41,7 +41,7 @@ fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findi
 }
 
 /// A nop lends its dependency to the next step that does something; the runtime refuses or miscounts anything else.
-fn check_nop_chain(model: &Model<'_>, index: usize, findings: &mut Findings) {
+fn check_nop_chain(model: &Model<'_>, index: usize, findings: &mut Findings<'_>) {
     let model_step = &model.steps[index];
     if model_step.step.operation != Operation::Nop {
         return;

@@ -9,9 +9,10 @@ use crate::msccl::program::{Operation, Program, RankProgram, Step};
 /// A prime factor of the chunk count beyond this makes few message sizes divisible.
 const PRIME_WISE: u32 = 13;
 
-pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings) {
+pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
     let limits = profile.limits();
-    if !profile.accepts_name(&program.name) {
+    let needs_name = profile.limits().required.contains(&"name");
+    if !profile.accepts_name(&program.name) && (needs_name || !program.name.is_empty()) {
         findings.problem(Place::FILE, "name must be 1 to 63 letters, digits, `_`, `-` and `.`");
     }
     at_most(findings, Place::FILE, "nchannels", program.channel_count, limits.channels);
@@ -26,20 +27,19 @@ pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings
         findings.warning(Place::FILE, format!("nchannels is {}, but some are unused", program.channel_count));
     }
     for rank in &program.ranks {
-        check_rank(program, rank, limits, findings);
+        check_rank(program, rank, profile, findings);
     }
 }
 
-fn at_most(findings: &mut Findings, place: Place, what: &str, found: impl TryInto<u64>, limit: u32) {
+fn at_most(findings: &mut Findings<'_>, place: Place, what: &str, found: impl TryInto<u64>, limit: u32) {
     let found = found.try_into().unwrap_or(u64::MAX);
     if found > u64::from(limit) {
         findings.problem(place, format!("{found} {what}, over the runtime's {limit}"));
     }
 }
 
-fn check_rounds(program: &Program, profile: Profile, findings: &mut Findings) {
-    let attribute = program.bytes_max.unwrap_or(profile.limits().bytes_max_default);
-    let Some(bytes) = profile.bytes_max_inclusive(attribute) else { return };
+fn check_rounds(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
+    let Some(bytes) = profile.bytes_max_of(program.bytes_max) else { return };
     let chunk_bytes = bytes.div_ceil(u64::from(program.chunk_count.max(1)));
     let rounds = chunk_bytes.div_ceil(profile.limits().queue(program.protocol).transfer_bytes);
     if rounds > profile.limits().rounds {
@@ -49,7 +49,8 @@ fn check_rounds(program: &Program, profile: Profile, findings: &mut Findings) {
     }
 }
 
-fn check_rank(program: &Program, rank: &RankProgram, limits: &ProfileLimits, findings: &mut Findings) {
+fn check_rank(program: &Program, rank: &RankProgram, profile: Profile, findings: &mut Findings<'_>) {
+    let limits = profile.limits();
     let place = Place::rank(rank.rank);
     let blocks = rank.thread_blocks.len();
     let steps: usize = rank.thread_blocks.iter().map(|block| block.steps.len()).sum();
@@ -72,7 +73,7 @@ fn check_rank(program: &Program, rank: &RankProgram, limits: &ProfileLimits, fin
             }
         }
         for (position, step) in (0_u32..).zip(&block.steps) {
-            check_step(step, limits, Place::step(rank.rank, block.id, position), findings);
+            check_step(step, profile, Place::step(rank.rank, block.id, position), findings);
         }
         check_fused_chains(&block.steps, limits, place, findings);
     }
@@ -82,7 +83,13 @@ fn check_rank(program: &Program, rank: &RankProgram, limits: &ProfileLimits, fin
     }
 }
 
-fn check_step(step: &Step, limits: &ProfileLimits, place: Place, findings: &mut Findings) {
+fn check_step(step: &Step, profile: Profile, place: Place, findings: &mut Findings<'_>) {
+    let limits = profile.limits();
+    if !profile.allows(step.operation) {
+        let allowed: Vec<&str> = limits.operations.iter().map(|operation| operation.name()).collect();
+        let (name, allowed) = (step.operation.name(), allowed.join(", "));
+        findings.problem(place, format!("`{name}` is none of the operations of {profile}, which are {allowed}"));
+    }
     at_most(findings, place, "chunks in one step", step.chunk_count, limits.chunks_per_step);
     for offset in [step.source.offset, step.destination.offset].into_iter().flatten() {
         at_most(findings, place, "as a chunk offset", offset, limits.offset);
@@ -94,7 +101,7 @@ fn check_step(step: &Step, limits: &ProfileLimits, place: Place, findings: &mut 
 
 /// Runs of `re` steps that the runtime turns into one operation: it compares neither their counts nor, after the
 /// first chain of a block, their number.
-fn check_fused_chains(steps: &[Step], limits: &ProfileLimits, place: Place, findings: &mut Findings) {
+fn check_fused_chains(steps: &[Step], limits: &ProfileLimits, place: Place, findings: &mut Findings<'_>) {
     let joins = |earlier: &Step, later: &Step| {
         earlier.operation == Operation::Reduce
             && later.operation == Operation::Reduce

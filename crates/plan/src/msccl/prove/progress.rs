@@ -17,11 +17,14 @@ const CYCLE_SHOWN: usize = 8;
 
 /// Executes every transfer as early as possible. Returns the steps in an order of completion, which is a
 /// linearisation of happens-before; partial when a deadlock was found. O(transfers).
-pub(super) fn check(model: &Model<'_>, findings: &mut Findings) -> Vec<usize> {
+pub(super) fn check(model: &Model<'_>, findings: &mut Findings<'_>) -> Vec<usize> {
     let mut machine = Machine::new(model);
     let mut ready: Vec<usize> = (0..model.blocks.len()).rev().collect();
     while let Some(block) = ready.pop() {
-        machine.run(block, &mut ready);
+        let transfers = machine.run(block, &mut ready);
+        if findings.must_stop(transfers) {
+            return machine.order;
+        }
     }
     if machine.order.len() < model.steps.len() {
         machine.report_cycle(findings);
@@ -54,8 +57,7 @@ enum Obstacle {
 impl<'m, 'p> Machine<'m, 'p> {
     fn new(model: &'m Model<'p>) -> Self {
         let (program, profile) = (model.program, model.profile);
-        let attribute = program.bytes_max.unwrap_or(profile.limits().bytes_max_default);
-        let bytes = profile.bytes_max_inclusive(attribute);
+        let bytes = profile.bytes_max_of(program.bytes_max);
         Self {
             model,
             slots: u64::from(profile.limits().queue(program.protocol).slots),
@@ -68,15 +70,22 @@ impl<'m, 'p> Machine<'m, 'p> {
         }
     }
 
-    /// Runs a block as far as it goes, and adds those that may go on because of it to `ready`.
-    fn run(&mut self, block: usize, ready: &mut Vec<usize>) {
+    /// Runs a block as far as it goes, and adds those that may go on because of it to `ready`. Returns the number of
+    /// transfers tried.
+    fn run(&mut self, block: usize, ready: &mut Vec<usize>) -> u64 {
+        let mut tried = 1;
         while self.next[block] < self.model.blocks[block].steps.end {
             match self.obstacle(block) {
-                Some(Obstacle::Wait(other)) => return self.waiting[other].push(block),
-                Some(_) => return,
+                Some(Obstacle::Wait(other)) => {
+                    self.waiting[other].push(block);
+                    return tried;
+                }
+                Some(_) => return tried,
                 None => self.transfer(block, ready),
             }
+            tried += 1;
         }
+        tried
     }
 
     fn obstacle(&self, block: usize) -> Option<Obstacle> {
@@ -135,7 +144,7 @@ impl<'m, 'p> Machine<'m, 'p> {
     }
 
     /// Every stuck block waits for another stuck one, so following them runs into a cycle.
-    fn report_cycle(&self, findings: &mut Findings) {
+    fn report_cycle(&self, findings: &mut Findings<'_>) {
         let is_stuck = |&block: &usize| self.next[block] < self.model.blocks[block].steps.end;
         let stuck: Vec<usize> = (0..self.model.blocks.len()).filter(is_stuck).collect();
         let Some(&first) = stuck.first() else { return };

@@ -37,7 +37,7 @@ struct Race {
 
 /// Looks for unordered conflicts rank by rank: first with the order inside the rank, which settles most programs, and
 /// only where that leaves conflicts with the order through all ranks.
-pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings) {
+pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings<'_>) {
     let mut order_in_rank: Vec<Vec<usize>> = vec![Vec::new(); model.ranks.len()];
     for &step in order {
         order_in_rank[model.rank_of(step)].push(step);
@@ -46,16 +46,19 @@ pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings)
     for (rank, own_order) in order_in_rank.iter().enumerate() {
         let memory = Memory::new(model.program, model.ranks[rank].rank);
         let accesses = accesses(model, rank, &memory, findings);
-        let local = Clocks::within_rank(model, rank, own_order);
-        if find_races(model, &accesses, &local, 1).is_empty() {
+        let Some(local) = Clocks::within_rank(model, rank, own_order, findings) else { return };
+        if find_races(model, &accesses, &local, 1, findings).is_empty() {
+            if findings.must_stop(own_order.len() as u64) {
+                return;
+            }
             continue;
         }
         work += order.len() * model.ranks[rank].blocks.len();
         if work > WORK_MAX {
             return findings.problem(Place::FILE, "too many steps in all ranks to follow what orders them");
         }
-        let global = Clocks::through_all_ranks(model, rank, order);
-        for race in find_races(model, &accesses, &global, 64) {
+        let Some(global) = Clocks::through_all_ranks(model, rank, order, findings) else { return };
+        for race in find_races(model, &accesses, &global, 64, findings) {
             let (first, second) = (race.steps.0.min(race.steps.1), race.steps.0.max(race.steps.1));
             let text = format!(
                 "touches a chunk that {} touches too (cell {}), one of them writing, and nothing orders them; add a \
@@ -72,7 +75,7 @@ pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings)
 }
 
 /// What the steps of a rank read and write; reports steps whose own source and destination overlap askew.
-fn accesses(model: &Model<'_>, rank: usize, memory: &Memory, findings: &mut Findings) -> Vec<Access> {
+fn accesses(model: &Model<'_>, rank: usize, memory: &Memory, findings: &mut Findings<'_>) -> Vec<Access> {
     let mut accesses = Vec::new();
     for index in model.ranks[rank].steps.clone() {
         let step = model.steps[index].step;
@@ -96,7 +99,13 @@ fn accesses(model: &Model<'_>, rank: usize, memory: &Memory, findings: &mut Find
 }
 
 /// Up to `limit` pairs of accesses that the clocks do not order, at most one per step and block.
-fn find_races(model: &Model<'_>, accesses: &[Access], clocks: &Clocks, limit: usize) -> Vec<Race> {
+fn find_races(
+    model: &Model<'_>,
+    accesses: &[Access],
+    clocks: &Clocks,
+    limit: usize,
+    findings: &mut Findings<'_>,
+) -> Vec<Race> {
     let mut races = Vec::new();
     for (cell, members) in segments(accesses) {
         // By block, each in program order.
@@ -108,6 +117,9 @@ fn find_races(model: &Model<'_>, accesses: &[Access], clocks: &Clocks, limit: us
             continue;
         }
         for write in members.iter().filter(|access| access.is_write) {
+            if findings.must_stop(by_block.len() as u64) {
+                return races;
+            }
             for (&block, others) in &by_block {
                 if block != model.steps[write.step].block
                     && let Some(other) = unordered_with(clocks, *write, block, others)

@@ -22,7 +22,7 @@ impl Proof {
         self.problems.is_empty()
     }
 
-    /// Adds what another proof of the same program objects to, with these words before each message.
+    /// Adds what another proof of the same program objects to, or warns of, with these words before each message.
     pub(super) fn join(&mut self, other: Self, words: &str) {
         for (check, passed) in other.checks {
             match self.checks.iter_mut().find(|(known, _)| *known == check) {
@@ -32,8 +32,19 @@ impl Proof {
         }
         let reword = |problem: Problem| Problem { message: format!("{words}{}", problem.message), ..problem };
         self.problems.extend(other.problems.into_iter().map(reword));
+        for warning in other.warnings {
+            // What holds for both kinds of call is said once.
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(reword(warning));
+            }
+        }
     }
 }
+
+/// Work was given up because the caller asked for that; nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped on request before it was decided")]
+pub struct Stopped;
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,16 +104,35 @@ impl fmt::Display for Place {
 }
 
 /// Collects findings, check by check.
-#[derive(Default)]
-pub(super) struct Report {
+pub(super) struct Report<'s> {
     proof: Proof,
+    stop: &'s (dyn Fn() -> bool + Sync),
+    is_stopped: bool,
 }
 
-impl Report {
+impl<'s> Report<'s> {
+    pub(super) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
+        Self { proof: Proof::default(), stop, is_stopped: false }
+    }
+
     /// Runs a check and notes whether it passed.
     pub(super) fn run(&mut self, check: &'static str, body: impl FnOnce(&mut Findings)) -> bool {
-        let mut findings = Findings { check, problems: Vec::new(), warnings: Vec::new(), unreported: 0 };
-        body(&mut findings);
+        let mut findings = Findings {
+            check,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            unreported: 0,
+            stop: self.stop,
+            asks: 0,
+            is_stopped: self.is_stopped || (self.stop)(),
+        };
+        if !findings.is_stopped {
+            body(&mut findings);
+        }
+        if findings.is_stopped {
+            self.is_stopped = true;
+            return false;
+        }
         let passed = findings.problems.is_empty();
         if findings.unreported > 0 {
             let message = format!("{} more problems of this kind", findings.unreported);
@@ -114,20 +144,41 @@ impl Report {
         passed
     }
 
-    pub(super) fn finish(self) -> Proof {
-        self.proof
+    /// Adds a warning that no check owns.
+    pub(super) fn warning(&mut self, check: &'static str, message: String) {
+        self.proof.warnings.push(Problem { check, message, where_: Place::FILE });
+    }
+
+    pub(super) fn finish(self) -> Result<Proof, Stopped> {
+        if self.is_stopped { Err(Stopped) } else { Ok(self.proof) }
     }
 }
 
 /// Findings of one check.
-pub(super) struct Findings {
+pub(super) struct Findings<'s> {
     check: &'static str,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     unreported: u64,
+    stop: &'s (dyn Fn() -> bool + Sync),
+    asks: u64,
+    is_stopped: bool,
 }
 
-impl Findings {
+/// Units of work between two looks at the stop request: some microseconds each, so well below 50 ms together.
+const WORK_PER_LOOK: u64 = 1 << 12;
+
+impl Findings<'_> {
+    /// Whether to give up, asked after so many units of work. What was found so far is then of no account.
+    pub(super) fn must_stop(&mut self, work: u64) -> bool {
+        self.asks += work;
+        if self.asks >= WORK_PER_LOOK {
+            self.asks = 0;
+            self.is_stopped |= (self.stop)();
+        }
+        self.is_stopped
+    }
+
     pub(super) fn problem(&mut self, place: Place, message: impl Into<String>) {
         if self.is_full() {
             self.unreported += 1;

@@ -3,10 +3,12 @@
 use canopy_schedule::CollectiveKind;
 
 use super::report::{Findings, Place};
-use crate::msccl::profile::Profile;
-use crate::msccl::program::{Buffer, Chunks, Operation, Program, RankProgram, Step, ThreadBlock, expected_chunks};
+use crate::msccl::profile::{PlacementRule, Profile};
+use crate::msccl::program::{
+    Buffer, Chunks, Operation, Program, Purpose, RankProgram, Step, ThreadBlock, expected_chunks, has_buffer,
+};
 
-pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings) {
+pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
     check_head(program, profile, findings);
     let mut seen = vec![false; program.ranks.len()];
     for rank in &program.ranks {
@@ -25,10 +27,14 @@ fn mark(seen: &mut [bool], index: u32) -> Option<bool> {
     seen.get_mut(index as usize).map(|seen| std::mem::replace(seen, true))
 }
 
-fn check_head(program: &Program, profile: Profile, findings: &mut Findings) {
+fn check_head(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
     let ranks = program.rank_count;
-    if profile.spell(program.collective).is_none() {
-        findings.problem(Place::FILE, format!("{} has no spelling in this format", program.collective));
+    let is_known = match program.purpose {
+        Purpose::Collective(kind) => profile.spell(kind).is_some(),
+        Purpose::Unjudged(word) => profile.limits().collectives_unjudged.contains(&word),
+    };
+    if !is_known {
+        findings.problem(Place::FILE, format!("{} has no spelling in files for {profile}", program.purpose));
     }
     if ranks < 2 {
         findings.problem(Place::FILE, format!("ngpus is {ranks}; a collective needs at least two ranks"));
@@ -40,18 +46,37 @@ fn check_head(program: &Program, profile: Profile, findings: &mut Findings) {
         findings.problem(Place::FILE, "nchannels and nchunksperloop must be at least 1");
     }
     let has_shares = matches!(
-        program.collective,
-        CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll
+        program.purpose.collective(),
+        Some(CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll)
     );
     if has_shares && ranks > 0 && !program.chunk_count.is_multiple_of(ranks) {
         let chunks = program.chunk_count;
         findings.problem(Place::FILE, format!("nchunksperloop {chunks} cannot be shared equally by {ranks} ranks"));
     }
-    if !program.in_place && program.out_of_place == Some(false) {
-        findings.problem(Place::FILE, "inplace and outofplace are both 0: the file is for no call at all");
+    check_placement(program, profile, findings);
+    check_bytes(program, profile, findings);
+}
+
+/// The calls that the file says it is for are what the runtime takes it to say.
+fn check_placement(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
+    match (profile.limits().placement, program.in_place, program.out_of_place) {
+        (PlacementRule::BothFlags, false, Some(false)) => {
+            findings.problem(Place::FILE, "inplace and outofplace are both 0: the file is for no call at all");
+        }
+        (PlacementRule::InPlaceEquals, in_place, Some(out_of_place)) if in_place == out_of_place => {
+            let calls = if in_place { "in place" } else { "out of place" };
+            let text = format!("{profile} passes over outofplace and compares inplace: used for calls {calls} only");
+            findings.warning(Place::FILE, text);
+        }
+        _ => {}
     }
-    let default = profile.limits().bytes_max_default;
-    let (bytes_min, bytes_max) = (program.bytes_min.unwrap_or(0), program.bytes_max.unwrap_or(default));
+}
+
+fn check_bytes(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
+    let (bytes_min, bytes_max) = (program.bytes_min.unwrap_or(0), program.bytes_max.or(profile.bytes_max_default()));
+    let Some(bytes_max) = bytes_max else {
+        return findings.problem(Place::FILE, format!("maxBytes is missing; {profile} refuses the file without it"));
+    };
     if bytes_max == 0 {
         findings.warning(Place::FILE, "maxBytes 0 admits no message on msccl and any message elsewhere; state a bound");
     } else if profile.bytes_max_inclusive(bytes_max).is_none_or(|most| bytes_min.max(1) > most) {
@@ -59,9 +84,9 @@ fn check_head(program: &Program, profile: Profile, findings: &mut Findings) {
     }
 }
 
-fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings) {
+fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings<'_>) {
     let place = Place::rank(rank.rank);
-    let (input, output) = expected_chunks(program);
+    let (input, output) = expected_chunks(program, rank);
     for (name, found, expected) in [("i_chunks", rank.input_chunks, input), ("o_chunks", rank.output_chunks, output)] {
         if found != expected && found != 0 {
             findings.problem(place, format!("{name} is {found}; this collective needs {expected}, or 0 where unused"));
@@ -79,7 +104,7 @@ fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings) {
     }
 }
 
-fn check_block(program: &Program, rank: &RankProgram, block: &ThreadBlock, findings: &mut Findings) {
+fn check_block(program: &Program, rank: &RankProgram, block: &ThreadBlock, findings: &mut Findings<'_>) {
     let place = Place::block(rank.rank, block.id);
     for (name, peer) in [("send", block.send), ("recv", block.receive)] {
         let Some(peer) = peer else { continue };
@@ -96,11 +121,18 @@ fn check_block(program: &Program, rank: &RankProgram, block: &ThreadBlock, findi
         if step.index != position {
             findings.problem(place, format!("s is {}; the runtime counts by position, write {position}", step.index));
         }
-        check_step(rank, block, step, place, findings);
+        check_step(program, rank, block, step, place, findings);
     }
 }
 
-fn check_step(rank: &RankProgram, block: &ThreadBlock, step: &Step, place: Place, findings: &mut Findings) {
+fn check_step(
+    program: &Program,
+    rank: &RankProgram,
+    block: &ThreadBlock,
+    step: &Step,
+    place: Place,
+    findings: &mut Findings<'_>,
+) {
     let operation = step.operation;
     if operation.sends() && block.send.is_none() {
         findings.problem(place, format!("`{}` sends, but its block has no send peer", operation.name()));
@@ -114,15 +146,22 @@ fn check_step(rank: &RankProgram, block: &ThreadBlock, step: &Step, place: Place
         (_, 0) => return findings.problem(place, "cnt is 0; a data step moves at least one chunk"),
         _ => {}
     }
-    if operation.reads_source() {
-        check_range(rank, step.source, step.chunk_count, "source", place, findings);
-    }
-    if operation.writes_destination() {
-        check_range(rank, step.destination, step.chunk_count, "destination", place, findings);
+    for (is_used, chunks, side) in [
+        (operation.reads_source(), step.source, "source"),
+        (operation.writes_destination(), step.destination, "destination"),
+    ] {
+        if !is_used {
+            continue;
+        }
+        check_range(rank, chunks, step.chunk_count, side, place, findings);
+        if !has_buffer(program, rank.rank, chunks.buffer) {
+            let (letter, purpose) = (chunks.buffer.letter(), program.purpose);
+            findings.problem(place, format!("its {side} is `{letter}`, which only rank 0 has in a {purpose}"));
+        }
     }
 }
 
-fn check_range(rank: &RankProgram, chunks: Chunks, count: u32, side: &str, place: Place, findings: &mut Findings) {
+fn check_range(rank: &RankProgram, chunks: Chunks, count: u32, side: &str, place: Place, findings: &mut Findings<'_>) {
     let size = match chunks.buffer {
         Buffer::Input => rank.input_chunks,
         Buffer::Output => rank.output_chunks,

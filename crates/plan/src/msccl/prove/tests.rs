@@ -2,12 +2,14 @@
 
 use canopy_schedule::CollectiveKind;
 
-use super::{Place, prove};
+use super::{Place, Stopped, prove, prove_until};
 use crate::msccl::Profile;
 use crate::msccl::examples::{
     after, awaited, block, program, rank, ring_allgather, ring_allreduce, split_allgather, step,
 };
-use crate::msccl::program::{Program, RankProgram, Step, ThreadBlock};
+use crate::msccl::program::{Program, Purpose, RankProgram, Step, ThreadBlock};
+
+mod profiles;
 
 #[track_caller]
 fn accept(program: &Program) {
@@ -55,7 +57,7 @@ fn the_order_of_ranks_and_blocks_in_the_file_does_not_matter() {
 #[test]
 fn the_head_must_make_sense() {
     let check = |change: fn(&mut Program), message| refuse_changed(ring_allgather(1), change, "structure", message);
-    check(|program| program.collective = CollectiveKind::Gather, "no spelling");
+    check(|program| program.purpose = Purpose::Collective(CollectiveKind::Gather), "no spelling");
     check(|program| program.rank_count = 1, "at least two ranks");
     check(|program| program.rank_count = 5, "ngpus is 5 but there are 4 <gpu>");
     check(|program| program.channel_count = 0, "at least 1");
@@ -63,7 +65,6 @@ fn the_head_must_make_sense() {
     check(|program| program.chunk_count = 6, "cannot be shared equally");
     check(|program| program.bytes_min = Some(1 << 20), "no message is from minBytes 1048576 up to maxBytes 1048576");
     check(|program| program.bytes_max = Some(1), "no message is from minBytes 0 up to maxBytes 1");
-    check(|program| program.out_of_place = Some(false), "inplace and outofplace are both 0");
     check(|program| program.ranks[1].rank = 0, "stands twice");
     check(|program| program.ranks[1].rank = 4, "is not one of the ranks 0 to 3");
     check(|program| program.ranks.clear(), "there are 0 <gpu>");
@@ -227,7 +228,12 @@ fn values_must_be_those_the_collective_promises() {
     let copy_again = |program: &mut Program| {
         program.ranks[0].thread_blocks[1].steps.push(Step { index: 1, ..step("cpy", "i0", "o0", 1) });
     };
-    check(ring_allgather(1), copy_again, "moves data that is already there");
+    // A copy twice over costs time, no more.
+    let mut copies_twice = ring_allgather(1);
+    copy_again(&mut copies_twice);
+    accept(&copies_twice);
+    let warned = prove(&copies_twice, Profile::Msccl).warnings;
+    assert!(warned.iter().any(|warning| warning.message.contains("1 are there already")), "{warned:?}");
     let mut writes_input = split_allgather();
     writes_input.ranks[0].thread_blocks[0].steps[2] = step("r", "o1", "i0", 1);
     writes_input.ranks[0].thread_blocks[0].steps[2].index = 2;
@@ -254,12 +260,20 @@ fn an_input_out_of_place_is_not_written() {
 #[test]
 fn a_file_for_both_kinds_of_call_is_judged_both_ways() {
     let for_both = |program: &mut Program| program.out_of_place = Some(true);
-    refuse_changed(
-        ring_allreduce(),
-        for_both,
-        "meaning",
-        "used out of place, as the file allows too: writes the input",
-    );
+    let mut ring = ring_allreduce();
+    for_both(&mut ring);
+    for profile in [Profile::MscclExecutor, Profile::RcclMsccl] {
+        let proof = prove(&Program { thread_count: None, ..ring.clone() }, profile);
+        let found = proof
+            .problems
+            .iter()
+            .any(|problem| problem.message.contains("used out of place, as the file allows too: writes the input"));
+        // Stock RCCL lacks the operations of this ring, which is reason enough.
+        assert!(found || profile == Profile::RcclMsccl && !proof.is_ok(), "{:#?}", proof.problems);
+    }
+    // msccl compares inplace, so the file is never used out of place there.
+    accept(&ring);
+    assert!(prove(&ring, Profile::Msccl).warnings[0].message.contains("used for calls in place only"));
     // Two ranks exchange their input and add it into the output, wherever that is.
     let of_rank = |own: u32| {
         let exchange = vec![step("s", "i0", "i0", 1), step("rrc", "i0", "o0", 1)];
@@ -268,6 +282,17 @@ fn a_file_for_both_kinds_of_call_is_judged_both_ways() {
     let mut program = program(CollectiveKind::Allreduce, true, 1, (0..2).map(of_rank).collect());
     for_both(&mut program);
     accept(&program);
+    assert!(prove(&program, Profile::MscclExecutor).is_ok());
+}
+
+/// The destination of `rrs` is unused and may be anywhere, also when what it waits for never comes.
+#[test]
+fn a_problem_upstream_does_not_lead_out_of_memory() {
+    let mut program = ring_allreduce();
+    // Rank 0 adds chunk 2 to chunk 3 and so sends nothing; rank 1 would forward it.
+    program.ranks[0].thread_blocks[0].steps[1].source.offset = Some(2);
+    program.ranks[1].thread_blocks[0].steps[2].destination.offset = Some(32767);
+    refuse(&program, "meaning", "adds chunk");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde::de::{
 use super::ActionName;
 
 /// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much.
-fn position(length: usize) -> u32 {
+pub(super) fn position(length: usize) -> u32 {
     u32::try_from(length).expect("at most one entry per byte of a file of at most 2³⁰ bytes")
 }
 
@@ -182,7 +182,7 @@ impl<'de> Visitor<'de> for Reader<'_, Tree> {
         get(hops, "hops")?;
         let multiplicity = get(multiplicity, "multiplicity")?;
         for carrier in &mut self.tables.carriers[carriers_start..] {
-            if carrier.chunk_count == WHOLE_TREE {
+            if carrier.chunk_count == WHOLE {
                 carrier.chunk_count = multiplicity;
             }
         }
@@ -191,8 +191,9 @@ impl<'de> Visitor<'de> for Reader<'_, Tree> {
     }
 }
 
-/// Stands for the multiplicity of the tree, which may follow its hops. No carrier may say that it carries nothing.
-const WHOLE_TREE: u64 = 0;
+/// Stands for all chunks of the tree, as its multiplicity may follow its hops, or of the send. No carrier may say that it
+/// carries nothing.
+pub(super) const WHOLE: u64 = 0;
 
 /// A hop, `[from, to, route]` or `[from, to, [[route, count], …]]`, that has gone to the tables.
 struct Added;
@@ -226,8 +227,8 @@ impl<'de> Visitor<'de> for Reader<'_, Added> {
     }
 }
 
-/// The last part of a hop.
-struct CarriersReader<'t>(&'t mut Vec<Carrier>);
+/// The last part of a hop or a send.
+pub(super) struct CarriersReader<'t>(pub(super) &'t mut Vec<Carrier>);
 
 impl<'de> DeserializeSeed<'de> for CarriersReader<'_> {
     type Value = ();
@@ -246,7 +247,7 @@ impl<'de> Visitor<'de> for CarriersReader<'_> {
 
     fn visit_u64<E: serde::de::Error>(self, route: u64) -> Result<(), E> {
         let index = u32::try_from(route).map_err(|_| E::invalid_value(Unexpected::Unsigned(route), &self))?;
-        self.0.push(Carrier { route: RouteIndex::new(index), chunk_count: WHOLE_TREE });
+        self.0.push(Carrier { route: RouteIndex::new(index), chunk_count: WHOLE });
         Ok(())
     }
 

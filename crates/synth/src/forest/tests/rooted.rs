@@ -1,7 +1,7 @@
 //! Collectives with a root need paths from it, or to it, and no others.
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, check, compile};
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, check, compile};
 use canopy_topology::{Rank, Topology};
 
 use super::one_way;
@@ -12,7 +12,8 @@ use crate::progress::Silent;
 fn rate(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<String, SynthesisError> {
     let collective = Collective::new(kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
     let forest = plan(topology, collective, &Never, &Silent)?;
-    let schedule = Schedule { collective, algorithm: "forest".to_owned(), shape: Shape::Forest(forest) };
+    let schedule =
+        Schedule { collective, algorithm: "forest".to_owned(), shares: Shares::Equal, shape: Shape::Forest(forest) };
     let graph = compile(topology, &schedule).unwrap();
     Ok(check(topology, &graph).unwrap().algbw.to_string())
 }

@@ -1,153 +1,123 @@
 //! One rank's thread blocks while they grow.
 
-use std::collections::BTreeMap;
-
-use crate::msccl::lower::pairing::Peers;
+use super::clocks::Clocks;
+use super::hazards::Hazards;
+use crate::msccl::lower::blocks::Peers;
+use crate::msccl::profile::ProfileLimits;
 use crate::msccl::program::{Buffer, Chunks, Operation, RankProgram, Step, ThreadBlock};
 
 /// A step of this rank: block and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
-    block: usize,
-    step: usize,
+    pub(super) block: usize,
+    pub(super) step: u32,
 }
 
-/// Chunks `first .. end` that are complete once a step has run.
-struct Sum {
-    first: u32,
-    end: u32,
-    at: At,
+/// What a step does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) block: usize,
+    pub(super) operation: Operation,
+    pub(super) source: Chunks,
+    pub(super) destination: Chunks,
+    pub(super) count: u32,
 }
 
 pub(super) struct RankDraft {
     blocks: Vec<ThreadBlock>,
-    senders: BTreeMap<(u32, u32), usize>,
-    receivers: BTreeMap<(u32, u32), usize>,
-    /// Latest step of the second block that the first is known to have waited for.
-    waited: BTreeMap<(usize, usize), usize>,
-    sums: Vec<Sum>,
-    scratch_chunks: u32,
+    hazards: Hazards,
+    clocks: Clocks,
 }
 
 impl RankDraft {
-    pub(super) fn new(peers: Vec<Peers>) -> Self {
-        let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
-        let mut blocks = Vec::with_capacity(peers.len());
-        for (index, Peers { receive, send, channel }) in peers.into_iter().enumerate() {
-            senders.extend(send.map(|peer| ((peer, channel), index)));
-            receivers.extend(receive.map(|peer| ((peer, channel), index)));
-            let id = u32::try_from(index).expect("a rank has fewer peers than 2³²");
-            blocks.push(ThreadBlock { id, send, receive, channel, steps: Vec::new() });
+    pub(super) fn new(peers: &[Peers]) -> Self {
+        let blocks = (0_u32..).zip(peers).map(|(id, peers)| ThreadBlock {
+            id,
+            send: peers.send,
+            receive: peers.receive,
+            channel: peers.channel,
+            steps: Vec::new(),
+        });
+        Self { blocks: blocks.collect(), hazards: Hazards::new(), clocks: Clocks::new(peers.len()) }
+    }
+
+    /// Appends a step that waits for all earlier steps of other blocks which touch its cells, as far as that is not
+    /// known; not for those that touch what it writes where that `is_ordered` without waits. All but the last wait
+    /// become `nop` steps of their own.
+    pub(super) fn push(&mut self, work: Work, is_ordered: bool) {
+        let Work { block, operation, source, destination, count } = work;
+        let mut waits = Vec::new();
+        if operation.reads_source() {
+            self.hazards.before_read(source, count, &mut waits);
         }
-        Self { blocks, senders, receivers, waited: BTreeMap::new(), sums: Vec::new(), scratch_chunks: 0 }
-    }
-
-    /// The block that sends to a peer.
-    pub(super) fn block_to(&self, peer: u32, channel: u32) -> usize {
-        *self.senders.get(&(peer, channel)).expect("blocks were made for every hop")
-    }
-
-    /// The block that receives from a peer.
-    pub(super) fn block_from(&self, peer: u32, channel: u32) -> usize {
-        *self.receivers.get(&(peer, channel)).expect("blocks were made for every hop")
-    }
-
-    pub(super) fn allocate_scratch(&mut self, chunks: u32) -> u32 {
-        let first = self.scratch_chunks;
-        self.scratch_chunks = first.saturating_add(chunks);
-        first
-    }
-
-    /// Appends a step that waits for others. All but the last wait become `nop` steps of their own.
-    pub(super) fn push(
-        &mut self,
-        block: usize,
-        operation: Operation,
-        source: Chunks,
-        destination: Chunks,
-        chunk_count: u32,
-        waits: &[At],
-    ) -> At {
-        let mut open: Vec<At> = Vec::with_capacity(waits.len());
-        for &wait in waits {
-            let known = self.waited.get(&(block, wait.block));
-            // Steps of the own block run in order, and an earlier wait for a later step still holds.
-            if wait.block != block && known.is_none_or(|&known| known < wait.step) {
-                self.waited.insert((block, wait.block), wait.step);
-                self.blocks[wait.block].steps[wait.step].is_awaited = true;
-                open.push(wait);
-            }
+        if operation.writes_destination() && !is_ordered {
+            self.hazards.before_write(destination, count, &mut waits);
         }
-        let last = open.pop();
-        for wait in open {
+        self.clocks.unknown(block, &mut waits);
+        for wait in &waits {
+            self.blocks[wait.block].steps[wait.step as usize].is_awaited = true;
+        }
+        let last = waits.last().copied();
+        for &wait in waits.iter().take(waits.len().saturating_sub(1)) {
             let nowhere = |buffer| Chunks { buffer, offset: None };
-            self.append(block, Operation::Nop, nowhere(Buffer::Input), nowhere(Buffer::Output), 0, Some(wait));
+            let (source, destination) = (nowhere(Buffer::Input), nowhere(Buffer::Output));
+            let nop = Work { block, operation: Operation::Nop, source, destination, count: 0 };
+            self.append(nop, Some(wait));
         }
-        self.append(block, operation, source, destination, chunk_count, last)
+        let at = self.append(work, last);
+        self.clocks.join(block, at.step, &waits);
+        if operation.reads_source() {
+            self.hazards.read(source, count, at);
+        }
+        if operation.writes_destination() {
+            self.hazards.write(destination, count, at);
+        }
     }
 
-    fn append(
-        &mut self,
-        block: usize,
-        operation: Operation,
-        source: Chunks,
-        destination: Chunks,
-        chunk_count: u32,
-        wait: Option<At>,
-    ) -> At {
+    fn append(&mut self, work: Work, wait: Option<At>) -> At {
         let number = |value: usize| u32::try_from(value).expect("a rank has fewer than 2³² steps");
-        let steps = &mut self.blocks[block].steps;
-        let at = At { block, step: steps.len() };
+        let steps = &mut self.blocks[work.block].steps;
+        let at = At { block: work.block, step: number(steps.len()) };
         steps.push(Step {
-            index: number(at.step),
-            operation,
-            source,
-            destination,
-            chunk_count,
+            index: at.step,
+            operation: work.operation,
+            source: work.source,
+            destination: work.destination,
+            chunk_count: work.count,
             wait_block: wait.map(|wait| number(wait.block)),
-            wait_step: wait.map(|wait| number(wait.step)),
+            wait_step: wait.map(|wait| wait.step),
             is_awaited: false,
         });
         at
     }
 
-    /// Notes that chunks are complete once a step has run.
-    pub(super) fn note_sum(&mut self, first: u32, count: u32, at: Option<At>) {
-        self.sums.extend(at.map(|at| Sum { first, end: first + count, at }));
-    }
-
-    /// Steps after which chunks are complete: the latest of each block.
-    pub(super) fn sums_in(&self, first: u32, count: u32) -> Vec<At> {
-        let mut latest: BTreeMap<usize, usize> = BTreeMap::new();
-        for sum in self.sums.iter().filter(|sum| sum.first < first + count && first < sum.end) {
-            let step = latest.entry(sum.at.block).or_default();
-            *step = sum.at.step.max(*step);
-        }
-        latest.into_iter().map(|(block, step)| At { block, step }).collect()
-    }
-
-    /// Adds a block that copies input chunks `0 .. count` to the output from `target` on.
-    pub(super) fn copy_locally(&mut self, count: u32, target: u32, chunks_per_step: u32) {
-        let block = self.blocks.len();
-        let id = u32::try_from(block).expect("a rank has fewer peers than 2³²");
-        self.blocks.push(ThreadBlock { id, send: None, receive: None, channel: 0, steps: Vec::new() });
-        let mut first = 0;
-        while first < count {
-            let length = chunks_per_step.min(count - first);
-            let source = Chunks { buffer: Buffer::Input, offset: Some(first) };
-            let destination = Chunks { buffer: Buffer::Output, offset: Some(target + first) };
-            self.append(block, Operation::Copy, source, destination, length, None);
-            first += length;
+    /// Adds blocks that copy `count` input chunks to the output. Nobody waits for them: others read the input.
+    pub(super) fn copy_own(&mut self, source: u32, target: u32, count: u32, limits: &ProfileLimits) {
+        let pieces = count.div_ceil(limits.chunks_per_step);
+        for piece in 0..pieces {
+            if piece % limits.steps_per_block == 0 {
+                let id = u32::try_from(self.blocks.len()).expect("a rank has fewer peers than 2³²");
+                self.blocks.push(ThreadBlock { id, send: None, receive: None, channel: 0, steps: Vec::new() });
+            }
+            let first = piece * limits.chunks_per_step;
+            let at = |buffer, offset: u32| Chunks { buffer, offset: Some(offset + first) };
+            let work = Work {
+                block: self.blocks.len() - 1,
+                operation: Operation::Copy,
+                source: at(Buffer::Input, source),
+                destination: at(Buffer::Output, target),
+                count: limits.chunks_per_step.min(count - first),
+            };
+            self.append(work, None);
         }
     }
 
-    pub(super) fn finish(self, rank: u32, input_chunks: u32, output_chunks: u32) -> RankProgram {
-        RankProgram {
-            rank,
-            input_chunks,
-            output_chunks,
-            scratch_chunks: self.scratch_chunks,
-            thread_blocks: self.blocks,
-        }
+    pub(super) fn finish(
+        self,
+        rank: u32,
+        (input_chunks, output_chunks): (u32, u32),
+        scratch_chunks: u32,
+    ) -> RankProgram {
+        RankProgram { rank, input_chunks, output_chunks, scratch_chunks, thread_blocks: self.blocks }
     }
 }

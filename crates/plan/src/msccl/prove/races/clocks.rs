@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::msccl::prove::model::Model;
+use crate::msccl::prove::report::Findings;
 
 /// Blocks counted at once. A row is then two or four machine words wide and its maximum a few instructions; the
 /// table of all steps stays small for ranks of many blocks.
@@ -31,17 +32,34 @@ pub(super) struct Before {
 }
 
 impl Clocks {
-    /// Counts only chains within the rank; `order` holds its steps.
-    pub(super) fn within_rank(model: &Model<'_>, rank: usize, order: &[usize]) -> Self {
-        Self::new(model, rank, order, model.ranks[rank].steps.clone(), false)
+    /// Counts only chains within the rank; `order` holds its steps. `None` when asked to stop.
+    pub(super) fn within_rank(
+        model: &Model<'_>,
+        rank: usize,
+        order: &[usize],
+        findings: &mut Findings<'_>,
+    ) -> Option<Self> {
+        Self::new(model, rank, order, (model.ranks[rank].steps.clone(), false), findings)
     }
 
-    /// Counts chains through all ranks; `order` holds the steps of all.
-    pub(super) fn through_all_ranks(model: &Model<'_>, rank: usize, order: &[usize]) -> Self {
-        Self::new(model, rank, order, 0..model.steps.len(), true)
+    /// Counts chains through all ranks; `order` holds the steps of all. `None` when asked to stop.
+    pub(super) fn through_all_ranks(
+        model: &Model<'_>,
+        rank: usize,
+        order: &[usize],
+        findings: &mut Findings<'_>,
+    ) -> Option<Self> {
+        Self::new(model, rank, order, (0..model.steps.len(), true), findings)
     }
 
-    fn new(model: &Model<'_>, rank: usize, order: &[usize], scope: Range<usize>, with_messages: bool) -> Self {
+    /// `None` when asked to stop.
+    fn new(
+        model: &Model<'_>,
+        rank: usize,
+        order: &[usize],
+        (scope, with_messages): (Range<usize>, bool),
+        findings: &mut Findings<'_>,
+    ) -> Option<Self> {
         let (blocks, steps) = (model.ranks[rank].blocks.clone(), model.ranks[rank].steps.clone());
         let mut clocks = Self {
             first_step: steps.start,
@@ -51,6 +69,9 @@ impl Clocks {
             blocks: blocks.clone(),
         };
         for start in blocks.clone().step_by(WIDTH) {
+            if findings.must_stop(order.len() as u64) {
+                return None;
+            }
             let columns = start..blocks.end.min(start + WIDTH);
             let table = Table::new(model, columns.clone(), order, scope.clone(), with_messages);
             for step in steps.clone() {
@@ -60,7 +81,7 @@ impl Clocks {
                 }
             }
         }
-        clocks
+        Some(clocks)
     }
 
     fn row(&self, step: usize) -> usize {

@@ -1,0 +1,83 @@
+//! What every collective needs of every MSCCL runtime on four networks: the table in the README.
+//!
+//! `cargo run --release -p canopy-benches --bin msccl_table`
+//!
+//! Each plan is the optimal forest where there is one, else direct; out of place. It is lowered, written, read back,
+//! proved and run on bytes, in place too. A cell says the most thread blocks of a rank, steps of a block and XML nodes
+//! of a rank, or the limit that forbids the file with what the plan needs.
+
+use std::error::Error;
+
+use canopy_benches::print_table;
+use canopy_plan::{
+    EmulateOptions, LowerOptions, Profile, Program, ProgramFigures, emulate, lower, parse_msccl_xml, prove,
+    write_msccl_xml,
+};
+use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, synthesize};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+const NETWORKS: [&str; 4] = ["ring:8", "torus:3x3", "dgx-a100:boxes=2", "hypercube:4"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut rows = Vec::new();
+    for network in NETWORKS {
+        let topology = generate(network, &TopologyLimits::STANDARD)?;
+        for kind in CollectiveKind::ALL {
+            let (algorithm, graph) = plan(&topology, kind)?;
+            let cell = |profile| cell(&graph, profile);
+            let [msccl, executor, rccl] = Profile::ALL.map(cell);
+            rows.push([format!("`{network}`"), kind.to_string(), algorithm.to_owned(), msccl?, executor?, rccl?]);
+        }
+    }
+    let [msccl, executor, rccl] = Profile::ALL.map(|profile| format!("`{profile}`"));
+    print_table(["network", "collective", "plan", &msccl, &executor, &rccl], &rows);
+    Ok(())
+}
+
+/// The optimal forest, or the direct plan of a collective that has none; checked.
+fn plan(topology: &Topology, kind: CollectiveKind) -> Result<(&'static str, TransferGraph), Box<dyn Error>> {
+    let collective = Collective::new(kind, None, topology.rank_count())?;
+    for algorithm in [Algorithm::Forest, Algorithm::Direct] {
+        match synthesize(topology, &SynthesisRequest { collective, algorithm }, &Never, &Silent) {
+            Ok(schedule) => {
+                let graph = compile(topology, &schedule)?;
+                check(topology, &graph)?;
+                return Ok((algorithm.name(), graph));
+            }
+            Err(SynthesisError::Unsupported { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(format!("no plan for {kind}").into())
+}
+
+/// What a plan needs of a runtime, or why it has no file; an error where a file is wrong.
+fn cell(graph: &TransferGraph, profile: Profile) -> Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    for in_place in [true, false] {
+        let options = LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "table".to_owned() };
+        text = match lower(graph, &options, &|| false) {
+            Ok(program) => {
+                judge(&program, profile)?;
+                let ProgramFigures { blocks, steps, nodes, .. } = ProgramFigures::of(&program, profile);
+                format!("{} · {} · {}", blocks.need, steps.need, nodes.need)
+            }
+            Err(error) => error.to_string(),
+        };
+    }
+    Ok(text)
+}
+
+/// Read back, proved and run.
+fn judge(program: &Program, profile: Profile) -> Result<(), Box<dyn Error>> {
+    let parsed = parse_msccl_xml(&write_msccl_xml(program, profile), profile)?;
+    if parsed != *program {
+        return Err("the file, read back, is another program".into());
+    }
+    if let Some(problem) = prove(&parsed, profile).problems.first() {
+        return Err(format!("{}: {}: {}", problem.check, problem.where_, problem.message).into());
+    }
+    emulate(&parsed, &EmulateOptions::standard(profile, 1))?;
+    Ok(())
+}

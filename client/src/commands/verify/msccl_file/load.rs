@@ -1,0 +1,55 @@
+//! Exact rate of a program on a network, and how near it is to the best.
+
+use std::time::Duration;
+
+use canopy_plan::{Program, network_load};
+use canopy_schedule::{Collective, Shares, certified_bound};
+use canopy_synth::BoundError;
+use canopy_topology::{Rate, Topology};
+
+use crate::clock::Deadline;
+use crate::commands::verify::{Problem, Report};
+use crate::exit::words;
+
+/// Longest search for the bound.
+const BOUND_SEARCH_MAX: Duration = Duration::from_secs(30);
+
+/// Routes the program and compares its rate with the bound of its collective, both exactly.
+pub(super) fn rate(program: &Program, topology: &Topology, report: &mut Report) {
+    let load = match network_load(program, topology, &|| false) {
+        Ok(load) => load,
+        Err(error) => return report.record("load", Some(words(&error))),
+    };
+    report.record("load", None);
+    let link = topology.link(load.busiest);
+    let (from, to) = (&topology.node(link.from).id, &topology.node(link.to).id);
+    report.routing = Some(format!(
+        "each pair of ranks on one shortest route, as the file names none; {from} -> {to} is busiest with {} chunks",
+        load.chunks
+    ));
+    report.algbw = Some(load.algbw.to_string());
+    match bound(program, topology) {
+        Ok(bound) if load.algbw > bound => {
+            let words = format!("{} bytes/s are above the proven bound of {bound}: one is wrong", load.algbw);
+            report.record("load", Some(words));
+        }
+        Ok(bound) => report.optimality = load.algbw.ratio_to(&bound).map(|ratio| ratio.to_string()),
+        Err(reason) => {
+            let message = format!("how near the rate is to the best is not known: {reason}");
+            report.warnings.push(Problem { check: "load", message, place: "file".to_owned() });
+        }
+    }
+}
+
+/// Upper bound that a certificate, added up again, proves.
+fn bound(program: &Program, topology: &Topology) -> Result<Rate, String> {
+    let kind = program.purpose.collective().ok_or("the file promises no result")?;
+    let collective = Collective::new(kind, None, topology.rank_count()).map_err(|error| error.to_string())?;
+    let deadline = Deadline::after(Some(BOUND_SEARCH_MAX));
+    match canopy_synth::bound(topology, collective, &|| deadline.is_past()) {
+        Ok(found) => certified_bound(topology, collective, &Shares::Equal, &found.certificate)
+            .map_err(|error| format!("the certificate does not hold: {}", words(&error))),
+        Err(BoundError::Stopped) => Err("no time was left to find the bound".to_owned()),
+        Err(error) => Err(words(&error)),
+    }
+}

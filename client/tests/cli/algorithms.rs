@@ -1,0 +1,44 @@
+//! `canopy plan --algorithm` from end to end: every collective by the algorithms that plan them all.
+
+use crate::support::Desk;
+
+/// Planned, written, read back and verified; the name of the algorithm and the ratio to the bound.
+#[track_caller]
+fn planned(desk: &Desk, topology: &str, collective: &str, algorithm: &str) -> (String, String) {
+    let plan = desk
+        .json(&format!("plan {topology} --collective {collective} --algorithm {algorithm} -o {algorithm}.json --json"));
+    let verdict = desk.json(&format!("verify {algorithm}.json --json"));
+    assert_eq!(verdict["ok"], true, "{collective} by {algorithm}: {verdict}");
+    assert_eq!((&verdict["collective"], &verdict["algbw"]), (&plan["collective"], &plan["algbw"]));
+    let text = |name: &str| plan[name].as_str().unwrap().to_owned();
+    (text("algorithm"), text("optimality"))
+}
+
+#[test]
+fn direct_and_ring_plan_every_collective() {
+    let desk = Desk::new();
+    for collective in
+        ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "gather", "scatter", "all-to-all"]
+    {
+        let (name, optimality) = planned(&desk, "ring:5", collective, "ring");
+        assert_eq!(name, "ring");
+        assert_eq!(optimality, "1/1", "{collective}: a ring is its own best ring");
+        let (name, _) = planned(&desk, "dgx-a100:boxes=2", collective, "direct");
+        assert_eq!(name, "direct");
+    }
+}
+
+#[test]
+fn auto_says_what_it_took() {
+    let desk = Desk::new();
+    assert_eq!(planned(&desk, "ring:8", "allgather", "auto").0, "forest");
+    assert_eq!(planned(&desk, "ring:8", "gather", "auto"), ("ring".to_owned(), "1/1".to_owned()));
+    assert_eq!(planned(&desk, "complete:6", "scatter", "auto"), ("direct".to_owned(), "1/1".to_owned()));
+}
+
+#[test]
+fn an_algorithm_that_does_not_apply_says_why() {
+    let desk = Desk::new();
+    desk.refused("plan ring:4 --collective gather --algorithm forest", 2, &["forest does not plan gather", "direct"]);
+    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, direct or ring"]);
+}

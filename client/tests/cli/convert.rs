@@ -1,0 +1,99 @@
+//! `canopy convert`: files for one runtime become files for another, or are refused with the reason.
+
+use crate::support::{Desk, check_members};
+
+const MEMBERS: [&str; 7] = ["canopy", "command", "from", "to", "changes", "warnings", "files"];
+
+/// A ring of two ranks that exchange and add; some runtimes miss attributes, others the operation.
+const PAIR: &str = r#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="1">
+  <gpu id="0" i_chunks="1" o_chunks="0" s_chunks="1">
+    <copy i_off="0"/>
+    <tb id="0" send="1" recv="1" chan="0">
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+      <step s="1" type="rrc" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    </tb>
+  </gpu>
+  <gpu id="1" i_chunks="1" o_chunks="0" s_chunks="1">
+    <tb id="0" send="0" recv="0" chan="0">
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+      <step s="1" type="rrc" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+    </tb>
+  </gpu>
+</algo>
+"#;
+
+#[test]
+fn a_repaired_file_is_right_for_its_runtime_and_says_what_was_done() {
+    let desk = Desk::new();
+    desk.write("pair.xml", PAIR);
+    for profile in ["msccl", "msccl-executor", "rccl-msccl"] {
+        assert_eq!(desk.run(&format!("verify pair.xml --profile {profile}")).status, Some(2));
+        let report = desk.json(&format!("convert pair.xml --to {profile} -o new.xml --json"));
+        check_members(&report, &MEMBERS);
+        assert_eq!((&report["from"], &report["to"]), (&"msccl".into(), &profile.into()));
+        assert_eq!(report["files"][0]["profile"], profile);
+        let changes: Vec<&str> =
+            report["changes"].as_array().unwrap().iter().map(|change| change.as_str().unwrap()).collect();
+        assert!(changes[0].contains("left out 1 <copy> in <gpu>"), "{changes:?}");
+        assert_eq!(changes.iter().any(|change| change.contains("outofplace=\"0\"")), profile != "msccl", "{changes:?}");
+        assert_eq!(
+            changes.iter().any(|change| change.contains("split 2 `rrc`")),
+            profile == "rccl-msccl",
+            "{changes:?}"
+        );
+        let verdict = desk.json(&format!("verify new.xml --profile {profile} --json"));
+        assert_eq!(verdict["checks"]["emulation"], true);
+    }
+    // Without a file to write to, the text goes to standard output and the rest elsewhere.
+    let run = desk.run("convert pair.xml --to rccl-msccl");
+    assert_eq!(run.status, Some(0));
+    assert!(run.stdout.starts_with("<algo name=\"pair\""), "{run:?}");
+    assert!(run.stderr.contains("split 2 `rrc` into `r` and `re`"), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_right_is_not_written() {
+    let desk = Desk::new();
+    // Both receive before either sends.
+    let swapped = PAIR.replace("s=\"0\" type=\"s\"", "s=\"2\" type=\"s\"");
+    let mut lines: Vec<&str> = swapped.lines().collect();
+    lines.swap(4, 5);
+    lines.swap(10, 11);
+    desk.write("stuck.xml", lines.join("\n"));
+    desk.refused("convert stuck.xml --to msccl-executor -o new.xml", 2, &["cannot be made right", "deadlock"]);
+    desk.write("word.xml", PAIR.replace("allreduce", "custom"));
+    desk.refused("convert word.xml --to rccl-msccl -o new.xml", 2, &["cannot say custom"]);
+    desk.write("half.xml", &PAIR[..300]);
+    desk.refused("convert half.xml --to msccl -o new.xml", 2, &["half.xml", "line"]);
+    desk.refused("convert pair.xml --to oneccl -o new.xml", 2, &["not available yet"]);
+    desk.refused("convert missing.xml --to msccl -o new.xml", 2, &["missing.xml"]);
+    assert_eq!(desk.run("verify new.xml").status, Some(2), "nothing was written");
+}
+
+/// The default profile is msccl's; a file in the words of others names them.
+#[test]
+fn a_file_for_another_runtime_is_recognised() {
+    let desk = Desk::new();
+    let head = "coll=\"reducescatter\" inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"1024\"";
+    let text = PAIR.replace("    <copy i_off=\"0\"/>\n", "").replace("coll=\"allreduce\" inplace=\"1\"", head);
+    desk.write("later.xml", text);
+    let run = desk.run("verify later.xml --json");
+    let message = run.object()["problems"][0]["message"].to_string();
+    assert!(message.contains("msccl-executor reads the file, so give --profile msccl-executor"), "{message}");
+    let run = desk.run("verify later.xml --profile msccl --json");
+    assert!(!run.object()["problems"][0]["message"].to_string().contains("reads the file"));
+}
+
+/// Two ranks on two links of 10 GB/s in either direction: an exchange of the whole vector.
+#[test]
+fn a_file_is_rated_on_a_network() {
+    let desk = Desk::new();
+    desk.write("pair.xml", PAIR.replace("    <copy i_off=\"0\"/>\n", ""));
+    let verdict = desk.json("verify pair.xml --topology complete:2,bw=10GB/s --json");
+    assert_eq!(verdict["algbw"], "10000000000", "{verdict}");
+    assert_eq!(verdict["checks"]["load"], true);
+    assert!(verdict["routing"].as_str().unwrap().contains("shortest route"), "{verdict}");
+    assert!(verdict["optimality"].is_string(), "{verdict}");
+    let run = desk.run("verify pair.xml --topology ring:5 --json");
+    assert_eq!((run.status, &run.object()["checks"]["ranks"]), (Some(2), &false.into()));
+}

@@ -1,0 +1,121 @@
+//! Reads files that no runtime, or another one, was meant to read, and says what is odd about them.
+
+use std::fmt;
+
+use super::error::{ParseError, ParseFault};
+use super::reader::{Element, Node, shorten};
+use super::{Parser, Profile, Program};
+
+/// Most elements within one another that are passed over.
+const DEPTH_MAX: usize = 64;
+
+/// Most kinds of unknown things that are passed over.
+pub(super) const KINDS_MAX: usize = 64;
+
+/// A file read with patience.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignFile {
+    /// What the runtimes would make of it; attributes that some demand may be missing.
+    pub program: Program,
+    /// What was passed over, in file order, each kind once.
+    pub oddities: Vec<Oddity>,
+}
+
+/// Something that every runtime passes over in silence, and that a file must not rely on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// Line of the first one.
+    pub line: u32,
+    /// The element it stands on or in.
+    pub parent: String,
+    /// Its name; with its parent the same for all that are counted here.
+    pub name: String,
+    /// Whether it is an element, else an attribute.
+    pub is_element: bool,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Oddity {
+    pub(super) fn attribute(oddities: &mut Vec<Self>, line: u32, parent: String, name: String) {
+        Self { line, parent, name, is_element: false, count: 1 }.add_to(oddities);
+    }
+
+    fn add_to(self, oddities: &mut Vec<Self>) {
+        let is_same = |known: &&mut Self| {
+            (known.is_element, &known.parent, &known.name) == (self.is_element, &self.parent, &self.name)
+        };
+        match oddities.iter_mut().find(is_same) {
+            Some(known) => known.count += 1,
+            None => oddities.push(self),
+        }
+    }
+}
+
+/// `64 <copy> in <gpu>, the first in line 3`.
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, parent, name, count, .. } = self;
+        match self.is_element {
+            true => write!(f, "{count} <{name}> in <{parent}>")?,
+            false => write!(f, "{count} attribute `{name}` of <{parent}>")?,
+        }
+        write!(f, ", the first in line {line}")
+    }
+}
+
+/// Reads a file for repair: unknown elements and attributes are passed over and noted, any runtime's spelling of the
+/// collective is taken, and attributes that only some runtimes demand may be missing.
+///
+/// All else is read as by [`parse_msccl_xml`](super::parse_msccl_xml); `profile` says whose tables bound the text.
+///
+/// # Errors
+/// As there, also for more than 64 unknown kinds of things. Never panics.
+pub fn read_foreign_msccl_xml(
+    text: &str,
+    profile: Profile,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<ForeignFile, ParseError> {
+    let mut parser = Parser::new(text, profile, Some(Vec::new()), stop)?;
+    let program = parser.file()?;
+    Ok(ForeignFile { program, oddities: parser.oddities.unwrap_or_default() })
+}
+
+impl<'a> Parser<'a, '_> {
+    /// Skips an unknown element with all that is in it.
+    pub(super) fn pass_over(&mut self, parent: &Element<'a>, element: &Element<'a>) -> Result<(), ParseError> {
+        let oddity = Oddity {
+            line: element.position.line,
+            parent: parent.name.to_owned(),
+            name: shorten(element.name),
+            is_element: true,
+            count: 1,
+        };
+        oddity.add_to(self.oddities.get_or_insert_default());
+        if self.oddities.as_ref().is_some_and(|oddities| oddities.len() > KINDS_MAX) {
+            let (found, parent) = (format!("<{}>", shorten(element.name)), parent.name.to_owned());
+            return Err(ParseFault::Misplaced { found, parent, child: "known elements" }.at(element.position));
+        }
+        let mut open = if element.is_empty { Vec::new() } else { vec![element.name] };
+        while let Some(&innermost) = open.last() {
+            match self.next_node()? {
+                Some(Node::Open(inner)) if inner.is_empty => {}
+                Some(Node::Open(inner)) if open.len() < DEPTH_MAX => open.push(inner.name),
+                Some(Node::Close { name, .. }) if name == innermost => drop(open.pop()),
+                Some(node) => {
+                    let fault = ParseFault::Misplaced {
+                        found: node.describe(),
+                        parent: shorten(innermost),
+                        child: "what its kind holds",
+                    };
+                    return Err(fault.at(node.position()));
+                }
+                None => {
+                    let fault = ParseFault::Unclosed { element: shorten(innermost) };
+                    return Err(fault.at(self.reader.position()));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! The part of a plan file that says what is done: a schedule in its natural shape.
+
+use canopy_schedule::{
+    Action, Carrier, Flow, Forest, Hop, Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Steps, Tree,
+};
+use canopy_topology::LinkIndex;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// The member `schedule`.
+pub(super) struct ScheduleView<'a>(pub(super) &'a Schedule);
+
+impl Serialize for ScheduleView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Schedule { algorithm, shape, .. } = self.0;
+        let mut fields = serializer.serialize_struct("schedule", 4)?;
+        let (name, routes) = match shape {
+            Shape::Forest(Forest { routes, .. }) => ("forest", routes),
+            Shape::Steps(Steps { routes, .. }) => ("steps", routes),
+            Shape::Flow(Flow { routes, .. }) => ("flow", routes),
+        };
+        fields.serialize_field("shape", name)?;
+        fields.serialize_field("algorithm", algorithm)?;
+        fields.serialize_field("routes", &RoutesView(routes))?;
+        match shape {
+            Shape::Forest(forest) => {
+                fields.serialize_field("phases", &list(&forest.phases, |phase| PhaseView { forest, phase }))?;
+            }
+            Shape::Steps(steps) => {
+                fields.serialize_field("sends", &list(&steps.sends, |send| SendView { steps, send }))?;
+            }
+            Shape::Flow(flow) => {
+                fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
+            }
+        }
+        fields.end()
+    }
+}
+
+/// The word for what a receiver does.
+const fn word(action: Action) -> &'static str {
+    match action {
+        Action::Copy => "copy",
+        Action::Reduce => "reduce",
+    }
+}
+
+struct RoutesView<'a>(&'a RouteTable);
+
+impl Serialize for RoutesView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|links| list(links, |link: &LinkIndex| link.number())))
+    }
+}
+
+struct PhaseView<'a> {
+    forest: &'a Forest,
+    phase: &'a Phase,
+}
+
+impl Serialize for PhaseView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("phase", 2)?;
+        fields.serialize_field("action", word(self.phase.action))?;
+        fields.serialize_field("trees", &list(&self.phase.trees, |tree| TreeView { forest: self.forest, tree }))?;
+        fields.end()
+    }
+}
+
+struct TreeView<'a> {
+    forest: &'a Forest,
+    tree: &'a Tree,
+}
+
+impl Serialize for TreeView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (forest, tree) = (self.forest, self.tree);
+        let mut fields = serializer.serialize_struct("tree", 3)?;
+        fields.serialize_field("root", &tree.root.number())?;
+        fields.serialize_field("multiplicity", &tree.multiplicity)?;
+        let hops = list(forest.hops_of(tree), |hop| HopView { forest, hop, multiplicity: tree.multiplicity });
+        fields.serialize_field("hops", &hops)?;
+        fields.end()
+    }
+}
+
+struct HopView<'a> {
+    forest: &'a Forest,
+    hop: &'a Hop,
+    multiplicity: u64,
+}
+
+/// `[from, to, route]` where one route carries the whole tree, else `[from, to, [[route, count], …]]`.
+impl Serialize for HopView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (from, to) = (self.hop.from.number(), self.hop.to.number());
+        (from, to, CarriersView { carriers: self.forest.carriers_of(self.hop), chunk_count: self.multiplicity })
+            .serialize(serializer)
+    }
+}
+
+struct SendView<'a> {
+    steps: &'a Steps,
+    send: &'a Send,
+}
+
+/// `[step, action, from, to, first chunk, chunks, route or [[route, count], …]]`.
+impl Serialize for SendView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Send { step, action, from, to, chunks, .. } = self.send;
+        let chunk_count = chunks.end.saturating_sub(chunks.start);
+        let carriers = CarriersView { carriers: self.steps.carriers_of(self.send), chunk_count };
+        (step, word(*action), from.number(), to.number(), chunks.start, chunk_count, carriers).serialize(serializer)
+    }
+}
+
+struct PathView<'a> {
+    flow: &'a Flow,
+    path: &'a Path,
+}
+
+/// `[source, destination, chunks, [route, …]]`.
+impl Serialize for PathView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Path { source, destination, chunk_count, .. } = self.path;
+        let hops = list(self.flow.hops_of(self.path), |route: &RouteIndex| route.number());
+        (source.number(), destination.number(), chunk_count, hops).serialize(serializer)
+    }
+}
+
+struct CarriersView<'a> {
+    carriers: &'a [Carrier],
+    /// Chunks they carry together.
+    chunk_count: u64,
+}
+
+/// The route where one carries everything, else `[[route, count], …]`.
+impl Serialize for CarriersView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.carriers {
+            [carrier] if carrier.chunk_count == self.chunk_count => carrier.route.number().serialize(serializer),
+            carriers => {
+                list(carriers, |carrier: &Carrier| (carrier.route.number(), carrier.chunk_count)).serialize(serializer)
+            }
+        }
+    }
+}
+
+/// A list whose items are made as they are written.
+pub(super) struct List<'a, T, F> {
+    items: &'a [T],
+    view: F,
+}
+
+pub(super) fn list<'a, T, V: Serialize, F: Fn(&'a T) -> V>(items: &'a [T], view: F) -> List<'a, T, F> {
+    List { items, view }
+}
+
+impl<'a, T, V: Serialize, F: Fn(&'a T) -> V> Serialize for List<'a, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.items.iter().map(&self.view))
+    }
+}

@@ -1,0 +1,111 @@
+//! The bound on all-to-all that lengths of links prove.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+use num_bigint::BigUint;
+use rayon::prelude::*;
+
+use super::CertificateError;
+use crate::bound::Certificate;
+use crate::collective::CollectiveKind;
+
+impl Certificate {
+    /// Lengths for [`Certificate::LpDual`] that say for all-to-all what a cut says: 1 for every link that leaves the set,
+    /// 0 for the others.
+    ///
+    /// With `s` of the `N` ranks inside, at least `s·(N−s)` pairs are 1 apart, so the bound is at most
+    /// `N·B⁺(S)/(s·(N−s))`; less where paths have to leave the set twice. O(nodes + links).
+    ///
+    /// **In.** Nodes outside the topology are ignored.
+    pub fn lp_dual_of_cut(topology: &Topology, nodes: &[NodeIndex]) -> Self {
+        let mut inside = vec![false; topology.nodes().len()];
+        for node in nodes {
+            if let Some(inside) = inside.get_mut(node.index()) {
+                *inside = true;
+            }
+        }
+        let leaves = |from: NodeIndex, to: NodeIndex| inside[from.index()] && !inside[to.index()];
+        Self::LpDual { lengths: topology.links().iter().map(|link| u64::from(leaves(link.from, link.to))).collect() }
+    }
+}
+
+/// What lengths of links add up to: `Σ c·ℓ` over all links and `Σ dist_ℓ(s, t)` over all ordered pairs of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LpDualSums {
+    /// Σ c·ℓ, in bytes per second.
+    pub volume: BigUint,
+    /// Σ over pairs of different ranks of the length of a shortest path.
+    pub distance: BigUint,
+}
+
+/// Adds up what a dual of all-to-all stands on.
+///
+/// * **Errors.** A number of lengths that is not the number of links; ranks that cannot reach each other.
+/// * **Cost.** One search by Dijkstra for each rank, `O((V + E) log V)`, on the threads of the caller's pool.
+pub fn lp_dual_sums(topology: &Topology, lengths: &[u64]) -> Result<LpDualSums, CertificateError> {
+    if lengths.len() != topology.links().len() {
+        return Err(CertificateError::LengthCount { found: lengths.len(), expected: topology.links().len() });
+    }
+    let product = |(link, &length): (&canopy_topology::Link, &u64)| {
+        BigUint::from(u128::from(link.capacity.bytes_per_sec()) * u128::from(length))
+    };
+    let volume = topology.links().iter().zip(lengths).map(product).sum();
+    let ranks: Vec<Rank> = topology.ranks().collect();
+    let sums: Vec<Result<BigUint, CertificateError>> =
+        ranks.into_par_iter().map_init(Search::default, |search, rank| search.sum(topology, lengths, rank)).collect();
+    // In the order of ranks, so that the first one at fault is named whatever the number of threads.
+    let distance = sums.into_iter().sum::<Result<BigUint, _>>()?;
+    Ok(LpDualSums { volume, distance })
+}
+
+/// `algbw ≤ N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)`.
+pub(super) fn lp_dual_bound(
+    topology: &Topology,
+    collective: CollectiveKind,
+    lengths: &[u64],
+) -> Result<Rate, CertificateError> {
+    if collective != CollectiveKind::AllToAll {
+        return Err(CertificateError::NotApplicable { kind: "lp-dual", collective });
+    }
+    let sums = lp_dual_sums(topology, lengths)?;
+    Rate::new(sums.volume * topology.rank_count(), sums.distance).ok_or(CertificateError::NoDistance)
+}
+
+/// Buffers of one search, used again for the next.
+#[derive(Default)]
+struct Search {
+    distances: Vec<Option<u128>>,
+    queue: BinaryHeap<Reverse<(u128, u32)>>,
+}
+
+impl Search {
+    /// Σ of the distances from one rank to all others. Less than 2³² links of less than 2⁶⁴ make less than 2⁹⁶.
+    fn sum(&mut self, topology: &Topology, lengths: &[u64], source: Rank) -> Result<BigUint, CertificateError> {
+        self.distances.clear();
+        self.distances.resize(topology.nodes().len(), None);
+        self.distances[source.index()] = Some(0);
+        self.queue.push(Reverse((0, source.number())));
+        while let Some(Reverse((distance, node))) = self.queue.pop() {
+            if self.distances[node as usize] != Some(distance) {
+                continue;
+            }
+            for index in topology.links_from(NodeIndex::new(node)) {
+                let to = topology.link(index).to;
+                let through = distance + u128::from(lengths[index.index()]);
+                let known = &mut self.distances[to.index()];
+                if known.is_none_or(|known| through < known) {
+                    *known = Some(through);
+                    self.queue.push(Reverse((through, to.number())));
+                }
+            }
+        }
+        let mut sum = BigUint::ZERO;
+        for (rank, distance) in topology.ranks().zip(&self.distances) {
+            let unreachable = CertificateError::Unreachable { from: source.number(), to: rank.number() };
+            sum += distance.ok_or(unreachable)?;
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,130 @@
+//! The same schedule for other numbers of ranks and links.
+
+use canopy_topology::{LinkIndex, Rank};
+
+use super::{map_link, map_routes};
+use crate::collective::{Collective, CollectiveKind};
+use crate::schedule::{Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
+use crate::shares::{ChunkLayout, Shares, SharesError};
+
+/// Why a renaming is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum RelabelError {
+    #[error("rank {from} is to become rank {to}, which is none of the {rank_count} or taken; give a permutation")]
+    NotAPermutation { from: usize, to: u32, rank_count: usize },
+    #[error("the root, rank {root}, is not among the {rank_count} ranks that are renamed")]
+    UnknownRoot { root: u32, rank_count: usize },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
+}
+
+/// The schedule for a topology in which rank `r` is `ranks[r]` and link `l` is `links[l]`, such as an isomorphic one.
+///
+/// Shares, blocks and the root move with their ranks; trees and paths are put into the order that their shapes ask for.
+/// Rates and depths stay.
+///
+/// * **In.** A permutation of the ranks; for links any map (the checker refuses routes that do not join up).
+/// * **Errors.** [`RelabelError`].
+/// * **Cost.** O(size of the schedule · log of it).
+pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> Result<Schedule, RelabelError> {
+    let rank_count = ranks.len();
+    let mut taken = vec![false; rank_count];
+    for (from, to) in ranks.iter().enumerate() {
+        match taken.get_mut(to.index()) {
+            Some(taken) if !*taken => *taken = true,
+            _ => return Err(RelabelError::NotAPermutation { from, to: to.number(), rank_count }),
+        }
+    }
+    let count = u32::try_from(rank_count).expect("a permutation of 32-bit numbers");
+    let root = schedule.collective.root();
+    let unknown = |root: Rank| RelabelError::UnknownRoot { root: root.number(), rank_count };
+    let root = root.map(|root| ranks.get(root.index()).copied().ok_or_else(|| unknown(root))).transpose()?;
+    let collective = Collective::new(schedule.collective.kind(), root, count).expect("a renamed rank as root, or none");
+    let shares = match &schedule.shares {
+        Shares::Equal => Shares::Equal,
+        Shares::Weighted(weights) => {
+            let mut moved = vec![0; rank_count];
+            for (&rank, &weight) in ranks.iter().zip(weights) {
+                moved[rank.index()] = weight;
+            }
+            Shares::Weighted(moved)
+        }
+    };
+    let k = schedule.shape.chunks_per_share();
+    let before = ChunkLayout::new(schedule.collective, count, k, &schedule.shares)?;
+    let after = ChunkLayout::new(collective, count, k, &shares)?;
+    let names = Names { kind: collective.kind(), ranks, before, after };
+    let rename = |route: &[LinkIndex]| route.iter().map(|&link| map_link(links, link)).collect::<Vec<_>>();
+    let shape = match &schedule.shape {
+        Shape::Forest(forest) => {
+            Shape::Forest(Forest { routes: map_routes(&forest.routes, rename), ..names.forest(forest) })
+        }
+        Shape::Steps(steps) => Shape::Steps(Steps { routes: map_routes(&steps.routes, rename), ..names.steps(steps) }),
+        Shape::Flow(flow) => Shape::Flow(Flow { routes: map_routes(&flow.routes, rename), ..names.flow(flow) }),
+    };
+    Ok(Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape })
+}
+
+/// The new names, and the numbers of chunks before and after.
+struct Names<'a> {
+    kind: CollectiveKind,
+    ranks: &'a [Rank],
+    before: ChunkLayout,
+    after: ChunkLayout,
+}
+
+impl Names<'_> {
+    /// A rank that does not exist keeps its number, for the compiler to refuse.
+    fn rank(&self, rank: Rank) -> Rank {
+        self.ranks.get(rank.index()).copied().unwrap_or(rank)
+    }
+
+    /// A chunk of a share or block, at its place in the renamed one.
+    fn chunk(&self, chunk: u64) -> u64 {
+        if chunk >= self.before.total() {
+            return chunk;
+        }
+        let share = self.before.share_of(chunk);
+        let (before, after) = match self.kind {
+            CollectiveKind::AllToAll => {
+                let destination = self.before.destination_of(chunk);
+                let moved = self.after.chunks_between(self.rank(share), self.rank(destination));
+                (self.before.chunks_between(share, destination), moved)
+            }
+            _ => (self.before.chunks_of(share), self.after.chunks_of(self.rank(share))),
+        };
+        after.start + (chunk - before.start)
+    }
+
+    fn forest(&self, forest: &Forest) -> Forest {
+        let hop = |hop: &Hop| Hop { from: self.rank(hop.from), to: self.rank(hop.to), ..hop.clone() };
+        let phases = forest.phases.iter().map(|phase| {
+            let tree = |tree: &Tree| Tree { root: self.rank(tree.root), ..tree.clone() };
+            let mut trees: Vec<Tree> = phase.trees.iter().map(tree).collect();
+            // Stable, so that the trees of a root keep their chunks.
+            trees.sort_by_key(|tree| tree.root);
+            Phase { trees, action: phase.action }
+        });
+        Forest { hops: forest.hops.iter().map(hop).collect(), phases: phases.collect(), ..forest.clone() }
+    }
+
+    fn steps(&self, steps: &Steps) -> Steps {
+        let send = |send: &Send| {
+            let start = self.chunk(send.chunks.start);
+            let end = start.saturating_add(send.chunks.end.saturating_sub(send.chunks.start));
+            Send { from: self.rank(send.from), to: self.rank(send.to), chunks: start..end, ..send.clone() }
+        };
+        Steps { sends: steps.sends.iter().map(send).collect(), ..steps.clone() }
+    }
+
+    fn flow(&self, flow: &Flow) -> Flow {
+        let path = |path: &Path| {
+            let (source, destination) = (self.rank(path.source), self.rank(path.destination));
+            Path { source, destination, ..path.clone() }
+        };
+        let mut paths: Vec<Path> = flow.paths.iter().map(path).collect();
+        paths.sort_by_key(|path| (path.source, path.destination));
+        Flow { paths, ..flow.clone() }
+    }
+}

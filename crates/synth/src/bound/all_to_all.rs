@@ -1,0 +1,188 @@
+//! An upper bound on all-to-all, with lengths of links as its proof.
+//!
+//! The best lengths are a linear program, which is not solved here: a few kinds of lengths are tried that are best on
+//! regular networks. So the bound holds, but may be out of reach.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use canopy_optimize::Stop;
+use canopy_schedule::{Bound, Certificate};
+use canopy_topology::{Link, NodeIndex, Rank, Rate, Topology};
+use num_bigint::BigUint;
+use num_integer::Integer;
+
+use super::BoundError;
+
+/// Greatest length that is made: what is longer is rounded, which costs a little of the bound, never its truth.
+const LENGTH_MAX: u64 = 1 << 40;
+
+/// Most boxes whose cuts are tried: the first ones.
+const BOXES_MAX: usize = 64;
+
+/// The least of the bounds `N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)` for these lengths ℓ:
+///
+/// * `1/c`: each link counts as one, however fast. Best where the network looks the same from every link, like a torus:
+///   then it is `N·L / Σ dist` for `L` links, which shortest paths reach.
+/// * 1 for each link: the capacity there is against the least number of links used.
+/// * 1 for links that leave a set, or enter it, else 0: the cut that seems narrowest among those of one rank, of one box,
+///   and of the first half of the boxes.
+///
+/// Nothing is said of what can be reached: `lower` is 0.
+///
+/// * **Source.** Weak duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
+/// * **Errors.** Ranks that cannot reach each other; stopped.
+/// * **Cost.** Three searches by Dijkstra for each rank.
+pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    if let Some((from, to)) = topology.first_unreachable() {
+        let id = |rank: Rank| topology.node(rank.node()).id.clone();
+        return Err(BoundError::Disconnected {
+            from: id(from),
+            from_rank: from.number(),
+            to: id(to),
+            to_rank: to.number(),
+        });
+    }
+    let ones = vec![1; topology.links().len()];
+    let mut candidates = vec![narrowest_cut(topology), inverse_capacities(topology)];
+    if candidates.iter().all(|lengths| *lengths != ones) {
+        candidates.push(ones);
+    }
+    let mut best: Option<(Rate, Vec<u64>)> = None;
+    for lengths in candidates {
+        let rate = rate_of(topology, &lengths, stop)?;
+        if let Some(rate) = rate.filter(|rate| best.as_ref().is_none_or(|(least, _)| rate < least)) {
+            best = Some((rate, lengths));
+        }
+    }
+    let nothing = || BoundError::Broken { what: "links of length 1 leave ranks at distance 0".to_owned() };
+    let (upper, lengths) = best.ok_or_else(nothing)?;
+    Ok(Bound { upper, lower: Rate::zero(), certificate: Certificate::LpDual { lengths } })
+}
+
+/// Lengths in inverse proportion to capacities: exact where their least common multiple allows, else rounded down.
+fn inverse_capacities(topology: &Topology) -> Vec<u64> {
+    let capacities = || topology.links().iter().map(|link| link.capacity.bytes_per_sec());
+    let least = capacities().min().unwrap_or(1);
+    let within = |multiple: &u64| multiple / least <= LENGTH_MAX;
+    let lcm =
+        capacities().try_fold(1_u64, |lcm, capacity| lcm.checked_mul(capacity / lcm.gcd(&capacity)).filter(within));
+    match lcm {
+        Some(lcm) => capacities().map(|capacity| lcm / capacity).collect(),
+        None => {
+            let numerator = u128::from(least) * u128::from(LENGTH_MAX);
+            let length = |capacity: u64| numerator / u128::from(capacity);
+            capacities().map(|capacity| u64::try_from(length(capacity)).expect("at most LENGTH_MAX")).collect()
+        }
+    }
+}
+
+/// Lengths that count the links out of a set, or into it: of all that are tried the one of least
+/// `N·B/(s·(N−s))`, the bound if every path crosses once.
+fn narrowest_cut(topology: &Topology) -> Vec<u64> {
+    let mut best: Option<(Rate, Vec<u64>)> = None;
+    for inside in sets(topology) {
+        let ranks = topology.ranks().filter(|rank| inside[rank.index()]).count() as u128;
+        let total = u128::from(topology.rank_count());
+        for outwards in [true, false] {
+            let crosses = |link: &Link| {
+                let (from, to) = (inside[link.from.index()], inside[link.to.index()]);
+                if outwards { from && !to } else { to && !from }
+            };
+            let lengths: Vec<u64> = topology.links().iter().map(|link| u64::from(crosses(link))).collect();
+            let crossing = topology.links().iter().filter(|link| crosses(link));
+            let capacity: u128 = crossing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
+            let rate = Rate::new(BigUint::from(capacity) * total, ranks * (total - ranks));
+            if let Some(rate) = rate.filter(|rate| best.as_ref().is_none_or(|(least, _)| rate < least)) {
+                best = Some((rate, lengths));
+            }
+        }
+    }
+    best.map_or_else(Vec::new, |(_, lengths)| lengths)
+}
+
+/// Sets of nodes, by node index, each with a rank and without another one.
+fn sets(topology: &Topology) -> impl Iterator<Item = Vec<bool>> + '_ {
+    let mut boxes: BTreeMap<&str, Vec<NodeIndex>> = BTreeMap::new();
+    for (index, node) in (0_u32..).zip(topology.nodes()) {
+        if let Some(name) = &node.attributes.box_name {
+            boxes.entry(name).or_default().push(NodeIndex::new(index));
+        }
+    }
+    let boxes: Vec<Vec<NodeIndex>> = boxes.into_values().collect();
+    let half: Vec<NodeIndex> = boxes.iter().take(boxes.len() / 2).flatten().copied().collect();
+    let ranks = extremes(topology).into_iter().map(|rank| vec![rank.node()]);
+    let boxes = boxes.into_iter().take(BOXES_MAX);
+    let chosen = move |nodes: Vec<NodeIndex>| {
+        let mut inside = vec![false; topology.nodes().len()];
+        nodes.iter().for_each(|node| inside[node.index()] = true);
+        // A switch goes where most of its links lead, or its links would count for nothing.
+        let mut pull = vec![0_i128; topology.nodes().len()];
+        for link in topology.links() {
+            let weight = i128::from(link.capacity.bytes_per_sec());
+            pull[link.to.index()] += if inside[link.from.index()] { weight } else { -weight };
+            pull[link.from.index()] += if inside[link.to.index()] { weight } else { -weight };
+        }
+        for switch in topology.rank_count() as usize..inside.len() {
+            inside[switch] = inside[switch] || pull[switch] > 0;
+        }
+        inside
+    };
+    let all = ranks.chain(boxes).chain([half]);
+    all.map(chosen).filter(|inside| {
+        let ranks = &inside[..topology.rank_count() as usize];
+        ranks.contains(&true) && ranks.contains(&false)
+    })
+}
+
+/// The ranks of least capacity out and in.
+fn extremes(topology: &Topology) -> Vec<Rank> {
+    let mut totals = vec![(0_u128, 0_u128); topology.nodes().len()];
+    for link in topology.links() {
+        totals[link.from.index()].0 += u128::from(link.capacity.bytes_per_sec());
+        totals[link.to.index()].1 += u128::from(link.capacity.bytes_per_sec());
+    }
+    let least_out = topology.ranks().min_by_key(|rank| totals[rank.index()].0);
+    let least_in = topology.ranks().min_by_key(|rank| totals[rank.index()].1);
+    let mut ranks: Vec<Rank> = least_out.into_iter().chain(least_in).collect();
+    ranks.dedup();
+    ranks
+}
+
+/// `N·Σ c·ℓ / Σ dist`, or `None` where no rank is away from another.
+fn rate_of(topology: &Topology, lengths: &[u64], stop: &dyn Stop) -> Result<Option<Rate>, BoundError> {
+    if lengths.len() != topology.links().len() {
+        return Ok(None);
+    }
+    let mut arcs: Vec<Vec<(u32, u64)>> = vec![Vec::new(); topology.nodes().len()];
+    let mut volume = BigUint::ZERO;
+    for (link, &length) in topology.links().iter().zip(lengths) {
+        arcs[link.from.index()].push((link.to.number(), length));
+        volume += u128::from(link.capacity.bytes_per_sec()) * u128::from(length);
+    }
+    let mut total = BigUint::ZERO;
+    let mut distances = vec![u128::MAX; arcs.len()];
+    for source in topology.ranks() {
+        if stop.is_requested() {
+            return Err(BoundError::Stopped);
+        }
+        distances.fill(u128::MAX);
+        distances[source.index()] = 0;
+        let mut queue = BinaryHeap::from([Reverse((0_u128, source.number()))]);
+        while let Some(Reverse((distance, node))) = queue.pop() {
+            if distance > distances[node as usize] {
+                continue;
+            }
+            for &(to, length) in &arcs[node as usize] {
+                let through = distance + u128::from(length);
+                if through < distances[to as usize] {
+                    distances[to as usize] = through;
+                    queue.push(Reverse((through, to)));
+                }
+            }
+        }
+        // Every rank is reached, over fewer than 2³² links of less than 2⁶⁴.
+        total += topology.ranks().map(|rank| BigUint::from(distances[rank.index()])).sum::<BigUint>();
+    }
+    Ok(Rate::new(volume * topology.rank_count(), total))
+}

@@ -1,0 +1,177 @@
+//! `direct`: every transfer takes one shortest physical route.
+//!
+//! What most libraries do when they know nothing of the network, and so the measure for everything that does. Where
+//! the shortest route passes other ranks, these store and forward.
+
+use canopy_optimize::Stop;
+use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
+use canopy_topology::{LinkIndex, Rank, Topology};
+
+use crate::error::SynthesisError;
+use crate::parts::{FlowParts, ForestParts, Leg, pairs, require_room};
+use crate::progress::{Progress, Stage};
+use crate::reach::{ask, require_reach};
+use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing};
+
+/// How often every tree or path is chosen: the first ones chosen know nothing of what comes after them. More rounds than
+/// these change next to nothing on tori, hypercubes and machines of two boxes.
+const ROUNDS: u64 = 4;
+
+/// Destinations handled between two looks at whether to stop.
+const ASK_INTERVAL: usize = 64;
+
+/// Plans a collective on shortest routes, one chunk per share (or block).
+///
+/// Data that all ranks get follows one shortest-path tree per root, so no rank receives a chunk twice; sums follow the
+/// same on the reverse of the network. Gather, scatter and all-to-all take one shortest path per pair. Which of equally
+/// short routes is taken is chosen one after the other by what the links carry, and again two times when all are known.
+///
+/// * **Source.** Basu 2024 §5 (`SSSP`), with the fewest links as the first measure and Σ load²/capacity as the weight.
+/// * **In.** Any topology on which data of the roots can go where it must. **Out.** k = 1.
+/// * **Errors.** Disconnected, too many hops, stopped.
+/// * **Cost.** O(links on shortest routes) per pair of ranks.
+pub(crate) fn plan(
+    topology: &Topology,
+    collective: Collective,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Shape, SynthesisError> {
+    require_reach(topology, collective)?;
+    let mut planner =
+        Planner { topology, loads: Loads::none(topology), chooser: Chooser::new(topology), stop, progress };
+    match collective.kind() {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast => planner.forest(collective, &[Action::Copy]),
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => planner.forest(collective, &[Action::Reduce]),
+        CollectiveKind::Allreduce => planner.forest(collective, &[Action::Reduce, Action::Copy]),
+        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => planner.flow(collective),
+    }
+}
+
+const REACHED: &str = "every rank that needs data was found to be within reach of its sources";
+
+struct Planner<'a> {
+    topology: &'a Topology,
+    loads: Loads,
+    chooser: Chooser,
+    stop: &'a dyn Stop,
+    progress: &'a dyn Progress,
+}
+
+impl Planner<'_> {
+    fn forest(&mut self, collective: Collective, actions: &[Action]) -> Result<Shape, SynthesisError> {
+        let roots: Vec<Rank> = match collective.root() {
+            Some(root) => vec![root],
+            None => self.topology.ranks().collect(),
+        };
+        let tree_count = (roots.len() * actions.len()) as u64;
+        require_room(tree_count.saturating_mul(u64::from(self.topology.rank_count())))?;
+        let networks = actions.iter().map(|&action| {
+            let heading = if action == Action::Reduce { Heading::Against } else { Heading::Along };
+            (action, Network::new(self.topology, heading))
+        });
+        let networks: Vec<(Action, Network<'_>)> = networks.collect();
+        let mut trees: Vec<Vec<Leg>> = vec![Vec::new(); roots.len() * actions.len()];
+        for round in 0..ROUNDS {
+            self.chooser.change_taste();
+            let places = networks.iter().flat_map(|(_, network)| roots.iter().map(move |&root| (network, root)));
+            for ((tree, (network, root)), done) in trees.iter_mut().zip(places).zip(1..) {
+                tree.iter().for_each(|leg| self.loads.remove(&leg.links));
+                *tree = self.tree(network, root)?;
+                self.progress.report(Stage::Routes, round * tree_count + done, ROUNDS * tree_count);
+            }
+        }
+        let mut parts = ForestParts::new(1);
+        for ((action, _), trees) in networks.iter().zip(trees.chunks(roots.len())) {
+            parts.add_phase(*action);
+            for (&root, tree) in roots.iter().zip(trees) {
+                ask(self.stop)?;
+                match action {
+                    Action::Copy => parts.add_tree(root, 1, tree.iter().cloned())?,
+                    Action::Reduce => parts.add_tree(root, 1, tree.iter().rev().map(turned))?,
+                }
+            }
+        }
+        Ok(Shape::Forest(parts.finish()))
+    }
+
+    /// A tree of shortest routes from the root: nearest ranks first, each reached from a rank on a shortest route to it.
+    fn tree(&mut self, network: &Network<'_>, root: Rank) -> Result<Vec<Leg>, SynthesisError> {
+        ask(self.stop)?;
+        let levels = Levels::new(network, root.node(), Passing::Anyone);
+        let mut others: Vec<Rank> = self.topology.ranks().filter(|&rank| rank != root).collect();
+        others.sort_by_key(|rank| levels.distance(rank.node()));
+        let mut tree = Vec::with_capacity(others.len());
+        for (rank, position) in others.into_iter().zip(1_usize..) {
+            if position % ASK_INTERVAL == 0 {
+                ask(self.stop)?;
+            }
+            let is_rank = |node| self.topology.rank_of(node).is_some();
+            let links = self.chooser.choose(network, &levels, &self.loads, rank.node(), is_rank);
+            let links = links.expect(REACHED);
+            let from = self.topology.rank_of(network.tail(links[0])).expect("routes were asked to start at ranks");
+            self.loads.add(&links);
+            tree.push(Leg { from, to: rank, links });
+        }
+        Ok(tree)
+    }
+
+    /// One path per pair; a path keeps its length in all rounds, so all are kept in one list.
+    fn flow(&mut self, collective: Collective) -> Result<Shape, SynthesisError> {
+        let pairs = pairs(collective, self.topology.rank_count())?;
+        let network = Network::new(self.topology, Heading::Along);
+        let sources = || pairs.chunk_by(|first, second| first.0 == second.0);
+        let levels = |source: Rank| Levels::new(&network, source.node(), Passing::Anyone);
+        // Of the routes of all pairs: where each starts, and after the last. A pair's routes are all of one length.
+        let mut starts = vec![0];
+        for pairs in sources() {
+            ask(self.stop)?;
+            let levels = levels(pairs[0].0);
+            for (_, destination) in pairs {
+                let length = levels.distance(destination.node()).expect(REACHED);
+                starts.push(starts.last().copied().unwrap_or_default() + length as usize);
+            }
+            require_room(starts.last().copied().unwrap_or_default() as u64)?;
+        }
+        let mut routes = vec![LinkIndex::new(0); starts.last().copied().unwrap_or_default()];
+        let pairs_total = pairs.len() as u64;
+        for round in 0..ROUNDS {
+            self.chooser.change_taste();
+            let mut done = 0;
+            for pairs in sources() {
+                let levels = levels(pairs[0].0);
+                let ahead = pairs.partition_point(|(source, destination)| destination < source);
+                for offset in 0..pairs.len() {
+                    if offset % ASK_INTERVAL == 0 {
+                        ask(self.stop)?;
+                    }
+                    let at = (ahead + offset) % pairs.len();
+                    let (source, destination) = pairs[at];
+                    let range = starts[done + at]..starts[done + at + 1];
+                    if round > 0 {
+                        self.loads.remove(&routes[range.clone()]);
+                    }
+                    let is_source = |node| node == source.node();
+                    let route = self.chooser.choose(&network, &levels, &self.loads, destination.node(), is_source);
+                    let route = route.expect(REACHED);
+                    self.loads.add(&route);
+                    routes[range].copy_from_slice(&route);
+                }
+                done += pairs.len();
+                self.progress.report(Stage::Routes, round * pairs_total + done as u64, ROUNDS * pairs_total);
+            }
+        }
+        let mut parts = FlowParts::new(self.topology, 1);
+        for ((&(source, destination), ends), position) in pairs.iter().zip(starts.windows(2)).zip(1_usize..) {
+            if position % ASK_INTERVAL == 0 {
+                ask(self.stop)?;
+            }
+            parts.add_path(source, destination, 1, &routes[ends[0]..ends[1]])?;
+        }
+        Ok(Shape::Flow(parts.finish()))
+    }
+}
+
+/// A leg of the network seen against its links, as one of the network itself.
+fn turned(leg: &Leg) -> Leg {
+    Leg { from: leg.to, to: leg.from, links: leg.links.iter().rev().copied().collect() }
+}

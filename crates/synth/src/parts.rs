@@ -1,0 +1,133 @@
+//! Writes routes down as shapes of schedules: hops of trees, paths of pairs.
+
+use canopy_schedule::{
+    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteInterner, RouteTable, Tree,
+};
+use canopy_topology::{LinkIndex, Rank, Topology};
+
+use crate::error::SynthesisError;
+
+/// Most hops of one schedule: those of 4,096 ranks with two trees each. Until the schedule is written, a hop takes some
+/// 200 bytes where trees are packed, and less elsewhere.
+pub(crate) const HOPS_MAX: u64 = 1 << 25;
+
+/// Refuses more hops than there is room for, before memory is spent on them.
+pub(crate) fn require_room(needed: u64) -> Result<(), SynthesisError> {
+    if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
+}
+
+/// Who has something for whom in gather, scatter and all-to-all: by source, then by destination.
+pub(crate) fn pairs(collective: Collective, rank_count: u32) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
+    let all = 0..rank_count;
+    let only = |root: Rank| root.number()..root.number() + 1;
+    let (sources, destinations) = match (collective.kind(), collective.root()) {
+        (CollectiveKind::Gather, Some(root)) => (all, only(root)),
+        (CollectiveKind::Scatter, Some(root)) => (only(root), all),
+        _ => (all.clone(), all),
+    };
+    require_room(sources.len() as u64 * destinations.len() as u64)?;
+    let pairs = sources.flat_map(|source| destinations.clone().map(move |destination| (source, destination)));
+    let pairs = pairs.filter(|(source, destination)| source != destination);
+    Ok(pairs.map(|(source, destination)| (Rank::new(source), Rank::new(destination))).collect())
+}
+
+/// One hop of a tree with its route, both in the direction of the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leg {
+    pub(crate) from: Rank,
+    pub(crate) to: Rank,
+    pub(crate) links: Vec<LinkIndex>,
+}
+
+/// A forest in the making; every hop takes one route.
+pub(crate) struct ForestParts {
+    forest: Forest,
+    routes: RouteInterner,
+}
+
+impl ForestParts {
+    /// Without any phase.
+    pub(crate) fn new(chunks_per_share: u64) -> Self {
+        let (routes, carriers, hops, phases) = (RouteTable::default(), Vec::new(), Vec::new(), Vec::new());
+        Self { forest: Forest { chunks_per_share, routes, carriers, hops, phases }, routes: RouteInterner::default() }
+    }
+
+    /// Begins a phase.
+    pub(crate) fn add_phase(&mut self, action: Action) {
+        self.forest.phases.push(Phase { action, trees: Vec::new() });
+    }
+
+    /// Adds a tree to the phase begun last; its hops in the order that [`Tree::hops`] asks for.
+    pub(crate) fn add_tree(
+        &mut self,
+        root: Rank,
+        multiplicity: u64,
+        legs: impl Iterator<Item = Leg>,
+    ) -> Result<(), SynthesisError> {
+        let start = position(self.forest.hops.len())?;
+        for leg in legs {
+            let first = position(self.forest.carriers.len())?;
+            let route = self.routes.intern(&leg.links);
+            self.forest.carriers.push(Carrier { route, chunk_count: multiplicity });
+            self.forest.hops.push(Hop { from: leg.from, to: leg.to, carriers: first..first + 1 });
+        }
+        let tree = Tree { root, multiplicity, hops: start..position(self.forest.hops.len())? };
+        self.forest.phases.last_mut().expect("a phase has begun").trees.push(tree);
+        Ok(())
+    }
+
+    /// The forest.
+    pub(crate) fn finish(mut self) -> Forest {
+        self.forest.routes = self.routes.finish();
+        self.forest
+    }
+}
+
+/// A flow in the making.
+pub(crate) struct FlowParts<'a> {
+    topology: &'a Topology,
+    flow: Flow,
+    routes: RouteInterner,
+}
+
+impl<'a> FlowParts<'a> {
+    /// Without any path.
+    pub(crate) fn new(topology: &'a Topology, chunks_per_share: u64) -> Self {
+        let (routes, hops, paths) = (RouteTable::default(), Vec::new(), Vec::new());
+        Self { topology, flow: Flow { chunks_per_share, routes, hops, paths }, routes: RouteInterner::default() }
+    }
+
+    /// Adds a path over these links, which it cuts into hops at the ranks on the way. Sources, then destinations must
+    /// come in order.
+    pub(crate) fn add_path(
+        &mut self,
+        source: Rank,
+        destination: Rank,
+        chunk_count: u64,
+        links: &[LinkIndex],
+    ) -> Result<(), SynthesisError> {
+        let start = position(self.flow.hops.len())?;
+        for hop in hops(self.topology, links) {
+            self.flow.hops.push(self.routes.intern(hop));
+        }
+        let hops = start..position(self.flow.hops.len())?;
+        self.flow.paths.push(Path { source, destination, chunk_count, hops });
+        Ok(())
+    }
+
+    /// The flow.
+    pub(crate) fn finish(mut self) -> Flow {
+        self.flow.routes = self.routes.finish();
+        self.flow
+    }
+}
+
+/// A route cut at the ranks it passes.
+pub(crate) fn hops<'a>(topology: &Topology, route: &'a [LinkIndex]) -> impl Iterator<Item = &'a [LinkIndex]> {
+    route.split_inclusive(|&link| topology.rank_of(topology.link(link).to).is_some())
+}
+
+fn position(length: usize) -> Result<u32, SynthesisError> {
+    require_room(length as u64)?;
+    Ok(u32::try_from(length).expect("there is room for fewer than 2³² hops"))
+}

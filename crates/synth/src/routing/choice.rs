@@ -1,0 +1,129 @@
+//! Which of equally short and wide routes is taken: the one over the links that are least used.
+
+use canopy_topology::{LinkIndex, NodeIndex, Topology};
+
+use super::{Levels, Network};
+
+/// Chunks that each link carries.
+#[derive(Clone, Debug)]
+pub(crate) struct Loads(Vec<u64>);
+
+impl Loads {
+    /// No link carries any.
+    pub(crate) fn none(topology: &Topology) -> Self {
+        Self(vec![0; topology.links().len()])
+    }
+
+    /// One chunk takes a route.
+    pub(crate) fn add(&mut self, route: &[LinkIndex]) {
+        route.iter().for_each(|link| self.0[link.index()] += 1);
+    }
+
+    /// One chunk takes a route no longer.
+    pub(crate) fn remove(&mut self, route: &[LinkIndex]) {
+        route.iter().for_each(|link| self.0[link.index()] -= 1);
+    }
+
+    /// By how much Σ load²/capacity grows with one more chunk on a link, scaled by 2⁶⁴ and rounded down: enough to
+    /// tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
+    fn growth(&self, network: &Network<'_>, link: LinkIndex) -> u128 {
+        ((2 * u128::from(self.0[link.index()]) + 1) << 64) / u128::from(network.width(link))
+    }
+}
+
+/// Finds routes; keeps its tables from one search to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Chooser {
+    /// Searches so far: marks of earlier ones are void.
+    search: u64,
+    /// Whether the last of equally good ways is taken, not the first.
+    takes_last: bool,
+    marks: Vec<Mark>,
+    level: Vec<NodeIndex>,
+    level_before: Vec<NodeIndex>,
+}
+
+/// The cheapest way found from a node to the target of a search.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    search: u64,
+    cost: u128,
+    /// First link of the way; none at the target.
+    link: Option<LinkIndex>,
+}
+
+impl Chooser {
+    /// With tables for this many nodes.
+    pub(crate) fn new(topology: &Topology) -> Self {
+        let mark = Mark { search: 0, cost: 0, link: None };
+        Self {
+            search: 0,
+            takes_last: false,
+            marks: vec![mark; topology.nodes().len()],
+            level: Vec::new(),
+            level_before: Vec::new(),
+        }
+    }
+
+    /// From here on takes the other one of equally good ways: choosing again may then lead on from where it was stuck.
+    pub(crate) fn change_taste(&mut self) {
+        self.takes_last = !self.takes_last;
+    }
+
+    /// The last part of a shortest and widest route from the source of `levels` to `target`, from a node for which
+    /// `starts` holds on, of least growth; links in the direction of the data. `None` if the target is out of reach or
+    /// is the source.
+    ///
+    /// Walks back level by level over links that lie on such routes. Nodes at which `starts` holds are not walked past;
+    /// the source must be one. O(links on such routes).
+    pub(crate) fn choose(
+        &mut self,
+        network: &Network<'_>,
+        levels: &Levels,
+        loads: &Loads,
+        target: NodeIndex,
+        starts: impl Fn(NodeIndex) -> bool,
+    ) -> Option<Vec<LinkIndex>> {
+        levels.distance(target).filter(|&distance| distance > 0)?;
+        let width = levels.width(target);
+        self.search += 1;
+        self.marks[target.index()] = Mark { search: self.search, cost: 0, link: None };
+        self.level.clear();
+        self.level.push(target);
+        let mut best: Option<(u128, NodeIndex)> = None;
+        while !self.level.is_empty() {
+            self.level_before.clear();
+            for &node in &self.level {
+                let cost = self.marks[node.index()].cost;
+                for link in levels.links_into(node) {
+                    let tail = network.tail(link);
+                    if levels.width(tail).min(network.width(link)) < width {
+                        continue;
+                    }
+                    let cost = cost.saturating_add(loads.growth(network, link));
+                    let mark = &mut self.marks[tail.index()];
+                    let is_known = mark.search == self.search;
+                    if !is_known && !starts(tail) {
+                        self.level_before.push(tail);
+                    }
+                    if !is_known || cost < mark.cost || cost == mark.cost && self.takes_last {
+                        *mark = Mark { search: self.search, cost, link: Some(link) };
+                        if starts(tail)
+                            && best.is_none_or(|(least, _)| cost < least || cost == least && self.takes_last)
+                        {
+                            best = Some((cost, tail));
+                        }
+                    }
+                }
+            }
+            std::mem::swap(&mut self.level, &mut self.level_before);
+        }
+        let (_, mut node) = best?;
+        let mut route = Vec::new();
+        while let Some(link) = self.marks[node.index()].link {
+            route.push(link);
+            node = network.head(link);
+        }
+        Some(route)
+    }
+}

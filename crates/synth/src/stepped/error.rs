@@ -1,0 +1,29 @@
+//! Why there is no stepped schedule.
+
+use canopy_optimize::Stopped;
+use canopy_schedule::CollectiveKind;
+
+/// Each variant says what was found and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum SteppedError {
+    #[error("{name} does not plan {collective}; it plans {supported}")]
+    Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static str },
+    #[error("{name} needs a power of two ranks, found {rank_count}; use bruck or pairwise")]
+    NotPowerOfTwo { name: &'static str, rank_count: u32 },
+    #[error(
+        "{name} needs a route over switches only from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is \
+         none; use direct or ring, whose ranks forward"
+    )]
+    NoRoute { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error("{name} takes more than {limit} sends; plan for fewer ranks")]
+    TooManySends { name: &'static str, limit: u64 },
+    #[error("stopped before the schedule was complete")]
+    Stopped,
+}
+
+impl From<Stopped> for SteppedError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}

@@ -1,0 +1,142 @@
+//! Textbook schedules: accepted, in as many steps and at the rate that the textbook gives them.
+
+use canopy_schedule::CollectiveKind::{
+    self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
+};
+use canopy_schedule::{Collective, Schedule, Shape};
+use canopy_synth::{Never, SteppedError, Stop, binomial, bruck, pairwise, recursive_doubling};
+use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};
+
+use crate::judge::{collective, judge, topology};
+
+type Builder = fn(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedError>;
+
+/// Ranks around one switch, with links of 1 byte per second.
+fn star(ranks: u32) -> Topology {
+    let mut draft = TopologyDraft::default();
+    draft.add_switch("s");
+    for rank in 0..ranks {
+        draft.add_compute(format!("r{rank:02}"));
+        let capacity = Capacity::from_bytes_per_sec(1).unwrap();
+        draft.add_both(&format!("r{rank:02}"), "s", capacity, Latency::from_nanos(0));
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// Accepted; the number of steps and the rate as a multiple of a link's.
+#[track_caller]
+fn built(topology: &Topology, builder: Builder, kind: CollectiveKind, root: u32) -> (u32, Rate) {
+    let schedule = builder(topology, collective(topology, kind, root), &Never).unwrap();
+    let Shape::Steps(steps) = &schedule.shape else { panic!("steps expected") };
+    let step_count = steps.sends.last().unwrap().step + 1;
+    assert!(steps.sends.is_sorted_by_key(|send| send.step));
+    (step_count, judge(topology, schedule).algbw)
+}
+
+/// On a star of N ranks: so many steps, and a rate of `numerator / denominator` links.
+#[track_caller]
+fn check(ranks: u32, builder: Builder, kind: CollectiveKind, steps: u32, (numerator, denominator): (u32, u32)) {
+    let rate = Rate::new(numerator, denominator).unwrap();
+    for root in 0..if kind.has_root() { ranks } else { 1 } {
+        assert_eq!(built(&star(ranks), builder, kind, root), (steps, rate.clone()), "{kind} on {ranks}, root {root}");
+    }
+}
+
+/// N−1 shares over each port: as fast as a star allows, in log₂ N steps.
+#[test]
+fn recursive_doubling_is_optimal_on_a_star() {
+    for (ranks, steps) in [(2, 1), (4, 2), (8, 3), (16, 4)] {
+        check(ranks, recursive_doubling, Allgather, steps, (ranks, ranks - 1));
+        check(ranks, recursive_doubling, ReduceScatter, steps, (ranks, ranks - 1));
+        check(ranks, recursive_doubling, Allreduce, 2 * steps, (ranks, 2 * (ranks - 1)));
+    }
+}
+
+/// Any N in ⌈log₂ N⌉ steps. All-to-all: a block of distance o is sent popcount(o) times.
+#[test]
+fn bruck_takes_the_logarithm_in_steps() {
+    for (ranks, steps) in [(2_u32, 1), (3, 2), (5, 3), (6, 3), (8, 3), (11, 4)] {
+        check(ranks, bruck, Allgather, steps, (ranks, ranks - 1));
+        let sent = (1..ranks).map(u32::count_ones).sum();
+        check(ranks, bruck, AllToAll, steps, (ranks, sent));
+    }
+}
+
+/// The root of a broadcast sends the message ⌈log₂ N⌉ times; that of a scatter or gather every other share once.
+#[test]
+fn binomial_trees_take_the_logarithm_in_steps() {
+    for (ranks, steps) in [(2, 1), (3, 2), (5, 3), (8, 3)] {
+        check(ranks, binomial, Broadcast, steps, (1, steps));
+        check(ranks, binomial, Reduce, steps, (1, steps));
+        check(ranks, binomial, Gather, steps, (ranks, ranks - 1));
+        check(ranks, binomial, Scatter, steps, (ranks, ranks - 1));
+    }
+}
+
+#[test]
+fn pairwise_exchange_is_optimal_on_a_star() {
+    for ranks in [2, 3, 4, 7, 8] {
+        check(ranks, pairwise, AllToAll, ranks - 1, (ranks, ranks - 1));
+        check(ranks, pairwise, ReduceScatter, ranks - 1, (ranks, ranks - 1));
+        check(ranks, pairwise, Allgather, ranks - 1, (ranks, ranks - 1));
+    }
+}
+
+/// Real machines: two routes between ranks of one box, one between boxes; and a hypercube, whose links are the partners.
+#[test]
+fn builders_run_on_machines() {
+    let boxes = topology("dgx-a100:boxes=2");
+    for kind in [Allgather, ReduceScatter, Allreduce] {
+        built(&boxes, recursive_doubling, kind, 0);
+    }
+    for (builder, kind) in [(bruck as Builder, Allgather), (bruck, AllToAll), (pairwise, AllToAll), (binomial, Gather)]
+    {
+        built(&boxes, builder, kind, 3);
+        built(&topology("fat-tree:k=4"), builder, kind, 3);
+        built(&topology("complete:5"), builder, kind, 3);
+    }
+    let cube = topology("hypercube:3");
+    assert_eq!(built(&cube, recursive_doubling, Allgather, 0).0, 3);
+    // Half of all shares cross the last dimension: 4 of 8 shares over links of 25 GB/s.
+    assert_eq!(built(&cube, recursive_doubling, Allgather, 0).1.to_string(), "50000000000");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let refusal = |builder: Builder, topology: &Topology, kind| {
+        builder(topology, collective(topology, kind, 0), &Never).unwrap_err().to_string()
+    };
+    let six = star(6);
+    assert_eq!(
+        refusal(recursive_doubling, &six, Allgather),
+        "recursive-doubling needs a power of two ranks, found 6; use bruck or pairwise"
+    );
+    assert_eq!(
+        refusal(recursive_doubling, &six, Broadcast),
+        "recursive-doubling does not plan broadcast; it plans allgather, reduce-scatter and allreduce"
+    );
+    assert_eq!(refusal(bruck, &six, Reduce), "bruck does not plan reduce; it plans allgather and all-to-all");
+    assert_eq!(
+        refusal(binomial, &six, Allgather),
+        "binomial does not plan allgather; it plans broadcast, reduce, gather and scatter"
+    );
+    assert_eq!(
+        refusal(pairwise, &six, Scatter),
+        "pairwise does not plan scatter; it plans all-to-all, reduce-scatter and allgather"
+    );
+    assert_eq!(
+        refusal(pairwise, &topology("ring:4"), AllToAll),
+        "pairwise needs a route over switches only from rank 0 (0) to rank 2 (2), and there is none; use direct or ring, \
+         whose ranks forward"
+    );
+}
+
+#[test]
+fn stopping_is_noticed() {
+    for (builder, kind) in
+        [(recursive_doubling as Builder, Allgather), (bruck, AllToAll), (binomial, Broadcast), (pairwise, Allgather)]
+    {
+        let topology = star(8);
+        assert_eq!(builder(&topology, collective(&topology, kind, 0), &|| true), Err(SteppedError::Stopped));
+    }
+}
