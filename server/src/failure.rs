@@ -79,6 +79,21 @@ impl PlanFailure {
         )
     }
 
+    /// Whether another algorithm may well do what could not be done: the request itself is right.
+    pub(crate) const fn may_be_stood_in(&self) -> bool {
+        match self {
+            Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
+            Self::Lower { .. }
+            | Self::TooLargeToRun { .. }
+            | Self::Rejected { .. }
+            | Self::Panicked { .. }
+            | Self::Abandoned { .. }
+            | Self::JobMemory { .. }
+            | Self::Deadline { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What a person must look at, where canopy itself is at fault.
     pub(crate) fn fault(&self) -> Option<String> {
         match self {

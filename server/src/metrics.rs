@@ -114,6 +114,11 @@ impl Metrics {
         }
     }
 
+    /// A plan was sent in place of the one that was asked for. `reason`: one of the reasons of refusals.
+    pub(crate) fn plan_fallback(&self, reason: &str) {
+        self.count("canopy_plan_fallbacks_total", &[("reason", reason.to_ascii_lowercase().into())]);
+    }
+
     /// A message has passed, `in` or `out`.
     pub(crate) fn message_bytes(&self, direction: &'static str, bytes: u64) {
         self.measured("canopy_rpc_message_bytes", &[("direction", direction.into())], bytes as f64);

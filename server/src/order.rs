@@ -29,6 +29,19 @@ pub struct Order {
     pub outputs: Vec<Output>,
 }
 
+impl Order {
+    /// The order whose plan can stand in for this one's: the same by an algorithm that needs next to no time. None if
+    /// this one is such already.
+    pub(crate) fn stand_in(&self) -> Option<Self> {
+        (!self.is_quick()).then(|| Self { algorithm: Algorithm::Direct, ..self.clone() })
+    }
+
+    /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
+    pub(crate) const fn is_quick(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Direct)
+    }
+}
+
 /// Which of two waiting jobs goes first. Rising: the last one goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {

@@ -124,7 +124,8 @@ impl Queue {
         }
         let weight = order.topology.weight_bytes();
         lines.admit(self.shared.limits, goal, terms.priority, weight)?;
-        let position = lines.reading.ahead_of(terms.priority) + lines.planning.ahead_of(terms.priority);
+        let position = lines.reading.ahead_of(terms.priority)
+            + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(terms.priority);
         lines.number += 1;
         let job = Arc::new(Job::new(lines.number, key, order, goal, terms, weight));
         lines.enter(&job, weight);
@@ -157,6 +158,17 @@ impl Queue {
             }
             let job = lines.planning.pop()?;
             lines.planning_bytes = taken;
+            lines.advance(&job, Phase::Planning);
+            Some(job)
+        };
+        self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
+    }
+
+    /// The next job that needs next to no time, as [`Queue::next_to_plan`]; it does not wait for memory.
+    pub(crate) fn next_quick(&self) -> Option<Arc<Job>> {
+        let take = |lines: &mut Lines| {
+            let job = lines.quick.pop()?;
+            lines.planning_bytes = lines.planning_bytes.saturating_add(job.memory_bytes());
             lines.advance(&job, Phase::Planning);
             Some(job)
         };
@@ -208,8 +220,9 @@ impl Queue {
         }
         lines.advance(job, Phase::Queued);
         lines.by_plan.insert(key, Arc::clone(job));
-        lines.planning.push(Arc::clone(job));
-        self.shared.planning_ready.notify_one();
+        lines.second_of(job).push(Arc::clone(job));
+        // Whoever waits may be waiting for the other kind.
+        self.shared.planning_ready.notify_all();
         Ok(())
     }
 
@@ -256,6 +269,7 @@ impl Queue {
             let mut lines = self.lines();
             lines.reading.clear();
             lines.planning.clear();
+            lines.quick.clear();
             lines.by_request.values().map(Arc::clone).collect()
         };
         for job in jobs {

@@ -15,6 +15,7 @@ mod oversize;
 mod plan_admin;
 mod request_log;
 mod server_admin;
+mod stand_in;
 mod topologies;
 
 use std::pin::Pin;
@@ -51,6 +52,7 @@ use self::operations::OperationsService;
 use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
+use self::stand_in::StandIn;
 use self::topologies::TopologiesService;
 use crate::answers::{Answers, Found};
 use crate::clock;
@@ -182,10 +184,10 @@ impl PlannerService {
         let deadline = self.deadlines.apply(request.metadata());
         let mut log = RequestLog::new(method.name(), arrived);
         match decode(request.into_inner(), method) {
-            Ok(Decoded { order, minimum_optimality, terms }) => {
+            Ok(Decoded { order, quality, terms }) => {
                 let key = RequestKey::of(&order);
                 log.describe(&key, &order);
-                Ok((CallTerms { arrived, deadline, key, minimum_optimality, log }, order, terms))
+                Ok((CallTerms { arrived, deadline, key, quality, log }, order, terms))
             }
             Err(error) => {
                 let status = to_status(&error.into());
@@ -197,8 +199,10 @@ impl PlannerService {
 
     /// Puts a request in line.
     fn submit(&self, mut call: CallTerms, order: Order, terms: Terms, goal: Goal) -> Result<Call, Status> {
+        let on_miss = call.quality.on_miss;
+        let stand_in = StandIn::submit(&self.queue, &order, on_miss);
         match self.queue.submit(call.key, order, goal, terms) {
-            Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription }),
+            Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in }),
             Err(failure) => {
                 let status = to_status(&failure);
                 call.log.failed(&status);

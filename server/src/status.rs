@@ -91,6 +91,16 @@ pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
     v1::OperationError { code: code.into(), reason: reason.to_owned(), message: words(&chain(failure)) }
 }
 
+/// The same as it is shown with a plan that stands in for the one that failed.
+pub(crate) fn to_fallback(failure: &PlanFailure, operation: Option<String>) -> v1::Fallback {
+    let reason = match failure {
+        PlanFailure::Deadline { .. } => "DEADLINE",
+        _ => refusal(failure).reason,
+    };
+    let (text, operation) = (words(&chain(failure)), operation.unwrap_or_default());
+    v1::Fallback { reason: reason.to_owned(), text, operation }
+}
+
 /// What is wrong with a topology, where that is the failure's cause; none for what is the server's affair.
 pub(crate) fn to_topology_problem(failure: &PlanFailure) -> Option<v1::TopologyProblem> {
     let Refusal { code, reason, detail, .. } = refusal(failure);

@@ -52,7 +52,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts the readers, `planner_count` planning threads, and one for the journal if there is one.
+    /// Starts the readers, `planner_count` planning threads, one for plans that may have to stand in for others, and one for the journal if there is one.
     pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
         let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
         if let Some(journal) = &workshop.journal {
@@ -79,6 +79,14 @@ impl Workers {
                 }
             })?);
         }
+        let workshop = Arc::clone(workshop);
+        let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
+        workers.threads.push(builder.spawn(move || {
+            while let Some(job) = workshop.queue.next_quick() {
+                workshop.guard(&job, || workshop.plan(&job));
+                workshop.queue.vacate(&job);
+            }
+        })?);
         Ok(workers)
     }
 

@@ -11,6 +11,7 @@ use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_plan::Profile;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
+use clap::ValueEnum;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::{self, Deadline};
@@ -55,6 +56,9 @@ pub(crate) struct PlanArgs {
     /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
+    /// What to do if the plan does not come in time or cannot be made [default: fail]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    on_miss: Option<OnMiss>,
     /// Output and input share memory [default: for allreduce]
     #[arg(long, conflicts_with = "out_of_place")]
     in_place: bool,
@@ -68,6 +72,25 @@ pub(crate) struct PlanArgs {
     server: ServerArgs,
     #[command(flatten)]
     later: Later,
+}
+
+/// What to do without the plan that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnMiss {
+    /// Report a failure
+    Fail,
+    /// Take a checked plan of algorithm `direct`
+    Fallback,
+}
+
+impl OnMiss {
+    fn policy(self) -> v1::QualityPolicy {
+        let on_miss = match self {
+            Self::Fail => v1::OnMiss::Fail,
+            Self::Fallback => v1::OnMiss::Fallback,
+        };
+        v1::QualityPolicy { on_miss: on_miss.into(), ..v1::QualityPolicy::default() }
+    }
 }
 
 /// Formats a plan can be written in.
@@ -171,7 +194,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         algorithm: args.algorithm.name().to_owned(),
         outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
-        quality: None,
+        quality: args.on_miss.map(OnMiss::policy),
         priority: v1::Priority::Unspecified.into(),
         detached: false,
         request_id: String::new(),

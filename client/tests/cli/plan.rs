@@ -170,3 +170,15 @@ fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
     assert!(killed.success());
     assert_eq!(server.wait().unwrap().code(), Some(0), "SIGTERM ends it in order");
 }
+
+#[test]
+fn a_plan_that_cannot_be_made_is_stood_in_for_on_request() {
+    let desk = Desk::new();
+    let arguments = "plan dgx-a100:boxes=2,degrade=b0g3>ib*1/2 --collective allgather -o plan.json --json";
+    desk.refused(arguments, 3, &["switch ib"]);
+    let run = desk.run(&format!("{arguments} --on-miss fallback"));
+    let reply = run.object();
+    assert_eq!((&reply["algorithm"], &reply["fallback"]["reason"]), (&"direct".into(), &"NOT_EULERIAN".into()));
+    assert!(run.stderr.contains("FALLBACK_USED"), "{run:?}");
+    assert_eq!(desk.run("verify plan.json").status, Some(0));
+}

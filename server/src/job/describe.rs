@@ -67,7 +67,8 @@ impl Delivery {
         let mut warnings = self.warnings.clone();
         warnings.extend_from_slice(&self.plan.warnings);
         let plan = plan_header(&self.plan.plan, inline_bytes_max);
-        v1::PlanReply { plan: Some(plan), cache: self.cache.into(), timings: Some(self.timings), warnings }
+        let (cache, timings) = (self.cache.into(), Some(self.timings));
+        v1::PlanReply { plan: Some(plan), cache, timings, warnings, fallback: None }
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Histogram, "canopy_rpc_message_bytes", "Length of a message."),
     (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),
     (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
+    (Counter, "canopy_plan_fallbacks_total", "Plans that were sent in place of the ones asked for."),
     (Histogram, "canopy_plan_quality_ratio", "Throughput of a finished plan ÷ its proven bound."),
     (Counter, "canopy_synthesis_total", "Syntheses that have ended."),
     (Histogram, "canopy_synthesis_duration_seconds", "Time of a synthesis, by stage; stage `all` is the whole."),

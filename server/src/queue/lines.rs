@@ -21,6 +21,8 @@ pub(super) struct Lines {
     pub(super) number: u64,
     pub(super) reading: Line,
     pub(super) planning: Line,
+    /// Jobs that need next to no time: a worker of their own takes them.
+    pub(super) quick: Line,
     /// Unfinished jobs that new requests may join.
     pub(super) by_request: HashMap<(Goal, RequestKey), Arc<Job>>,
     /// Jobs in the second line or past it.
@@ -47,6 +49,7 @@ impl Lines {
             number: 0,
             reading: Line::default(),
             planning: Line::default(),
+            quick: Line::default(),
             by_request: HashMap::new(),
             by_plan: HashMap::new(),
             live: BTreeMap::new(),
@@ -129,18 +132,24 @@ impl Lines {
         if job.ties().priority >= priority {
             return;
         }
-        let (in_reading, in_planning) = (self.reading.remove(job), self.planning.remove(job));
+        let in_reading = self.reading.remove(job);
+        let in_planning = self.second_of(job).remove(job);
         job.ties().priority = priority;
         if let Some(job) = in_reading {
             self.reading.push(job);
         }
         if let Some(job) = in_planning {
-            self.planning.push(job);
+            self.second_of(&job).push(Arc::clone(&job));
         }
         let leader = job.ties().leader.clone();
         if let Some(leader) = leader {
             self.raise(&leader, priority);
         }
+    }
+
+    /// The second line of a job.
+    pub(super) fn second_of(&mut self, job: &Job) -> &mut Line {
+        if job.order.is_quick() { &mut self.quick } else { &mut self.planning }
     }
 
     /// Removes an ended job from every list of unfinished ones but `live`.
@@ -156,7 +165,7 @@ impl Lines {
             self.by_plan.remove(&read.prepared.key);
         }
         self.reading.remove(job);
-        self.planning.remove(job);
+        self.second_of(job).remove(job);
         self.held_bytes -= std::mem::take(&mut job.ties().held_bytes);
     }
 

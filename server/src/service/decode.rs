@@ -20,16 +20,37 @@ const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLL
     COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, COLLECTIVE_GATHER, COLLECTIVE_SCATTER or COLLECTIVE_ALL_TO_ALL";
 const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DOCUMENT_FORMAT_NCCL_XML";
 const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
+const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
 pub(crate) struct Decoded {
     /// What to plan.
     pub(crate) order: Order,
-    /// Least achieved ÷ bound that is accepted. Not part of the order: requests that differ only here share a job.
-    pub(crate) minimum_optimality: Option<Ratio>,
+    /// What is good enough. Not part of the order: requests that differ only here share a job.
+    pub(crate) quality: Quality,
     /// What it asks of its job. Not part of the order either.
     pub(crate) terms: Terms,
+}
+
+/// What of a plan is good enough, and what to do without one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Quality {
+    /// Least achieved ÷ bound that is accepted.
+    pub(crate) minimum_optimality: Option<Ratio>,
+    pub(crate) on_miss: OnMiss,
+}
+
+/// What to do when the plan that was asked for is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OnMiss {
+    /// Refuse.
+    #[default]
+    Fail,
+    /// Answer with a plan that stands in.
+    Fallback,
+    /// The same, and accept a plan that is not good enough.
+    BestSoFar,
 }
 
 /// The method that was called, as far as it changes what a request means.
@@ -88,7 +109,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         algorithm,
         outputs: outputs(&request.outputs)?,
     };
-    Ok(Decoded { order, minimum_optimality: minimum_optimality(request.quality)?, terms })
+    Ok(Decoded { order, quality: quality(request.quality, method)?, terms })
 }
 
 fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {
@@ -204,19 +225,36 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
     }
 }
 
-fn minimum_optimality(policy: Option<v1::QualityPolicy>) -> Result<Option<Ratio>, RequestError> {
+fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality, RequestError> {
     let Some(policy) = policy else {
-        return Ok(None);
+        return Ok(Quality::default());
     };
-    let remedy = "give a fraction, or leave out the quality policy";
-    let field = "quality.minimum_optimality";
-    let v1::Ratio { numerator, denominator } =
-        policy.minimum_optimality.ok_or(RequestError::Missing { field, remedy })?;
+    let on_miss = match v1::OnMiss::try_from(policy.on_miss) {
+        Ok(v1::OnMiss::Unspecified | v1::OnMiss::Fail) => OnMiss::Fail,
+        Ok(v1::OnMiss::Fallback) => OnMiss::Fallback,
+        Ok(v1::OnMiss::BestSoFar) => OnMiss::BestSoFar,
+        Err(_) => {
+            let (field, number) = ("quality.on_miss".to_owned(), policy.on_miss);
+            return Err(RequestError::UnknownValue { field, number, known: ON_MISS });
+        }
+    };
+    if on_miss != OnMiss::Fail && matches!(method, Method::LookupPlan | Method::Prefetch) {
+        return Err(RequestError::NotApplicable { field: "quality.on_miss", method: method.name() });
+    }
+    let Some(v1::Ratio { numerator, denominator }) = policy.minimum_optimality else {
+        // A policy that says nothing is a mistake of the caller.
+        let remedy = "give a fraction or say what to do on a miss, or leave out the quality policy";
+        let field = "quality.minimum_optimality";
+        let says_something = v1::OnMiss::try_from(policy.on_miss) != Ok(v1::OnMiss::Unspecified);
+        let quality = Quality { minimum_optimality: None, on_miss };
+        return says_something.then_some(quality).ok_or(RequestError::Missing { field, remedy });
+    };
     let error = RequestError::Optimality { numerator, denominator };
     if numerator > denominator {
         return Err(error);
     }
-    format!("{numerator}/{denominator}").parse().map(Some).map_err(|_| error)
+    let minimum = format!("{numerator}/{denominator}").parse().map_err(|_| error)?;
+    Ok(Quality { minimum_optimality: Some(minimum), on_miss })
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! From a job's end to the caller: one reply, or a stream of events and pieces.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{Accepted, CacheOutcome, ContentPiece, Operation, Plan, PlanEvent, PlanReply, Warning};
+use canopy_proto::v1::{
+    Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanReply, Warning,
+};
 use canopy_topology::Ratio;
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::Status;
 
 use super::deadline::Deadline;
+use super::decode::{OnMiss, Quality};
 use super::request_log::RequestLog;
+use super::stand_in::StandIn;
 use crate::answers::Answers;
 use crate::clock;
 use crate::digest::sha256_hex;
@@ -19,7 +24,7 @@ use crate::failure::{PlanFailure, Shortfall};
 use crate::job::{Delivery, JobState, Outcome};
 use crate::key::RequestKey;
 use crate::queue::Subscription;
-use crate::status::to_status;
+use crate::status::{to_fallback, to_status};
 
 /// Largest file that travels inside a reply.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -35,6 +40,8 @@ pub(crate) struct Call {
     pub(crate) terms: CallTerms,
     pub(crate) answers: Answers,
     pub(crate) subscription: Subscription,
+    /// The job whose plan is sent when the other one does not come.
+    pub(crate) stand_in: Option<StandIn>,
 }
 
 /// What a call asks for besides the plan, and what is to be logged of it.
@@ -43,8 +50,17 @@ pub(crate) struct CallTerms {
     pub(crate) arrived: Instant,
     pub(crate) deadline: Deadline,
     pub(crate) key: RequestKey,
-    pub(crate) minimum_optimality: Option<Ratio>,
+    pub(crate) quality: Quality,
     pub(crate) log: RequestLog,
+}
+
+/// A plan that is sent.
+struct Verdict {
+    delivery: Delivery,
+    /// Why it stands in for the one that was asked for, if it does.
+    fallback: Option<Fallback>,
+    /// What it lacks, if the caller takes it all the same.
+    shortfall: Option<Shortfall>,
 }
 
 /// Where the events of a stream go, numbered on the way.
@@ -78,8 +94,8 @@ impl Call {
     pub(crate) async fn reply(mut self, inline_bytes_max: usize) -> Result<PlanReply, Status> {
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
         let done = time::timeout_at(limit, self.subscription.state.wait_for(is_done)).await.map(|_| ());
-        let delivery = self.judge(done.is_err())?;
-        Ok(self.terms.reply(&delivery, inline_bytes_max, self.subscription.joined))
+        let found = self.judge(done.is_err(), limit).await?;
+        Ok(self.terms.reply(&found, inline_bytes_max, self.subscription.joined))
     }
 
     /// Leaves the job to itself and answers with what it is.
@@ -101,13 +117,13 @@ impl Call {
         if let Ok(Err(gone)) = waited {
             return Err(gone);
         }
-        let delivery = match self.judge(waited.is_err()) {
-            Ok(delivery) => delivery,
+        let found = match self.judge(waited.is_err(), limit).await {
+            Ok(found) => found,
             Err(status) => return sink.sender.send(Err(status)).await.map_err(|_| Gone),
         };
-        let header = self.terms.header(&delivery, 0, self.subscription.joined);
+        let header = self.terms.header(&found, 0, self.subscription.joined);
         sink.send(Event::Final(header.clone())).await?;
-        send_content(&delivery.plan.plan, sink).await?;
+        send_content(&found.delivery.plan.plan, sink).await?;
         self.terms.log.answered(&header);
         Ok(())
     }
@@ -141,10 +157,31 @@ impl Call {
         }
     }
 
-    /// The plan of a finished job if it is good enough, else why there is none.
-    fn judge(&mut self, late: bool) -> Result<Delivery, Status> {
-        let state = self.subscription.state.borrow().clone();
-        let outcome: Outcome = match state {
+    /// The plan of a finished job if it is good enough, else one that stands in for it, else why there is none.
+    async fn judge(&mut self, late: bool, limit: time::Instant) -> Result<Verdict, Status> {
+        let outcome = self.outcome(late);
+        if let Ok(delivery) = &outcome {
+            self.answers.learn(&self.terms.key, delivery);
+        }
+        let failure = match outcome.and_then(|delivery| self.terms.accept(delivery)) {
+            Ok(verdict) => return Ok(verdict),
+            Err(failure) => failure,
+        };
+        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| failure.may_be_stood_in())
+            && let Some(delivery) = stand_in.delivery(limit).await
+        {
+            let job = self.subscription.job();
+            let goes_on = late && job.ties().detached;
+            let fallback = to_fallback(&failure, goes_on.then(|| job.operation()));
+            self.terms.log.stood_in(&fallback);
+            return Ok(Verdict { delivery, fallback: Some(fallback), shortfall: None });
+        }
+        Err(self.terms.refuse(&failure))
+    }
+
+    /// How the job has ended, or that it has not in time.
+    fn outcome(&self, late: bool) -> Outcome {
+        match self.subscription.state.borrow().clone() {
             JobState::Done(outcome) => outcome,
             JobState::Working(status) if late => {
                 let deadline_ms = u64::try_from(self.terms.deadline.stated.as_millis()).unwrap_or(u64::MAX);
@@ -154,44 +191,45 @@ impl Call {
             }
             // The sender of an unfinished job goes away only when its queue does.
             JobState::Working(_) => Err(PlanFailure::Draining.into()),
-        };
-        if let Ok(delivery) = &outcome {
-            self.answers.learn(&self.terms.key, delivery);
         }
-        self.terms.judge(outcome)
     }
 }
 
 impl CallTerms {
     /// The reply with a plan that needs no waiting for, if it is good enough.
     pub(crate) fn reply_at_once(mut self, found: Delivery, inline_bytes_max: usize) -> Result<PlanReply, Status> {
-        let delivery = self.judge(Ok(found))?;
-        Ok(self.reply(&delivery, inline_bytes_max, false))
+        match self.accept(found) {
+            Ok(verdict) => Ok(self.reply(&verdict, inline_bytes_max, false)),
+            Err(failure) => Err(self.refuse(&failure)),
+        }
     }
 
     /// The reply of a delivery; the call has ended with it.
-    fn reply(mut self, delivery: &Delivery, inline_bytes_max: usize, joined: bool) -> PlanReply {
-        let reply = self.header(delivery, inline_bytes_max, joined);
+    fn reply(mut self, verdict: &Verdict, inline_bytes_max: usize, joined: bool) -> PlanReply {
+        let reply = self.header(verdict, inline_bytes_max, joined);
         self.log.answered(&reply);
         reply
     }
 
-    /// The delivery if it is good enough, else why there is none.
-    fn judge(&mut self, outcome: Outcome) -> Result<Delivery, Status> {
-        let judged = outcome.and_then(|delivery| match self.shortfall(&delivery.plan.plan) {
-            None => Ok(delivery),
-            Some(failure) => Err(failure.into()),
-        });
-        judged.map_err(|failure| {
-            let status = to_status(&failure);
-            self.log.failed(&status);
-            status
-        })
+    /// The delivery if it is good enough, else why it is not.
+    fn accept(&self, delivery: Delivery) -> Result<Verdict, Arc<PlanFailure>> {
+        let shortfall = match self.shortfall(&delivery.plan.plan) {
+            None => None,
+            Some(PlanFailure::BelowMinimum(shortfall)) if self.quality.on_miss == OnMiss::BestSoFar => Some(*shortfall),
+            Some(failure) => return Err(failure.into()),
+        };
+        Ok(Verdict { delivery, fallback: None, shortfall })
+    }
+
+    fn refuse(&mut self, failure: &PlanFailure) -> Status {
+        let status = to_status(failure);
+        self.log.failed(&status);
+        status
     }
 
     /// What is missing to the least optimality asked for.
     fn shortfall(&self, plan: &Plan) -> Option<PlanFailure> {
-        let minimum = self.minimum_optimality.clone()?;
+        let minimum = self.quality.minimum_optimality.clone()?;
         let stated = plan.quality.as_ref().map_or("", |quality| &quality.optimality);
         let achieved: Ratio = match stated.parse() {
             Ok(achieved) => achieved,
@@ -202,14 +240,23 @@ impl CallTerms {
 
     /// The reply of a delivery, with the content of files of at most `inline_bytes_max`. `joined`: the job was there
     /// before the call.
-    fn header(&self, delivery: &Delivery, inline_bytes_max: usize, joined: bool) -> PlanReply {
+    fn header(&self, verdict: &Verdict, inline_bytes_max: usize, joined: bool) -> PlanReply {
+        let Verdict { delivery, fallback, shortfall } = verdict;
         let mut reply = delivery.reply(inline_bytes_max);
+        if let Some(fallback) = fallback {
+            let text = format!("this plan stands in for the one that was asked for: {}", fallback.text);
+            reply.warnings.push(Warning { code: "FALLBACK_USED".to_owned(), text });
+            reply.fallback = Some(fallback.clone());
+        }
+        if let Some(shortfall) = shortfall {
+            reply.warnings.push(Warning { code: "BELOW_MINIMUM".to_owned(), text: shortfall.to_string() });
+        }
         if self.deadline.clipped {
             let text = format!("the deadline was cut to the greatest one allowed, {:?}", self.deadline.stated);
             reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
         reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);
-        if delivery.cache == CacheOutcome::Miss && joined {
+        if delivery.cache == CacheOutcome::Miss && joined && fallback.is_none() {
             reply.set_cache(CacheOutcome::Joined);
         }
         reply

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use canopy_proto::v1::PlanReply;
+use canopy_proto::v1::{Fallback, PlanReply};
 use tonic::{Code, Status};
 
 use crate::call::{self, CallContext};
@@ -22,6 +22,7 @@ pub(crate) struct RequestLog {
     ranks: u32,
     code: Code,
     message: String,
+    fallback: String,
     call: Option<CallContext>,
 }
 
@@ -38,6 +39,7 @@ impl RequestLog {
             // Until it has ended otherwise, a call that goes away was cancelled.
             code: Code::Cancelled,
             message: "the caller left".to_owned(),
+            fallback: String::new(),
             call: CallContext::current(),
         }
     }
@@ -55,6 +57,12 @@ impl RequestLog {
         let topology = reply.plan.as_ref().and_then(|plan| plan.topology.as_ref());
         self.ranks = topology.map_or(0, |topology| topology.ranks);
         self.plan = reply.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
+    }
+
+    /// Another plan than the one that was asked for is sent.
+    pub(crate) fn stood_in(&mut self, fallback: &Fallback) {
+        self.fallback.clone_from(&fallback.reason);
+        call::metrics_of_call().plan_fallback(&self.fallback);
     }
 
     /// The job goes on without its caller.
@@ -83,6 +91,7 @@ impl Drop for RequestLog {
             collective = self.collective,
             plan = self.plan,
             cache = self.cache,
+            fallback = (!self.fallback.is_empty()).then_some(self.fallback.as_str()),
             total_ms = clock::millis_since(self.arrived),
             skipped = (skipped > 0).then_some(skipped),
             message = self.message,

@@ -4,6 +4,7 @@
 mod answers;
 mod archives;
 mod cached;
+mod fallbacks;
 mod jobs;
 mod lifecycle;
 mod limits;

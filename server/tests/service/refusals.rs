@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, DocumentFormat, OutputFormat, OutputSpec, PlanRequest, QualityPolicy, Ratio,
+    Collective, CollectiveSpec, DocumentFormat, OnMiss, OutputFormat, OutputSpec, PlanRequest, QualityPolicy, Ratio,
 };
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
@@ -142,11 +142,16 @@ async fn a_plan_that_is_not_good_enough_is_refused_to_those_who_said_so() {
     let planner = HalfAsGood(Pipeline::new(TopologyLimits::STANDARD));
     let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
     let at_least = |numerator, denominator| {
-        let minimum = QualityPolicy { minimum_optimality: Some(Ratio { numerator, denominator }) };
+        let minimum_optimality = Some(Ratio { numerator, denominator });
+        let minimum = QualityPolicy { minimum_optimality, ..QualityPolicy::default() };
         PlanRequest { quality: Some(minimum), ..request("ring:4") }
     };
     let (code, reason) = (Code::FailedPrecondition, "QUALITY_BELOW_MINIMUM");
     check_refused(&server, at_least(2, 3), code, reason, "quality.minimum_optimality").await;
     server.client().plan(at_least(2, 4)).await.unwrap();
+    let mut best = at_least(2, 3);
+    best.quality.as_mut().unwrap().on_miss = OnMiss::BestSoFar.into();
+    let reply = server.client().plan(best).await.unwrap().into_inner();
+    assert_eq!((reply.warnings[0].code.as_str(), reply.fallback), ("BELOW_MINIMUM", None));
     server.stop().await;
 }

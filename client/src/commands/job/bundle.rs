@@ -61,6 +61,9 @@ pub(super) struct PlanEntry {
     pub(super) ranks: u32,
     pub(super) size_bytes_max: u64,
     pub(super) in_place: bool,
+    /// Why it stands in for the plan that was asked for, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fallback: Option<String>,
 }
 
 /// A plan that there is not.

@@ -163,6 +163,7 @@ mod tests {
                 ranks: 8,
                 size_bytes_max: 1 << 30,
                 in_place: false,
+                fallback: None,
             });
         }
         manifest.write(folder.path()).unwrap();

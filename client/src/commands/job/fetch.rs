@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
-use canopy_proto::v1::{Accepted, PlanReply, PlanRequest, Priority, Progress};
+use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Priority, Progress};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
@@ -58,7 +58,7 @@ pub(crate) struct FetchArgs {
 /// What a missing plan means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnMiss {
-    /// The job goes on without it, with its runtime's own algorithms
+    /// A checked plan of algorithm `direct` instead; without any, the job goes on with its runtime's own algorithms
     Fallback,
     /// A failure: no plan at all is left in the folder
     Fail,
@@ -77,10 +77,15 @@ type Outcome = Result<PlanEntry, Failure>;
 
 async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let folder = super::listable(&args.out)?;
-    let wanted = args.wanted.resolve(Priority::JobStart, args.server.names_one()).inspect_err(|_| {
+    let mut wanted = args.wanted.resolve(Priority::JobStart, args.server.names_one()).inspect_err(|_| {
         // What an earlier call left may be for other nodes.
         bundle::withdraw(&folder);
     })?;
+    if args.on_miss == OnMiss::Fallback {
+        let on_miss = v1::OnMiss::Fallback.into();
+        let policy = v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() };
+        wanted.requests.iter_mut().for_each(|(_, request)| request.quality = Some(policy));
+    }
     bundle::create_folder(&folder)?;
     let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();
     let asked = ask(&args, &wanted, &folder, end, &mut outcomes);
@@ -116,6 +121,11 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     manifest.write(&folder)?;
     let (there, all) = (manifest.files.len(), wanted.requests.len());
     say(&format!("{there} of {all} plans for job {} in {}", manifest.job, folder.display()));
+    for entry in &manifest.files {
+        if let Some(why) = &entry.fallback {
+            say(&format!("a plan that stands in: {}: {why}", entry.collective));
+        }
+    }
     for missing in &manifest.missing {
         say(&format!("without a plan: {}: {}", missing.collective, missing.reason));
     }
@@ -220,6 +230,7 @@ fn entry(kind: CollectiveKind, reply: &PlanReply, position: usize) -> Result<Pla
         ranks: valid.ranks,
         size_bytes_max: valid.size_bytes_max,
         in_place: valid.in_place,
+        fallback: reply.fallback.as_ref().map(|fallback| fallback.text.clone()),
     })
 }
 

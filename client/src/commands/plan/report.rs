@@ -29,6 +29,9 @@ struct Planned {
     cache: &'static str,
     topology: TopologySummary,
     collective: &'static str,
+    /// Why the plan stands in for the one that was asked for, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback: Option<FallbackSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
     algorithm: String,
@@ -43,6 +46,15 @@ struct Planned {
     checked: Vec<String>,
     timings_ms: TimingsSummary,
     files: Vec<FileSummary>,
+}
+
+/// Why a plan stands in for another.
+#[derive(Debug, Serialize)]
+struct FallbackSummary {
+    reason: String,
+    text: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    operation: String,
 }
 
 /// Wall times in milliseconds.
@@ -91,6 +103,11 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         },
         topology: topology(plan).ok_or_else(|| missing("the topology"))?,
         collective: request::collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
+        fallback: outcome.reply.fallback.as_ref().map(|fallback| FallbackSummary {
+            reason: fallback.reason.clone(),
+            text: fallback.text.clone(),
+            operation: fallback.operation.clone(),
+        }),
         root: collective.root,
         algorithm: plan.algorithm.clone(),
         algbw: achieved.to_string(),

@@ -21,11 +21,11 @@ fn check_refused(field: &str, change: impl FnOnce(&mut v1::PlanRequest)) {
 
 #[test]
 fn what_is_left_out_has_a_stated_default() {
-    let Decoded { order, minimum_optimality, .. } = decode(request(), Method::Plan).ok().unwrap();
+    let Decoded { order, quality, .. } = decode(request(), Method::Plan).ok().unwrap();
     assert_eq!(order.outputs, [Output::Json]);
     assert_eq!(order.algorithm, Algorithm::Auto);
     assert_eq!(order.size_bytes_max, 1 << 30);
-    assert!(!order.in_place && minimum_optimality.is_none());
+    assert!(!order.in_place && quality == Quality::default());
     let mut allreduce = request();
     allreduce.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allreduce.into(), root: None });
     assert!(decode(allreduce.clone(), Method::Plan).ok().unwrap().order.in_place);
@@ -69,9 +69,12 @@ fn every_wrong_field_is_named() {
     check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), output(2, "msccl")]);
     check_refused("outputs", |request| request.outputs = vec![output(1, ""); 9]);
     let ratio = |numerator, denominator| {
-        Some(v1::QualityPolicy { minimum_optimality: Some(v1::Ratio { numerator, denominator }) })
+        let minimum_optimality = Some(v1::Ratio { numerator, denominator });
+        Some(v1::QualityPolicy { minimum_optimality, ..v1::QualityPolicy::default() })
     };
     check_refused("quality.minimum_optimality", |request| request.quality = Some(v1::QualityPolicy::default()));
+    let on_miss = |on_miss| Some(v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() });
+    check_refused("quality.on_miss", |request| request.quality = on_miss(9));
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(1, 0));
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(0, 0));
     check_refused("quality.minimum_optimality", |request| request.quality = ratio(3, 2));
@@ -96,4 +99,15 @@ fn priority_and_detachment_follow_the_method_where_they_are_unset() {
     }
     let unknown = decode(v1::PlanRequest { priority: 9, ..request() }, Method::Plan).err().unwrap();
     assert_eq!(unknown.field(), "priority");
+}
+
+#[test]
+fn what_to_do_on_a_miss_is_read_and_refused_where_nothing_is_missed() {
+    for (number, expected) in [(1, OnMiss::Fail), (2, OnMiss::Fallback), (3, OnMiss::BestSoFar)] {
+        let quality = Some(v1::QualityPolicy { on_miss: number, ..v1::QualityPolicy::default() });
+        let request = v1::PlanRequest { quality, ..request() };
+        let decoded = decode(request.clone(), Method::Plan).ok().unwrap();
+        assert_eq!(decoded.quality, Quality { minimum_optimality: None, on_miss: expected });
+        assert_eq!(decode(request, Method::Prefetch).is_ok(), expected == OnMiss::Fail);
+    }
 }
