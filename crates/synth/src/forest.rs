@@ -5,21 +5,31 @@
 //! trees are packed (`packing`, `trees`, `exact`, `rehang`); trees are laid on routes (`assembly`). What holds them together is one
 //! invariant (`condition`).
 //!
+//! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
+//! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`), and the trees are put together
+//! (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages.
+//!
 //! Switches that could replicate or reduce are used as if they could not: that costs no throughput for the collectives
 //! planned here, only traffic.
 //!
 //! Source: L. Zhao, dissertation 2026, chapter 4 and appendix B (ForestColl).
 
 mod assembly;
+mod clusters;
 mod condition;
+mod decomposition;
 mod exact;
+mod glue;
 mod instance;
 mod logical;
+mod network;
 mod packing;
 mod pattern;
+mod piece;
 mod rehang;
 mod switches;
 mod trees;
+mod trim;
 
 #[cfg(test)]
 mod tests;
@@ -38,9 +48,14 @@ use assembly::Assembly;
 use condition::Condition;
 use instance::{Instance, Roots};
 use logical::LogicalGraph;
+use network::Network;
 
 /// Edges or hops handled between two looks at whether to stop, where each costs some ten to some hundred nanoseconds.
 const ASK_INTERVAL: u32 = 1 << 12;
+
+/// Ranks from which on a network is taken apart where it can be. Below, all of it together is fast, and has shallower
+/// trees.
+const PIECES_FROM: u32 = 64;
 
 /// Plans a collective as weighted trees.
 ///
@@ -48,6 +63,17 @@ const ASK_INTERVAL: u32 = 1 << 12;
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Forest, SynthesisError> {
+    plan_from(topology, collective, PIECES_FROM, stop, progress)
+}
+
+/// [`plan`], taking networks apart from this number of ranks on.
+fn plan_from(
+    topology: &Topology,
+    collective: Collective,
+    pieces_from: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Forest, SynthesisError> {
@@ -72,7 +98,7 @@ pub(crate) fn plan(
     let mut solutions: Vec<RoutedTrees> = Vec::new();
     for &action in actions.iter().take(if is_mirror { 1 } else { actions.len() }) {
         let network = if action == Action::Reduce { &transposed } else { topology };
-        solutions.push(solve(network, roots, stop, progress)?);
+        solutions.push(solve(network, roots, pieces_from, stop, progress)?);
     }
     let mut assembly =
         Assembly::new(solutions.iter().map(|solution| solution.trees_per_root), topology.rank_count(), stop)?;
@@ -119,6 +145,7 @@ struct RoutedHop {
 fn solve(
     topology: &Topology,
     roots: Roots,
+    pieces_from: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
@@ -128,9 +155,9 @@ fn solve(
     // A flow is less than twice the sum of all numbers, an unlimited supply more.
     let fits = |most: u128| instance.magnitude().is_some_and(|sum| sum < most / 4);
     if fits(i64::MAX.unsigned_abs().into()) {
-        solve_in::<i64>(topology, &instance, stop, progress)
+        solve_in::<i64>(topology, &instance, pieces_from, stop, progress)
     } else if fits(i128::MAX.unsigned_abs()) {
-        solve_in::<i128>(topology, &instance, stop, progress)
+        solve_in::<i128>(topology, &instance, pieces_from, stop, progress)
     } else {
         let trees_per_rank = instance.trees_per_root.into();
         Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
@@ -140,6 +167,7 @@ fn solve(
 fn solve_in<C: FlowUnit>(
     topology: &Topology,
     instance: &Instance,
+    pieces_from: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
@@ -148,8 +176,16 @@ fn solve_in<C: FlowUnit>(
     let mut demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
     let rank_count = topology.rank_count();
 
-    let mut graph = LogicalGraph::new(topology, &capacities, stop)?;
-    switches::remove_switches(topology, &mut graph, &demands, stop, progress)?;
+    let network = Network::of(topology);
+    if rank_count >= pieces_from {
+        let solved =
+            decomposition::solve_in_pieces(&network, &capacities, &demands, instance.trees_per_root, stop, progress)?;
+        if let Some(trees) = solved {
+            return Ok(trees);
+        }
+    }
+    let mut graph = LogicalGraph::new(&network, &capacities, stop)?;
+    switches::remove_switches(&network, &mut graph, &demands, stop, progress)?;
 
     demands.truncate(rank_count as usize);
     let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;

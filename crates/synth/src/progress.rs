@@ -5,11 +5,12 @@
 pub enum Stage {
     /// The greatest rate, as a quotient of a cut.
     Optimum,
-    /// Switches replaced by links between their neighbours; counted in switches.
+    /// Switches replaced by links between their neighbours; counted in switches, or in pieces of a network that is taken
+    /// apart.
     Switches,
-    /// Spanning trees packed; counted in trees, multiplicities included.
+    /// Spanning trees packed; counted in trees, multiplicities included, or in pieces.
     Trees,
-    /// Trees laid on physical routes; counted in batches of equal trees.
+    /// Trees laid on physical routes; counted in batches of equal trees, or in roots.
     Routes,
 }
 

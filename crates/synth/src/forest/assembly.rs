@@ -88,7 +88,7 @@ impl Layer {
     }
 }
 
-fn count<C: FlowUnit>(amount: C) -> u64 {
+pub(super) fn count<C: FlowUnit>(amount: C) -> u64 {
     u64::try_from(amount.to_u128()).expect("no tree outweighs the trees of its root, which fit 64 bits")
 }
 
@@ -207,7 +207,7 @@ fn turned(route: &[LinkIndex], behind: &[LinkIndex]) -> Vec<LinkIndex> {
     route.iter().rev().map(|link| behind[link.index()]).collect()
 }
 
-fn position(length: usize) -> Result<u32, SynthesisError> {
+pub(super) fn position(length: usize) -> Result<u32, SynthesisError> {
     let too_many = |_| SynthesisError::TooManyHops { needed: length as u64, limit: u32::MAX.into() };
     u32::try_from(length).map_err(too_many)
 }

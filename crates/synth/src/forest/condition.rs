@@ -115,6 +115,11 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
         self.demands[node as usize]
     }
 
+    /// All trees still to be rooted.
+    pub(super) fn demand_total(&self) -> C {
+        self.demands.iter().fold(C::ZERO, |sum, &demand| sum + demand)
+    }
+
     /// The edge between two nodes, added with capacity zero if need be.
     pub(super) fn edge_or_new(&mut self, from: u32, to: u32) -> EdgeIndex {
         if let Some(&edge) = self.edge_of.get(&(from, to)) {
@@ -134,15 +139,16 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
 
     /// Adds capacity to an edge.
     pub(super) fn raise(&mut self, edge: EdgeIndex, by: C) {
-        self.set_capacity(edge, self.capacities[edge] + by);
+        self.set(edge, self.capacities[edge] + by);
     }
 
     /// Takes capacity from an edge, at most what it has.
     pub(super) fn lower(&mut self, edge: EdgeIndex, by: C) {
-        self.set_capacity(edge, self.capacities[edge] - by);
+        self.set(edge, self.capacities[edge] - by);
     }
 
-    fn set_capacity(&mut self, edge: EdgeIndex, capacity: C) {
+    /// Gives an edge another capacity.
+    pub(super) fn set(&mut self, edge: EdgeIndex, capacity: C) {
         self.capacities[edge] = capacity;
         let (arc, reversed) = self.arcs[edge];
         if reversed {

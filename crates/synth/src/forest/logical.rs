@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use canopy_optimize::{FlowUnit, Stop, Stopped};
-use canopy_topology::{Link, LinkIndex, Topology};
+use canopy_topology::LinkIndex;
 
+use crate::forest::network::{Network, Way};
+use crate::forest::pattern::quotas;
 use crate::forest::{ASK_INTERVAL, ask};
 
 /// A part of an edge's capacity and the route it takes.
@@ -22,7 +24,8 @@ pub(super) struct Strand<C> {
 /// and joins strands, so that nothing has to be expanded afterwards and latencies are known at any time.
 #[derive(Clone, Debug)]
 pub(super) struct LogicalGraph<'a, C> {
-    links: &'a [Link],
+    /// Those that [`LinkIndex`] counts here: of the network at hand, which may be a piece of the topology.
+    links: &'a [Way],
     edges: BTreeMap<Ends, Vec<Strand<C>>>,
 }
 
@@ -34,15 +37,15 @@ pub(super) type Sides<C> = (Vec<(u32, C)>, Vec<(u32, C)>);
 
 impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
     /// The physical network: one strand per link that can carry a tree. O(links).
-    pub(super) fn new(topology: &'a Topology, capacities: &[C], stop: &dyn Stop) -> Result<Self, Stopped> {
+    pub(super) fn new(network: &'a Network<'_>, capacities: &[C], stop: &dyn Stop) -> Result<Self, Stopped> {
         // Links are sorted by both ends, and so a map can be made of the whole list at once.
         let mut edges: Vec<(Ends, Vec<Strand<C>>)> = Vec::new();
-        for ((link, &amount), index) in topology.links().iter().zip(capacities).zip(0_u32..) {
+        for ((link, &amount), index) in network.links.iter().zip(capacities).zip(0_u32..) {
             if index % ASK_INTERVAL == 0 {
                 ask(stop)?;
             }
             if amount > C::ZERO {
-                let ends = (link.from.number(), link.to.number());
+                let ends = (link.from, link.to);
                 let strand = Strand { amount, links: vec![LinkIndex::new(index)] };
                 match edges.last_mut().filter(|(known, _)| *known == ends) {
                     Some((_, strands)) => strands.push(strand),
@@ -50,7 +53,7 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
                 }
             }
         }
-        Ok(Self { links: topology.links(), edges: edges.into_iter().collect() })
+        Ok(Self { links: &network.links, edges: edges.into_iter().collect() })
     }
 
     /// All edges with their capacities, by (tail, head).
@@ -94,21 +97,30 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
     /// Strands of all edges, shortest routes first, then least latency.
     pub(super) fn into_strands(self) -> BTreeMap<(u32, u32), Vec<Strand<C>>> {
         let Self { links, mut edges } = self;
-        let latency = |route: &[LinkIndex]| -> u128 {
-            route.iter().map(|link| u128::from(links[link.index()].latency.nanos())).sum()
-        };
+        let latency =
+            |route: &[LinkIndex]| -> u128 { route.iter().map(|link| u128::from(links[link.index()].latency_ns)).sum() };
         for strands in edges.values_mut() {
             strands.sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.clone()));
         }
         edges
     }
 
-    /// Removes strands of this total from an edge: a strand of just this amount if there is one, else the last ones.
+    /// Removes strands of this total from an edge: of parallel links equal parts; else a strand of just this amount if
+    /// there is one, else the last ones.
     fn take(&mut self, from: u32, to: u32, amount: C) -> Vec<Strand<C>> {
         let strands = self.edges.get_mut(&(from, to)).expect("only existing edges are split");
         let mut taken = Vec::new();
         let mut missing = amount;
-        if let Some(position) = strands.iter().position(|strand| strand.amount == amount) {
+        if strands.len() > 1 && strands.iter().all(|strand| strand.links.len() == 1) {
+            let room: Vec<C> = strands.iter().map(|strand| strand.amount).collect();
+            for (strand, part) in strands.iter_mut().zip(quotas(&room, amount)).filter(|(_, part)| *part > C::ZERO) {
+                taken.push(Strand { amount: part, links: strand.links.clone() });
+                strand.amount -= part;
+            }
+            strands.retain(|strand| strand.amount > C::ZERO);
+            missing = C::ZERO;
+        }
+        if let Some(position) = strands.iter().position(|strand| missing > C::ZERO && strand.amount == amount) {
             taken.push(strands.remove(position));
             missing = C::ZERO;
         }

@@ -61,6 +61,13 @@ pub(super) fn pack<C: FlowUnit>(
         let mut packing = Packing::new(condition.clone(), &grower, weight_max, stop, progress);
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
+        if depth_max(&grower, &trees) <= 1 {
+            // As flat as trees can be, and finer parts would only make more of them.
+            if best.is_none() {
+                best = Some((0, trees));
+            }
+            break;
+        }
         let mut left = Remainder::of(&after, rank_count);
         rehang(&grower, &mut left, &mut trees, stop)?;
         let score = 4 * u64::from(depth_max(&grower, &trees)) * u64::from(rank_count) + 3 * trees.len() as u64;
@@ -76,7 +83,7 @@ pub(super) fn pack<C: FlowUnit>(
 }
 
 fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>]) -> u32 {
-    trees.iter().map(|tree| grower.depths(tree).into_iter().max().unwrap_or_default()).max().unwrap_or_default()
+    trees.iter().map(|tree| grower.depth_max(tree)).max().unwrap_or_default()
 }
 
 /// One packing on its way.

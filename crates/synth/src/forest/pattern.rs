@@ -261,7 +261,7 @@ fn pair_members<C: FlowUnit>(from: &[usize], to: &[usize], amount: C, left: &mut
 
 /// Parts of `amount` in proportion to `capacities`, none above its capacity; units that do not divide go to those with
 /// most left. `amount` is at most the sum.
-fn quotas<C: FlowUnit>(capacities: &[C], amount: C) -> Vec<C> {
+pub(super) fn quotas<C: FlowUnit>(capacities: &[C], amount: C) -> Vec<C> {
     let sum = capacities.iter().fold(0_u128, |sum, capacity| sum + capacity.to_u128());
     // Cut so that products fit; quotas need not be exact, only add up.
     let shift = (u128::BITS - sum.leading_zeros()).saturating_sub(60);

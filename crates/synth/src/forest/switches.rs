@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_optimize::{FlowUnit, Stop};
-use canopy_topology::Topology;
 
 use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
+use crate::forest::network::Network;
 use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
 use crate::progress::{Progress, Stage};
 
@@ -30,20 +30,19 @@ const NEIGHBOURS_MAX: usize = 1 << 12;
 /// * **Errors.** Stopped, too many neighbours, or broken if the input does not meet the condition.
 /// * **Cost.** One test per switch where the first proposal holds; O(log) tests per split that does not.
 pub(super) fn remove_switches<C: FlowUnit>(
-    topology: &Topology,
+    network: &Network<'_>,
     graph: &mut LogicalGraph<'_, C>,
     demands: &[C],
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(), SynthesisError> {
-    let rank_count = topology.rank_count();
-    let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
-    let mut groups = Groups::new(topology);
+    let &Network { terminal_count, node_count, .. } = network;
+    let mut groups = Groups::new(network);
     // Fewest neighbours first: switches inside boxes before those between them.
     let mut order: Vec<(usize, u32)> =
-        (rank_count..node_count).map(|node| (neighbour_count(graph, node), node)).collect();
+        (terminal_count..node_count).map(|node| (neighbour_count(graph, node), node)).collect();
     order.sort_unstable();
-    let total = u64::from(node_count - rank_count);
+    let total = u64::from(node_count - terminal_count);
     for (done, &(_, switch)) in (0..).zip(&order) {
         progress.report(Stage::Switches, done, total);
         let (entering, leaving) = graph.sides(switch);
@@ -51,9 +50,9 @@ pub(super) fn remove_switches<C: FlowUnit>(
             continue;
         }
         ask(stop)?;
-        let ports = groups.ports(&entering, &leaving, rank_count);
-        let id = &topology.nodes()[switch as usize].id;
-        let condition = Condition::new(graph.edges(), demands.to_vec(), rank_count, stop)?;
+        let ports = groups.ports(&entering, &leaving, terminal_count);
+        let id = network.switch_name(switch);
+        let condition = Condition::new(graph.edges(), demands.to_vec(), terminal_count, stop)?;
         Removal { switch, id, ports, condition, graph, spent: BTreeSet::new(), stop }.run()?;
     }
     progress.report(Stage::Switches, total, total);
@@ -209,16 +208,9 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(topology: &Topology) -> Self {
-        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut of_rank = Vec::new();
-        for rank in topology.ranks() {
-            let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
-            let name = topology.node(rank.node()).attributes.box_name.as_deref();
-            of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
-        }
-        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
-        Self { of_rank, node_count, parents: (0..node_count).collect() }
+    fn new(network: &Network<'_>) -> Self {
+        let node_count = network.node_count;
+        Self { of_rank: network.boxes.clone(), node_count, parents: (0..node_count).collect() }
     }
 
     /// Ports of a switch, sorted by group. Where the hints put all into one group, each is a group of its own.

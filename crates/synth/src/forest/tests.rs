@@ -3,6 +3,7 @@
 mod limits;
 mod logical;
 mod packing;
+mod pieces;
 mod rooted;
 mod scaling;
 mod splitting;

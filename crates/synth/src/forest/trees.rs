@@ -110,6 +110,11 @@ impl<C: FlowUnit> Grower<C> {
         self.rank_count
     }
 
+    /// Hops between the root of a tree and the rank furthest from it.
+    pub(super) fn depth_max(&self, tree: &PackedTree<C>) -> u32 {
+        self.depths(tree).into_iter().max().unwrap_or_default()
+    }
+
     /// Hops between the root of a tree and each rank.
     pub(super) fn depths(&self, tree: &PackedTree<C>) -> Vec<u32> {
         let mut depths = vec![0; self.rank_count];
@@ -133,6 +138,11 @@ impl<C: FlowUnit> Grower<C> {
         taste: Taste,
         stop: &dyn Stop,
     ) -> Result<Option<PackedTree<C>>, Stopped> {
+        if taste.flatness > taste.fullness
+            && let Some(star) = self.star(left, root, weight_max)
+        {
+            return Ok(Some(star));
+        }
         let mut growth = Growth {
             weight: left.demands[root as usize].min(weight_max),
             depths: vec![None; self.rank_count],
@@ -152,6 +162,15 @@ impl<C: FlowUnit> Grower<C> {
             self.join(&mut growth, left, to, depth + 1, taste);
         }
         Ok(Some(PackedTree { root, weight: growth.weight, edges }))
+    }
+
+    /// The tree without any branching but at the root, if its edges have room for the whole demand or `weight_max`:
+    /// what the greedy method would come to, without looking at the edges between other ranks.
+    fn star(&self, left: &Remainder<C>, root: u32, weight_max: C) -> Option<PackedTree<C>> {
+        let weight = left.demands[root as usize].min(weight_max);
+        let edges = self.leaving[root as usize].iter().copied().filter(|&edge| left.capacities[edge] >= weight);
+        let edges: Vec<EdgeIndex> = edges.collect();
+        (edges.len() + 1 == self.rank_count).then_some(PackedTree { root, weight, edges })
     }
 
     /// Adds a rank to a growing tree and offers the edges that leave it.

@@ -5,6 +5,7 @@ use canopy_topology::{LinkIndex, Topology};
 
 use super::both_ways;
 use crate::forest::logical::{LogicalGraph, Strand};
+use crate::forest::network::Network;
 
 fn capacities(topology: &Topology) -> Vec<i64> {
     topology.links().iter().map(|link| i64::try_from(link.capacity.bytes_per_sec()).unwrap()).collect()
@@ -21,7 +22,8 @@ fn visited(topology: &Topology, route: &[LinkIndex]) -> String {
 #[test]
 fn splits_join_routes_and_keep_them_apart() {
     let topology = both_ways("a b s0 s1", &[("a", "s0", 5), ("s0", "b", 5), ("a", "s1", 3), ("s1", "b", 3)]);
-    let mut graph = LogicalGraph::new(&topology, &capacities(&topology), &Never).unwrap();
+    let network = Network::of(&topology);
+    let mut graph = LogicalGraph::new(&network, &capacities(&topology), &Never).unwrap();
     graph.split(0, 2, 1, 4);
     graph.split(0, 3, 1, 3);
     // Back to where it came from: the capacity is given up.
@@ -37,7 +39,8 @@ fn splits_join_routes_and_keep_them_apart() {
 #[test]
 fn routes_pass_a_switch_once() {
     let topology = both_ways("a b c s0 s1", &[("a", "s0", 1), ("b", "s0", 1), ("s0", "s1", 2), ("s1", "c", 2)]);
-    let mut graph = LogicalGraph::new(&topology, &capacities(&topology), &Never).unwrap();
+    let network = Network::of(&topology);
+    let mut graph = LogicalGraph::new(&network, &capacities(&topology), &Never).unwrap();
     graph.split(0, 3, 4, 1);
     graph.split(4, 3, 1, 1);
     graph.split(0, 4, 1, 1);
@@ -51,7 +54,8 @@ fn routes_pass_a_switch_once() {
 fn strands_are_cut_only_where_they_must_be() {
     let links = [("a", "s0", 5), ("s0", "s2", 5), ("a", "s1", 3), ("s1", "s2", 3), ("s2", "b", 8)];
     let topology = both_ways("a b s0 s1 s2", &links);
-    let mut graph = LogicalGraph::new(&topology, &capacities(&topology), &Never).unwrap();
+    let network = Network::of(&topology);
+    let mut graph = LogicalGraph::new(&network, &capacities(&topology), &Never).unwrap();
     graph.split(0, 2, 4, 5);
     graph.split(0, 3, 4, 3);
     graph.split(0, 4, 1, 5);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::two_boxes;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
+use crate::forest::network::Network;
 use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
 use crate::forest::switches::remove_switches;
 use crate::progress::Silent;
@@ -43,7 +44,8 @@ fn capacities(topology: &Topology) -> Vec<i64> {
 }
 
 fn condition(topology: &Topology, trees_per_rank: i64) -> Condition<'static, i64> {
-    let graph = LogicalGraph::new(topology, &capacities(topology), &Never).unwrap();
+    let network = Network::of(topology);
+    let graph = LogicalGraph::new(&network, &capacities(topology), &Never).unwrap();
     let mut demands = vec![0; topology.nodes().len()];
     demands[..topology.rank_count() as usize].fill(trees_per_rank);
     Condition::new(graph.edges(), demands, topology.rank_count(), &Never).unwrap()
@@ -76,8 +78,9 @@ fn what_a_box_needs_is_not_split_off() {
 #[test]
 fn removal_leaves_ranks_only() {
     let topology = two_boxes();
-    let mut graph = LogicalGraph::new(&topology, &capacities(&topology), &Never).unwrap();
-    remove_switches(&topology, &mut graph, &[1, 1, 1, 1, 0, 0, 0], &Never, &Silent).unwrap();
+    let network = Network::of(&topology);
+    let mut graph = LogicalGraph::new(&network, &capacities(&topology), &Never).unwrap();
+    remove_switches(&network, &mut graph, &[1, 1, 1, 1, 0, 0, 0], &Never, &Silent).unwrap();
     let mut edges: Vec<_> = graph.edges().collect();
     edges.sort_unstable();
     let inside = [(0, 1, 2), (1, 0, 2), (2, 3, 2), (3, 2, 2)];

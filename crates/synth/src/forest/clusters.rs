@@ -1,0 +1,183 @@
+//! Which nodes belong together: nested, disjoint sets around which the network might be taken apart.
+//!
+//! Nothing here is trusted: a set is used only once its boundary was found tight, by trimming and an exact test.
+
+use std::collections::BTreeMap;
+
+use canopy_optimize::{FlowUnit, Stop, Stopped};
+
+use crate::forest::ask;
+use crate::forest::network::Network;
+
+/// Levels of nesting looked for: racks in pods in rows in halls are four.
+const LEVELS_MAX: usize = 6;
+
+/// A set of nodes with what is nested in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cluster {
+    /// All of its nodes, sorted, those of nested clusters included.
+    pub(super) nodes: Vec<u32>,
+    /// Ranks among them.
+    pub(super) rank_count: usize,
+    /// The clusters directly inside, by position in the list of all.
+    pub(super) children: Vec<usize>,
+}
+
+/// Finds clusters bottom-up: the boxes that the topology names, then, level by level, terminals and clusters that hang
+/// on one switch. A set grows by every switch that has more to do with it than with all others.
+///
+/// Of overlapping sets the one whose boundary is scarcest is taken, `D(V∖T)/in(T)`; none holds more than half the ranks.
+///
+/// * **Out.** Children before parents. **Errors.** Stopped. **Cost.** O(links · log) per level.
+pub(super) fn find_clusters<C: FlowUnit>(
+    network: &Network<'_>,
+    capacities: &[C],
+    stop: &dyn Stop,
+) -> Result<Vec<Cluster>, Stopped> {
+    let mut finder = Finder::new(network, capacities);
+    let mut by_box: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (rank, number) in (0_u32..).zip(&network.boxes) {
+        if let Some(number) = number {
+            by_box.entry(*number).or_default().push(rank);
+        }
+    }
+    ask(stop)?;
+    let boxes = by_box.into_values().filter(|ranks| ranks.len() > 1);
+    let boxes: Vec<Vec<u32>> = boxes.map(|ranks| finder.closure(ranks)).collect();
+    finder.take_disjoint(boxes);
+    for _ in 0..LEVELS_MAX {
+        let mut candidates = Vec::new();
+        for switch in network.terminal_count..network.node_count {
+            ask(stop)?;
+            candidates.extend(finder.around(switch));
+        }
+        if !finder.take_disjoint(candidates) {
+            break;
+        }
+    }
+    Ok(finder.clusters)
+}
+
+struct Finder {
+    rank_count: u32,
+    /// By node: neighbours with the capacity of the links to and from them.
+    neighbours: Vec<Vec<(u32, u128)>>,
+    /// By node: that of all its links.
+    totals: Vec<u128>,
+    clusters: Vec<Cluster>,
+    /// By node: the outermost cluster it is in.
+    outermost: Vec<Option<usize>>,
+}
+
+impl Finder {
+    fn new<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> Self {
+        let mut sums: BTreeMap<(u32, u32), u128> = BTreeMap::new();
+        for (link, capacity) in network.links.iter().zip(capacities).filter(|&(_, &capacity)| capacity > C::ZERO) {
+            for ends in [(link.from, link.to), (link.to, link.from)] {
+                *sums.entry(ends).or_default() += capacity.to_u128();
+            }
+        }
+        let mut neighbours = vec![Vec::new(); network.node_count as usize];
+        let mut totals = vec![0; network.node_count as usize];
+        for ((from, to), sum) in sums {
+            neighbours[from as usize].push((to, sum));
+            totals[from as usize] += sum;
+        }
+        let outermost = vec![None; neighbours.len()];
+        Self { rank_count: network.terminal_count, neighbours, totals, clusters: Vec::new(), outermost }
+    }
+
+    /// The node, or all nodes of its outermost cluster.
+    fn whole(&self, node: u32) -> Vec<u32> {
+        self.outermost[node as usize].map_or_else(|| vec![node], |cluster| self.clusters[cluster].nodes.clone())
+    }
+
+    /// A free switch with the terminals and clusters next to it, if there are at least two.
+    fn around(&self, switch: u32) -> Option<Vec<u32>> {
+        if self.outermost[switch as usize].is_some() {
+            return None;
+        }
+        let holds_ranks =
+            |&&(node, _): &&(u32, u128)| node < self.rank_count || self.outermost[node as usize].is_some();
+        let near = self.neighbours[switch as usize].iter().filter(holds_ranks);
+        let mut nodes: Vec<u32> = near.flat_map(|&(node, _)| self.whole(node)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let first = *nodes.first()?;
+        if self.rank_count_of(&nodes) == self.rank_count_of(&self.whole(first)) || self.is_too_large(&nodes) {
+            return None;
+        }
+        nodes.push(switch);
+        Some(self.closure(nodes))
+    }
+
+    fn rank_count_of(&self, nodes: &[u32]) -> usize {
+        nodes.iter().filter(|&&node| node < self.rank_count).count()
+    }
+
+    fn is_too_large(&self, nodes: &[u32]) -> bool {
+        2 * self.rank_count_of(nodes) > self.rank_count as usize
+    }
+
+    /// Adds the free switches most of whose capacity leads into the set; where it is just half, those that connect the
+    /// set with nothing but switches.
+    fn closure(&self, mut nodes: Vec<u32>) -> Vec<u32> {
+        let mut is_in = vec![false; self.neighbours.len()];
+        nodes.iter().for_each(|&node| is_in[node as usize] = true);
+        let mut into: BTreeMap<u32, u128> = BTreeMap::new();
+        let mut next = 0;
+        while let Some(&node) = nodes.get(next) {
+            next += 1;
+            for &(other, capacity) in &self.neighbours[node as usize] {
+                let is_free = other >= self.rank_count && self.outermost[other as usize].is_none();
+                if !is_free || is_in[other as usize] {
+                    continue;
+                }
+                let sum = into.entry(other).or_default();
+                *sum += capacity;
+                let total = self.totals[other as usize];
+                let only_switches = || {
+                    let mut outside = self.neighbours[other as usize].iter().filter(|(node, _)| !is_in[*node as usize]);
+                    outside.all(|&(node, _)| node >= self.rank_count && self.outermost[node as usize].is_none())
+                };
+                if *sum > total - *sum || (*sum == total - *sum && only_switches()) {
+                    is_in[other as usize] = true;
+                    nodes.push(other);
+                }
+            }
+        }
+        nodes.sort_unstable();
+        nodes
+    }
+
+    /// Turns sets into clusters, scarcest boundary first, leaving out those that are too large or overlap. Says whether
+    /// there are any.
+    fn take_disjoint(&mut self, candidates: Vec<Vec<u32>>) -> bool {
+        let mut is_in = vec![false; self.neighbours.len()];
+        let mut rated: Vec<(u128, usize, Vec<u32>)> = Vec::new();
+        for nodes in candidates.into_iter().filter(|nodes| !self.is_too_large(nodes)) {
+            nodes.iter().for_each(|&node| is_in[node as usize] = true);
+            let links = nodes.iter().flat_map(|&node| &self.neighbours[node as usize]);
+            let boundary: u128 = links.filter(|(node, _)| !is_in[*node as usize]).map(|(_, capacity)| capacity).sum();
+            nodes.iter().for_each(|&node| is_in[node as usize] = false);
+            rated.push((boundary, self.rank_count as usize - self.rank_count_of(&nodes), nodes));
+        }
+        // By boundary per rank outside, smallest first; numbers beyond 2⁶⁴ lose precision, which harms no proof.
+        let scarcity =
+            |boundary: u128, outside: usize| (boundary << 32.min(boundary.leading_zeros())) / outside as u128;
+        rated.sort_by_cached_key(|(boundary, outside, nodes)| (scarcity(*boundary, *outside), nodes.clone()));
+        let before = self.clusters.len();
+        for (_, _, nodes) in rated {
+            let overlaps = |&node: &u32| self.outermost[node as usize].is_some_and(|cluster| cluster >= before);
+            if nodes.iter().any(overlaps) {
+                continue;
+            }
+            let mut children: Vec<usize> = nodes.iter().filter_map(|&node| self.outermost[node as usize]).collect();
+            children.sort_unstable();
+            children.dedup();
+            nodes.iter().for_each(|&node| self.outermost[node as usize] = Some(self.clusters.len()));
+            self.clusters.push(Cluster { rank_count: self.rank_count_of(&nodes), nodes, children });
+        }
+        self.clusters.len() > before
+    }
+}

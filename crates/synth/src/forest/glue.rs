@@ -1,0 +1,398 @@
+//! Puts the trees of pieces together to trees of the network, with a route for every hop.
+//!
+//! A tree of the network is a tree of the piece its root is in, then one of the piece around that, and so on outwards;
+//! wherever it reaches a terminal that stands for a piece, it enters that by a boundary link and goes on with a tree
+//! rooted where the link leads. Tight boundaries make the numbers match: each piece has one tree for every unit of
+//! capacity that enters it.
+//!
+//! What is needed next may be there only for some of the trees at hand. Those go on with it, the others start over from
+//! the same point with something else.
+
+use canopy_optimize::{FlowUnit, Stop};
+use canopy_schedule::{RouteIndex, RouteInterner};
+use canopy_topology::LinkIndex;
+
+use crate::error::SynthesisError;
+use crate::forest::assembly::{count, position};
+use crate::forest::packing::require_room;
+use crate::forest::piece::{Home, Piece, Solution, Terminal};
+use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask};
+use crate::progress::{Progress, Stage};
+
+/// Glues the trees of all roots.
+///
+/// * **In.** Pieces with the positions of their solutions; `homes` by rank; `demands` by rank.
+/// * **Out.** Trees by root, heaviest first. **Errors.** Stopped, too many hops; broken if numbers do not match.
+/// * **Cost.** O(hops · strands per edge).
+pub(super) fn glue<C: FlowUnit>(
+    pieces: &[Piece<'_, C>],
+    (solution_of, solutions): (&[usize], &[Solution<C>]),
+    homes: &[Home],
+    demands: &[C],
+    trees_per_root: u64,
+    (stop, progress): (&dyn Stop, &dyn Progress),
+) -> Result<RoutedTrees, SynthesisError> {
+    let solved = |(piece, &solution)| Stock::new(piece, &solutions[solution]);
+    let mut glue = Glue {
+        stocks: pieces.iter().zip(solution_of).map(solved).collect(),
+        routes: RouteInterner::default(),
+        rank_count: homes.len(),
+        stop,
+    };
+    let mut laid = Laid { trees: Vec::new(), hops: Vec::new(), carriers: Vec::new() };
+    let total = homes.len() as u64;
+    for (root, (&home, &demand)) in (0_u32..).zip(homes.iter().zip(demands)) {
+        progress.report(Stage::Routes, root.into(), total);
+        if demand == C::ZERO {
+            continue;
+        }
+        let mut finished = Vec::new();
+        let mut waiting = vec![Growth::new(demand, home, pieces, homes.len())];
+        while let Some(growth) = waiting.pop() {
+            require_room(laid.trees.len() + finished.len() + waiting.len() + 1, homes.len())?;
+            finished.push(glue.finish(growth, &mut waiting)?);
+        }
+        finished.sort_by_key(|growth| std::cmp::Reverse(growth.weight));
+        for growth in finished {
+            laid.add(root, &growth)?;
+        }
+    }
+    progress.report(Stage::Routes, total, total);
+    let Laid { trees, hops, carriers } = laid;
+    Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes: glue.routes.finish() })
+}
+
+/// Finished trees.
+struct Laid {
+    trees: Vec<RoutedTree>,
+    hops: Vec<RoutedHop>,
+    carriers: Vec<(RouteIndex, u64)>,
+}
+
+impl Laid {
+    fn add<C: FlowUnit>(&mut self, root: u32, growth: &Growth<C>) -> Result<(), SynthesisError> {
+        let start = position(self.hops.len())?;
+        for (place, &(from, to, first)) in growth.hops.iter().enumerate() {
+            let end = growth.hops.get(place + 1).map_or(growth.carriers.len(), |next| next.2);
+            let begin = position(self.carriers.len())?;
+            self.carriers.extend(growth.carriers[first..end].iter().map(|&(route, amount)| (route, count(amount))));
+            self.hops.push(RoutedHop { from, to, carriers: begin..position(self.carriers.len())? });
+        }
+        let hops = start..position(self.hops.len())?;
+        self.trees.push(RoutedTree { root, multiplicity: count(growth.weight), hops });
+        Ok(())
+    }
+}
+
+/// Equal trees of the network on their way.
+#[derive(Clone)]
+struct Growth<C> {
+    weight: C,
+    /// Tail, head, and the first carrier; those of the next hop follow.
+    hops: Vec<(u32, u32, usize)>,
+    carriers: Vec<(RouteIndex, C)>,
+    /// By rank, of those that are reached.
+    depths: Vec<u32>,
+    /// What is to be done, last first.
+    tasks: Vec<Task>,
+}
+
+#[derive(Clone, Copy)]
+enum Task {
+    /// Reach all of a piece from a terminal that is reached.
+    Spread { piece: usize, from: u32 },
+    /// Pass an edge of a tree of a piece.
+    Pass { piece: usize, root: u32, tree: usize, edge: usize },
+}
+
+impl<C: FlowUnit> Growth<C> {
+    fn new(weight: C, home: Home, pieces: &[Piece<'_, C>], rank_count: usize) -> Self {
+        let outwards = std::iter::successors(Some(home), |&(piece, _)| pieces[piece].around);
+        let mut tasks: Vec<Task> = outwards.map(|(piece, from)| Task::Spread { piece, from }).collect();
+        tasks.reverse();
+        let hops = Vec::with_capacity(rank_count - 1);
+        let carriers = Vec::with_capacity(rank_count - 1);
+        Self { weight, hops, carriers, depths: vec![0; rank_count], tasks }
+    }
+
+    /// Keeps only `weight` of the trees; the others start over with `task`.
+    fn divide(&mut self, weight: C, task: Task, waiting: &mut Vec<Self>) {
+        if weight == self.weight {
+            return;
+        }
+        let mut others = self.clone();
+        others.weight = self.weight - weight;
+        others.tasks.push(task);
+        let (mut kept, mut left) = (Vec::new(), Vec::new());
+        for (place, hop) in self.hops.iter_mut().enumerate() {
+            let end = others.hops.get(place + 1).map_or(self.carriers.len(), |next| next.2);
+            let begin = std::mem::replace(&mut hop.2, kept.len());
+            others.hops[place].2 = left.len();
+            let mut missing = weight;
+            for &(route, amount) in &self.carriers[begin..end] {
+                let part = amount.min(missing);
+                missing -= part;
+                kept.extend(Some((route, part)).filter(|_| part > C::ZERO));
+                left.extend(Some((route, amount - part)).filter(|_| part < amount));
+            }
+        }
+        (self.carriers, others.carriers, self.weight) = (kept, left, weight);
+        waiting.push(others);
+    }
+}
+
+/// A piece with what of its solution is not used up.
+struct Stock<'a, 'p, C> {
+    piece: &'a Piece<'p, C>,
+    solution: &'a Solution<C>,
+    strands_left: Vec<C>,
+    /// By terminal.
+    trees_left: Vec<Vec<C>>,
+    /// Routes of strands between ranks, once known.
+    routes: Vec<Option<RouteIndex>>,
+}
+
+impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
+    fn new(piece: &'a Piece<'p, C>, solution: &'a Solution<C>) -> Self {
+        let of_root =
+            |trees: &Vec<_>| trees.iter().map(|tree: &crate::forest::piece::PieceTree<C>| tree.weight).collect();
+        Self {
+            piece,
+            solution,
+            strands_left: solution.strands.iter().map(|strand| strand.amount).collect(),
+            trees_left: solution.trees.iter().map(of_root).collect(),
+            routes: vec![None; solution.strands.len()],
+        }
+    }
+}
+
+/// A way between a rank and a boundary link, or between two ranks: strands of nested pieces, in the direction of travel.
+#[derive(Clone)]
+struct Chain<C> {
+    rank: u32,
+    amount: C,
+    strands: Vec<(usize, usize)>,
+}
+
+struct Glue<'a, 'p, C> {
+    stocks: Vec<Stock<'a, 'p, C>>,
+    routes: RouteInterner,
+    rank_count: usize,
+    stop: &'a dyn Stop,
+}
+
+impl<C: FlowUnit> Glue<'_, '_, C> {
+    /// Does all tasks of a growth, leaving to others what can not be done for all of its trees.
+    fn finish(&mut self, mut growth: Growth<C>, waiting: &mut Vec<Growth<C>>) -> Result<Growth<C>, SynthesisError> {
+        let mut done = 0_u32;
+        while let Some(task) = growth.tasks.pop() {
+            if done.is_multiple_of(64) {
+                ask(self.stop)?;
+            }
+            done += 1;
+            let matched = match task {
+                Task::Spread { piece, from } => self.spread(&mut growth, task, (piece, from), waiting),
+                Task::Pass { piece, root, tree, edge } => {
+                    let solution = self.stocks[piece].solution;
+                    let edge = solution.trees[root as usize][tree].edges[edge].clone();
+                    self.pass(&mut growth, task, piece, edge, waiting)
+                }
+            };
+            matched
+                .ok_or_else(|| SynthesisError::Broken { what: "the trees of two pieces do not match".to_owned() })?;
+        }
+        let reached = growth.hops.len() + 1;
+        if reached != self.rank_count {
+            let what = format!("a tree reaches {reached} of {} ranks", self.rank_count);
+            return Err(SynthesisError::Broken { what });
+        }
+        Ok(growth)
+    }
+
+    /// Takes trees of a piece, the first that are enough, else the most.
+    fn spread(
+        &mut self,
+        growth: &mut Growth<C>,
+        task: Task,
+        (piece, from): Home,
+        waiting: &mut Vec<Growth<C>>,
+    ) -> Option<()> {
+        let stock = &mut self.stocks[piece];
+        let left = &mut stock.trees_left[from as usize];
+        let enough = left.iter().position(|&left| left >= growth.weight);
+        let tree = enough.or_else(|| (0..left.len()).rev().max_by_key(|&tree| left[tree]))?;
+        let weight = left[tree].min(growth.weight);
+        if weight == C::ZERO {
+            return None;
+        }
+        left[tree] -= weight;
+        growth.divide(weight, task, waiting);
+        let edges = stock.solution.trees[from as usize][tree].edges.len();
+        growth.tasks.extend((0..edges).rev().map(|edge| Task::Pass { piece, root: from, tree, edge }));
+        Some(())
+    }
+
+    /// Takes strands of an edge. Between two ranks several may serve one hop; otherwise it is the one that starts at the
+    /// rank nearest to the root, of those that are enough, if any is.
+    fn pass(
+        &mut self,
+        growth: &mut Growth<C>,
+        task: Task,
+        piece: usize,
+        (tail, head, strands): (u32, u32, std::ops::Range<usize>),
+        waiting: &mut Vec<Growth<C>>,
+    ) -> Option<()> {
+        let terminals = &self.stocks[piece].piece.terminals;
+        let (tail, head) = (terminals[tail as usize], terminals[head as usize]);
+        if let (Terminal::Rank(tail), Terminal::Rank(head)) = (tail, head) {
+            return self.pass_between_ranks(growth, piece, (tail, head), strands);
+        }
+        let (out, strand, into) = self.best_way(growth, piece, (tail, head), strands)?;
+        let stock = &self.stocks[piece];
+        let weight = growth.weight.min(stock.strands_left[strand]).min(out.amount).min(into.amount);
+        if weight == C::ZERO {
+            return None;
+        }
+        growth.divide(weight, task, waiting);
+        let mut route: Vec<LinkIndex> = Vec::new();
+        for &(piece, strand) in out.strands.iter().chain([&(piece, strand)]).chain(&into.strands) {
+            let stock = &mut self.stocks[piece];
+            stock.strands_left[strand] -= weight;
+            let mut links = stock.solution.strands[strand].links.iter().map(|link| stock.piece.links[link.index()]);
+            // A boundary link is the end of one strand and the start of the next.
+            let first = links.next()?;
+            route.extend(Some(first).filter(|first| route.last() != Some(first)));
+            route.extend(links);
+        }
+        growth.hops.push((out.rank, into.rank, growth.carriers.len()));
+        growth.carriers.push((self.routes.intern(&route), weight));
+        growth.depths[into.rank as usize] = growth.depths[out.rank as usize] + 1;
+        // Inside first: what is around is reached from all of it.
+        for &(piece, strand) in &into.strands {
+            let from = self.stocks[piece].head_of_entry(strand)?;
+            growth.tasks.push(Task::Spread { piece, from });
+        }
+        Some(())
+    }
+
+    fn pass_between_ranks(
+        &mut self,
+        growth: &mut Growth<C>,
+        piece: usize,
+        (tail, head): (u32, u32),
+        strands: std::ops::Range<usize>,
+    ) -> Option<()> {
+        let Stock { piece, solution, strands_left, routes, .. } = &mut self.stocks[piece];
+        growth.hops.push((tail, head, growth.carriers.len()));
+        growth.depths[head as usize] = growth.depths[tail as usize] + 1;
+        let mut missing = growth.weight;
+        let enough = strands.clone().find(|&strand| strands_left[strand] >= missing);
+        for strand in enough.into_iter().chain(strands) {
+            let part = strands_left[strand].min(missing);
+            if part > C::ZERO {
+                let route = *routes[strand].get_or_insert_with(|| {
+                    let links = solution.strands[strand].links.iter();
+                    let links: Vec<LinkIndex> = links.map(|link| piece.links[link.index()]).collect();
+                    self.routes.intern(&links)
+                });
+                growth.carriers.push((route, part));
+                strands_left[strand] -= part;
+                missing -= part;
+            }
+        }
+        (missing == C::ZERO).then_some(())
+    }
+
+    /// The way for an edge of which at least one end is a piece: out of the one, a strand, into the other.
+    fn best_way(
+        &self,
+        growth: &Growth<C>,
+        piece: usize,
+        (tail, head): (Terminal, Terminal),
+        strands: std::ops::Range<usize>,
+    ) -> Option<(Chain<C>, usize, Chain<C>)> {
+        let stock = &self.stocks[piece];
+        let mut best: Option<(bool, u32, C, Chain<C>, usize)> = None;
+        for strand in strands.filter(|&strand| stock.strands_left[strand] > C::ZERO) {
+            let links = &stock.solution.strands[strand].links;
+            let out = match tail {
+                Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+                Terminal::Piece(inner) => self.way_out(growth, inner, stock.piece.links[links.first()?.index()])?,
+            };
+            let amount = stock.strands_left[strand].min(out.amount);
+            let (is_enough, depth) = (amount >= growth.weight, growth.depths[out.rank as usize]);
+            let is_better = best.as_ref().is_none_or(|&(known_enough, known_depth, known_amount, ..)| {
+                let size = |enough: bool, amount: C| if enough { growth.weight } else { amount };
+                (is_enough, size(is_enough, amount), std::cmp::Reverse(depth))
+                    > (known_enough, size(known_enough, known_amount), std::cmp::Reverse(known_depth))
+            });
+            if is_better {
+                best = Some((is_enough, depth, amount, out, strand));
+            }
+        }
+        let (_, _, _, out, strand) = best?;
+        let last = *stock.solution.strands[strand].links.last()?;
+        let into = match head {
+            Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+            Terminal::Piece(inner) => self.way_in(growth.weight, inner, stock.piece.links[last.index()])?,
+        };
+        Some((out, strand, into))
+    }
+
+    /// From a rank of a piece out over a boundary link: of the strands that are left the one that starts nearest to the
+    /// root, of those that are enough, if any is.
+    fn way_out(&self, growth: &Growth<C>, piece: usize, link: LinkIndex) -> Option<Chain<C>> {
+        let stock = &self.stocks[piece];
+        let exits = &stock.solution.exits[stock.local(link)?];
+        let mut best: Option<Chain<C>> = None;
+        for &(terminal, strand) in exits.iter().filter(|&&(_, strand)| stock.strands_left[strand] > C::ZERO) {
+            let mut chain = match stock.piece.terminals[terminal as usize] {
+                Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+                Terminal::Piece(inner) => {
+                    let first = *stock.solution.strands[strand].links.first()?;
+                    self.way_out(growth, inner, stock.piece.links[first.index()])?
+                }
+            };
+            chain.amount = chain.amount.min(stock.strands_left[strand]);
+            chain.strands.push((piece, strand));
+            let worth = |chain: &Chain<C>| {
+                (chain.amount.min(growth.weight), std::cmp::Reverse(growth.depths[chain.rank as usize]))
+            };
+            if best.as_ref().is_none_or(|known| worth(&chain) > worth(known)) {
+                best = Some(chain);
+            }
+        }
+        best
+    }
+
+    /// From a boundary link of a piece to a rank of it: the first strand that is enough, else the one with most left.
+    fn way_in(&self, weight: C, piece: usize, link: LinkIndex) -> Option<Chain<C>> {
+        let stock = &self.stocks[piece];
+        let entries = &stock.solution.entries[stock.local(link)?];
+        let left = |&(_, strand): &(u32, usize)| stock.strands_left[strand].min(weight);
+        let &(terminal, strand) = entries.iter().rev().max_by_key(|&entry| left(entry))?;
+        let mut chain = match stock.piece.terminals[terminal as usize] {
+            Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+            Terminal::Piece(inner) => {
+                let last = *stock.solution.strands[strand].links.last()?;
+                self.way_in(weight, inner, stock.piece.links[last.index()])?
+            }
+        };
+        chain.amount = chain.amount.min(stock.strands_left[strand]);
+        chain.strands.insert(0, (piece, strand));
+        Some(chain)
+    }
+}
+
+impl<C: FlowUnit> Stock<'_, '_, C> {
+    /// The number a link of the network has here.
+    fn local(&self, link: LinkIndex) -> Option<usize> {
+        self.piece.local_links.get(&link).copied()
+    }
+
+    /// The terminal at which a strand from outside ends.
+    fn head_of_entry(&self, strand: usize) -> Option<u32> {
+        let first = self.solution.strands[strand].links.first()?;
+        self.solution.entries[first.index()].iter().find(|&&(_, entry)| entry == strand).map(|&(head, _)| head)
+    }
+}

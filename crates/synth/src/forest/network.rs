@@ -1,0 +1,63 @@
+//! The network at hand: all of a topology, or a piece of it in numbers of its own.
+
+use std::collections::BTreeMap;
+
+use canopy_topology::Topology;
+
+/// Nodes and links without capacities, which change while trees are found.
+#[derive(Clone, Debug)]
+pub(super) struct Network<'a> {
+    /// Nodes that every tree must reach come first: ranks, and what stands for several of them.
+    pub(super) terminal_count: u32,
+    pub(super) node_count: u32,
+    /// Sorted by both ends.
+    pub(super) links: Vec<Way>,
+    /// By terminal: the box it is in, as the topology states it.
+    pub(super) boxes: Vec<Option<u32>>,
+    /// Of the switches, which are the nodes after the terminals.
+    pub(super) switch_names: Vec<&'a str>,
+}
+
+/// Where a link leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Way {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) latency_ns: u64,
+}
+
+impl<'a> Network<'a> {
+    /// All of a topology, with its numbers of nodes and links. O(nodes + links).
+    pub(super) fn of(topology: &'a Topology) -> Self {
+        let way = |link: &canopy_topology::Link| Way {
+            from: link.from.number(),
+            to: link.to.number(),
+            latency_ns: link.latency.nanos(),
+        };
+        let switches = &topology.nodes()[topology.rank_count() as usize..];
+        Self {
+            terminal_count: topology.rank_count(),
+            node_count: u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32"),
+            links: topology.links().iter().map(way).collect(),
+            boxes: boxes(topology),
+            switch_names: switches.iter().map(|switch| switch.id.as_str()).collect(),
+        }
+    }
+
+    /// Name of a switch.
+    pub(super) fn switch_name(&self, switch: u32) -> &'a str {
+        self.switch_names[(switch - self.terminal_count) as usize]
+    }
+}
+
+/// The box of each rank, numbered in the order of first ranks.
+pub(super) fn boxes(topology: &Topology) -> Vec<Option<u32>> {
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut of_rank = Vec::new();
+    for rank in topology.ranks() {
+        let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
+        let name = topology.node(rank.node()).attributes.box_name.as_deref();
+        of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
+    }
+    of_rank
+}

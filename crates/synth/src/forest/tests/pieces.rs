@@ -1,0 +1,176 @@
+//! Networks in pieces: the same rate as in one piece, whatever the clusters, and found where they should be.
+
+use canopy_optimize::Never;
+use canopy_schedule::{Collective, CollectiveKind, Forest, Schedule, Shape, Shares, check, compile};
+use canopy_topology::{
+    Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate,
+};
+use proptest::prelude::*;
+
+use crate::bound::bound;
+use crate::forest::clusters::find_clusters;
+use crate::forest::condition::Condition;
+use crate::forest::instance::{Instance, Roots};
+use crate::forest::network::Network;
+use crate::forest::plan_from;
+use crate::forest::trim::trim;
+use crate::progress::Silent;
+
+/// A plan of a network taken apart whatever its size, with its rate as the checker finds it.
+fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, Rate) {
+    let root = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce);
+    let root = root.then_some(canopy_topology::Rank::new(0));
+    let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
+    let forest = plan_from(topology, collective, 0, &Never, &Silent).unwrap();
+    let (algorithm, shape) = ("forest".to_owned(), Shape::Forest(forest.clone()));
+    let schedule = Schedule { collective, algorithm, shares: Shares::Equal, shape };
+    let algbw = check(topology, &compile(topology, &schedule).unwrap()).unwrap().algbw;
+    if kind != CollectiveKind::Allreduce {
+        assert_eq!(algbw, bound(topology, collective, &Never).unwrap().upper, "{kind}");
+    }
+    (forest, algbw)
+}
+
+/// Greatest number of hops between a root and a rank.
+fn depth_max(forest: &Forest) -> u32 {
+    let mut max = 0;
+    for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
+        let mut depths = std::collections::BTreeMap::from([(tree.root, 0)]);
+        for hop in forest.hops_of(tree) {
+            let depth = depths[&hop.from] + 1;
+            depths.insert(hop.to, depth);
+            max = max.max(depth);
+        }
+    }
+    max
+}
+
+/// The ranks of the clusters of a topology that can be made tight for an allgather.
+fn tight_clusters(topology: &Topology) -> Vec<Vec<u32>> {
+    let network = Network::of(topology);
+    let instance = Instance::new(topology, Roots::All, &Never).unwrap();
+    let capacities: Vec<i128> = instance.capacities.iter().map(|&capacity| capacity.try_into().unwrap()).collect();
+    let demands: Vec<i128> = instance.demands.iter().map(|&demand| demand.into()).collect();
+    let clusters = find_clusters(&network, &capacities, &Never).unwrap();
+    let edges = network.links.iter().zip(&capacities).map(|(link, &capacity)| (link.from, link.to, capacity));
+    let mut condition = Condition::new(edges, demands, network.terminal_count, &Never).unwrap();
+    let tight = trim(&network, &capacities, clusters, &mut condition).unwrap();
+    assert!(condition.violation().unwrap().is_none());
+    let ranks = |nodes: &[u32]| nodes.iter().copied().filter(|&node| node < network.terminal_count).collect();
+    tight.clusters.iter().map(|cluster| ranks(&cluster.nodes)).collect()
+}
+
+fn generated(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+/// Boxes by name; racks and pods of a fat tree by their switches, two levels of them.
+#[test]
+fn clusters_are_found_where_machines_have_them() {
+    assert_eq!(tight_clusters(&generated("mi250:boxes=4")).len(), 4);
+    assert_eq!(
+        tight_clusters(&generated("dgx-a100:boxes=4")),
+        [0, 8, 16, 24].map(|first| (first..first + 8).collect::<Vec<_>>())
+    );
+    assert_eq!(tight_clusters(&generated("leaf-spine:leaves=4,hosts=6,spines=2,oversub=3")).len(), 4);
+    let sizes: Vec<usize> = tight_clusters(&generated("fat-tree:k=8,oversub=2")).iter().map(Vec::len).collect();
+    assert_eq!(sizes, [vec![4; 32], vec![16; 8]].concat());
+    assert_eq!(tight_clusters(&generated("complete:12")), [] as [Vec<u32>; 0]);
+}
+
+/// Every collective the forest plans, on machines whose boxes differ once one of them has slow links.
+#[test]
+fn every_collective_works_in_pieces() {
+    let mut draft = TopologyDraft::default();
+    for host in 0..3 {
+        let attributes = Attributes { box_name: Some(format!("box{host}")), ..Attributes::default() };
+        (0..4).for_each(|gpu| draft.add_node(format!("g{host}{gpu}"), NodeKind::Compute, attributes.clone()));
+        draft.add_switch(format!("s{host}"));
+        for gpu in 0..4 {
+            let (gpu, nic) = (format!("g{host}{gpu}"), if (host, gpu) == (1, 2) { 3 } else { 4 });
+            draft.add_both(
+                &gpu,
+                &format!("s{host}"),
+                Capacity::from_bytes_per_sec(40).unwrap(),
+                Latency::from_nanos(0),
+            );
+            draft.add_both(&gpu, "spine", Capacity::from_bytes_per_sec(nic).unwrap(), Latency::from_nanos(9));
+        }
+    }
+    draft.add_switch("spine");
+    let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+    for kind in [
+        CollectiveKind::Allgather,
+        CollectiveKind::ReduceScatter,
+        CollectiveKind::Allreduce,
+        CollectiveKind::Broadcast,
+        CollectiveKind::Reduce,
+    ] {
+        in_pieces(&topology, kind);
+    }
+}
+
+/// What a latency costs per message: from sixteen boxes on no rank of these machines is more than so many hops away.
+#[test]
+fn trees_of_large_machines_are_flat() {
+    for (expression, hops) in
+        [("dgx-a100:boxes=16", 2), ("dgx-h100:boxes=16", 2), ("rail:boxes=16", 2), ("mi250:boxes=16", 12)]
+    {
+        let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
+        assert!(depth_max(&forest) <= hops, "{expression}: {} hops", depth_max(&forest));
+    }
+}
+
+/// Machines in two levels: ranks on a switch of their box or on each other, boxes on switches of their pod, pods on a
+/// spine, with any capacities, some through a relay of its own, boxes named or not.
+fn machines() -> impl Strategy<Value = Topology> {
+    let shape = (1_usize..4, 1_usize..4, 1_usize..4, any::<bool>(), 0_usize..3);
+    shape.prop_flat_map(|(pods, boxes, ranks, named, kind)| {
+        let count = (pods * boxes * ranks).max(2);
+        let capacities = proptest::collection::vec(prop_oneof![Just(4_u64), Just(8), 1_u64..12], 3 * count + 12);
+        capacities.prop_map(move |capacities| {
+            let mut draft = TopologyDraft::default();
+            let mut join = Vec::new();
+            for rank in 0..count {
+                let (of_box, of_pod) = (rank / ranks, rank / ranks / boxes);
+                let id = format!("r{rank:02}");
+                let box_name = named.then(|| format!("box{of_box}"));
+                draft.add_node(id.clone(), NodeKind::Compute, Attributes { box_name, ..Attributes::default() });
+                let [inner, outer, extra] = [0, 1, 2].map(|port| capacities[3 * rank + port]);
+                match kind {
+                    0 => join.push((id.clone(), format!("b{of_box}"), 5 * inner)),
+                    1 if rank % ranks > 0 => join.push((id.clone(), format!("r{:02}", rank - 1), 3 * inner)),
+                    _ => join.push((id.clone(), format!("b{of_box}"), inner)),
+                }
+                if extra > 9 {
+                    join.push((id.clone(), format!("n{rank}"), outer));
+                    join.push((format!("n{rank}"), format!("p{of_pod}"), outer));
+                } else {
+                    join.push((id, format!("p{of_pod}"), outer));
+                }
+            }
+            for (pod, &capacity) in (0..count.div_ceil(ranks * boxes)).zip(&capacities[3 * count..]) {
+                join.push((format!("p{pod}"), "spine".to_owned(), 2 * capacity));
+            }
+            let mut switches: Vec<String> = join.iter().flat_map(|(a, b, _)| [a.clone(), b.clone()]).collect();
+            switches.retain(|id| !id.starts_with('r'));
+            switches.sort_unstable();
+            switches.dedup();
+            switches.into_iter().for_each(|id| draft.add_switch(id));
+            for (a, b, capacity) in join {
+                draft.add_both(&a, &b, Capacity::from_bytes_per_sec(capacity).unwrap(), Latency::from_nanos(0));
+            }
+            draft.build(&TopologyLimits::STANDARD).unwrap()
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn machines_in_pieces_reach_the_bound(topology in machines()) {
+        in_pieces(&topology, CollectiveKind::Allgather);
+        in_pieces(&topology, CollectiveKind::Broadcast);
+    }
+}
