@@ -9,6 +9,9 @@
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`), and the trees are put together
 //! (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages.
 //!
+//! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
+//! `translated`).
+//!
 //! Switches that could replicate or reduce are used as if they could not: that costs no throughput for the collectives
 //! planned here, only traffic.
 //!
@@ -28,6 +31,8 @@ mod pattern;
 mod piece;
 mod rehang;
 mod switches;
+mod symmetry;
+mod translated;
 mod trees;
 mod trim;
 
@@ -178,10 +183,11 @@ fn solve_in<C: FlowUnit>(
 
     let network = Network::of(topology);
     if rank_count >= pieces_from {
-        let solved =
-            decomposition::solve_in_pieces(&network, &capacities, &demands, instance.trees_per_root, stop, progress)?;
-        if let Some(trees) = solved {
-            return Ok(trees);
+        let trees_per_root = instance.trees_per_root;
+        for shortcut in [translated::solve_by_translation, decomposition::solve_in_pieces] {
+            if let Some(trees) = shortcut(&network, &capacities, &demands, trees_per_root, stop, progress)? {
+                return Ok(trees);
+            }
         }
     }
     let mut graph = LogicalGraph::new(&network, &capacities, stop)?;

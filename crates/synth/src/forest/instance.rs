@@ -6,7 +6,11 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
+use crate::forest::condition::Condition;
 use crate::reach::disconnected;
+
+/// Numbers of trees per root that are tried in place of the one that makes all capacities whole.
+const FEWER_TRIED: u64 = 12;
 
 /// Which ranks have data that every rank wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +75,62 @@ impl Instance {
         // p and q have no common factor, so U·b = p·b/d is whole only because d divides b.
         let scaled = |b: u128| (b / divisor).checked_mul(p).ok_or_else(too_many);
         let capacities = bandwidths().zip(&useful).map(|(b, &useful)| if useful { scaled(b) } else { Ok(0) });
-        Ok(Self {
+        let exact = Self {
             trees_per_root,
             demands: weights.iter().map(|&weight| weight * trees_per_root).collect(),
             capacities: capacities.collect::<Result<_, _>>()?,
-        })
+        };
+        Ok(exact.with_fewer_trees(topology, &weights, (p, q), stop)?.unwrap_or(exact))
+    }
+
+    /// The same rate with fewer trees per root, if links can do without the fraction of a tree they then can not carry.
+    ///
+    /// * **Source.** Zhao 2026, appendix B.5.4, for the k whose capacities `⌊k·b·p/q⌋` lose nothing of the optimum.
+    /// * **Cost.** One test for each of the least k, [`FEWER_TRIED`] at most.
+    fn with_fewer_trees(
+        &self,
+        topology: &Topology,
+        weights: &[u64],
+        (p, q): (u128, u128),
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, SynthesisError> {
+        let (rank_count, node_count) = (topology.rank_count(), topology.nodes().len());
+        let is_useful = |&(_, &capacity): &(&canopy_topology::Link, &u128)| capacity > 0;
+        for trees_per_root in 1..self.trees_per_root.min(FEWER_TRIED + 1) {
+            let mut capacities = vec![0; self.capacities.len()];
+            let mut sums = vec![(0_i64, 0_i64); node_count];
+            let links = topology.links().iter().zip(&self.capacities);
+            for ((link, _), capacity) in links.zip(&mut capacities).filter(|(known, _)| is_useful(known)) {
+                let bandwidth = u128::from(link.capacity.bytes_per_sec()) * u128::from(trees_per_root);
+                let Some(product) = bandwidth.checked_mul(p) else { return Ok(None) };
+                *capacity = product / q;
+                let Ok(amount) = i64::try_from(*capacity) else { return Ok(None) };
+                let (from, to) = (link.from.index(), link.to.index());
+                let (Some(leaving), Some(entering)) =
+                    (sums[from].1.checked_add(amount), sums[to].0.checked_add(amount))
+                else {
+                    return Ok(None);
+                };
+                (sums[from].1, sums[to].0) = (leaving, entering);
+            }
+            // Switches must stay balanced, and ranks should.
+            if sums.iter().any(|(entering, leaving)| entering != leaving) {
+                continue;
+            }
+            let fewer =
+                Self { trees_per_root, demands: weights.iter().map(|w| w * trees_per_root).collect(), capacities };
+            if fewer.magnitude().is_none_or(|sum| sum >= u128::from(i64::MAX.unsigned_abs()) / 4) {
+                return Ok(None);
+            }
+            let narrow = |value: u128| i64::try_from(value).expect("the sum of all numbers fits");
+            let edges = topology.links().iter().zip(&fewer.capacities);
+            let edges = edges.map(|(link, &capacity)| (link.from.number(), link.to.number(), narrow(capacity)));
+            let demands: Vec<i64> = fewer.demands.iter().map(|&demand| narrow(demand.into())).collect();
+            if Condition::new(edges, demands, rank_count, stop)?.violation()?.is_none() {
+                return Ok(Some(fewer));
+            }
+        }
+        Ok(None)
     }
 
     /// Σ of all demands and capacities: whoever computes in a type that holds four times this never overflows.

@@ -15,7 +15,7 @@ use crate::forest::trees::{Grower, PackedTree, Remainder, Taste};
 use crate::parts;
 use crate::progress::{Progress, Silent, Stage};
 
-/// Tastes tried for a complete greedy packing, flat trees first. Trees that are tested are grown with the first.
+/// Tastes tried for a complete greedy packing, flat trees first.
 const TASTES: [Taste; 5] = [
     Taste { fullness: 1, flatness: 1000 },
     Taste { fullness: 1, flatness: 1 },
@@ -30,7 +30,8 @@ pub(super) fn require_room(tree_count: usize, rank_count: usize) -> Result<(), S
 }
 
 /// Into how many parts a root's demand is divided, at least: fewer make fewer different trees, more make flatter ones.
-const PARTS: [u64; 3] = [1, 2, 4];
+/// With it the taste of the trees that are tested, by position in [`TASTES`].
+const DIVISIONS: [(u64, usize); 5] = [(1, 0), (2, 0), (4, 0), (1, 2), (2, 2)];
 
 /// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
 const WORK_MAX: u64 = 1_000_000;
@@ -53,14 +54,20 @@ pub(super) fn pack<C: FlowUnit>(
     let grower = Grower::new(condition, rank_count);
     let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
-    for parts in PARTS.into_iter().filter(|&parts| parts == 1 || u128::from(parts) < 2 * demand_max) {
+    let mut any_tested = false;
+    for (parts, taste) in DIVISIONS.into_iter().filter(|&(parts, _)| parts == 1 || u128::from(parts) < 2 * demand_max) {
+        // Where nothing had to be tested, the taste of what is tested makes no difference.
+        if taste > 0 && !any_tested {
+            break;
+        }
         let weight_max = C::try_from_u128(demand_max.div_ceil(parts.into())).expect("a part is no more than the whole");
         ask(stop)?;
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
-        let mut packing = Packing::new(condition.clone(), &grower, weight_max, stop, progress);
+        let mut packing = Packing::new(condition.clone(), &grower, (weight_max, TASTES[taste]), stop, progress);
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
+        any_tested |= after.flows() > condition.flows();
         if depth_max(&grower, &trees) <= 1 {
             // As flat as trees can be, and finer parts would only make more of them.
             if best.is_none() {
@@ -98,6 +105,8 @@ struct Packing<'a, 'c, C> {
     condition: Condition<'c, C>,
     grower: &'a Grower<C>,
     weight_max: C,
+    /// Of trees that are tested.
+    taste: Taste,
     stop: &'a dyn Stop,
     progress: &'a dyn Progress,
     trees: Vec<PackedTree<C>>,
@@ -109,11 +118,12 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     fn new(
         condition: Condition<'c, C>,
         grower: &'a Grower<C>,
-        weight_max: C,
+        (weight_max, taste): (C, Taste),
         stop: &'a dyn Stop,
         progress: &'a dyn Progress,
     ) -> Self {
-        let mut packing = Self { condition, grower, weight_max, stop, progress, trees: Vec::new(), total: 0, done: 0 };
+        let mut packing =
+            Self { condition, grower, weight_max, taste, stop, progress, trees: Vec::new(), total: 0, done: 0 };
         packing.total = packing.demand_left();
         packing
     }
@@ -214,7 +224,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         while proposals.len() < size && idle < self.rank_count() {
             idle += 1;
             if left.demands[root as usize] > C::ZERO {
-                let Some(tree) = self.grow(&left, root, TASTES[0], self.trees.len() + proposals.len())? else {
+                let Some(tree) = self.grow(&left, root, self.taste, self.trees.len() + proposals.len())? else {
                     break;
                 };
                 left.take(&tree);

@@ -9,17 +9,17 @@ use crate::forest::ask;
 use crate::forest::condition::EdgeIndex;
 use crate::forest::trees::{Grower, PackedTree, Remainder};
 
-/// Looks at this many pairs of trees at a rank before it leaves things as they are: some tenths of a second.
-const EXCHANGES_MAX: u64 = 20_000_000;
+/// Looks at this many edges and pairs of trees before it leaves things as they are: about a tenth of a second.
+const LOOKS_MAX: u64 = 8_000_000;
 
 /// Gives ranks of each tree a parent nearer to the root wherever an edge from there has room for the whole tree, and
 /// lets two trees exchange the edges into a rank where that makes them flatter together.
 ///
 /// Flatness is the sum of the squares of all depths, over all trees and ranks, so that the deepest ranks count most. Every
-/// change lowers it, hence the method ends; it also ends when it has looked at [`EXCHANGES_MAX`] pairs.
+/// change lowers it, hence the method ends; it also ends when it has had [`LOOKS_MAX`] looks.
 ///
 /// * **In, out.** Trees that fit the capacities with `left` to spare. **Errors.** Stopped.
-/// * **Cost.** O(trees² · ranks) per pass.
+/// * **Cost.** O(trees · (edges + exchanges possible)) per pass.
 pub(super) fn rehang<C: FlowUnit>(
     grower: &Grower<C>,
     left: &mut Remainder<C>,
@@ -31,18 +31,14 @@ pub(super) fn rehang<C: FlowUnit>(
         ask(stop)?;
         hung.push(Hung::new(grower, tree));
     }
-    let mut budget = EXCHANGES_MAX;
-    loop {
+    let mut looks = Looks { left: LOOKS_MAX, stop };
+    while looks.left > 0 {
         let mut changed = false;
         for tree in &mut hung {
-            ask(stop)?;
-            while tree.use_room(grower, left) {
-                ask(stop)?;
-                changed = true;
-            }
+            changed |= tree.use_room(grower, left, &mut looks)?;
         }
-        changed |= exchange_all(grower, left, &mut hung, &mut budget, stop)?;
-        if !changed || budget == 0 {
+        changed |= exchange_all(grower, left, &mut hung, &mut looks)?;
+        if !changed {
             break;
         }
     }
@@ -52,14 +48,35 @@ pub(super) fn rehang<C: FlowUnit>(
     Ok(())
 }
 
-/// One pass over all pairs of trees at all ranks, deepest trees first.
+/// How much may still be looked at.
+struct Looks<'a> {
+    left: u64,
+    stop: &'a dyn Stop,
+}
+
+impl Looks<'_> {
+    /// Says whether there were as many looks left, and takes them.
+    fn take(&mut self, count: usize) -> Result<bool, Stopped> {
+        let before = self.left;
+        self.left = self.left.saturating_sub(count as u64);
+        if before >> 12 != self.left >> 12 {
+            ask(self.stop)?;
+        }
+        Ok(self.left > 0)
+    }
+}
+
+/// One pass over all trees and ranks for exchanges that make the one tree flatter, deepest trees first.
 fn exchange_all<C: FlowUnit>(
     grower: &Grower<C>,
     left: &mut Remainder<C>,
     trees: &mut [Hung<C>],
-    budget: &mut u64,
-    stop: &dyn Stop,
+    looks: &mut Looks<'_>,
 ) -> Result<bool, Stopped> {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); left.capacities.len()];
+    for (position, tree) in trees.iter().enumerate() {
+        tree.parents.iter().flatten().for_each(|&edge| users[edge].push(position));
+    }
     let mut by_depth: Vec<usize> = (0..trees.len()).collect();
     by_depth.sort_by_key(|&tree| std::cmp::Reverse(trees[tree].depth_max()));
     let mut changed = false;
@@ -67,56 +84,72 @@ fn exchange_all<C: FlowUnit>(
         // From the root outwards: what hangs below moves along.
         for position in 1..trees[first].order.len() {
             let rank = trees[first].order[position];
-            ask(stop)?;
-            for second in (0..trees.len()).filter(|&second| second != first) {
-                if *budget == 0 {
-                    return Ok(changed);
-                }
-                *budget -= 1;
-                if budget.is_multiple_of(1 << 10) {
-                    ask(stop)?;
-                }
-                if exchange(grower, left, trees, (first, second), rank) {
-                    changed = true;
-                }
+            while let Some((edge, second)) = next_exchange(grower, left, trees, &users, (first, rank), looks)? {
+                let given_up = trees[first].parents[rank as usize].expect("a root has nothing to exchange");
+                exchange(grower, left, trees, (first, second), rank);
+                users[edge].retain(|&user| user != second);
+                users[edge].push(first);
+                users[given_up].retain(|&user| user != first);
+                users[given_up].push(second);
+                changed = true;
+            }
+            if looks.left == 0 {
+                return Ok(changed);
             }
         }
     }
     Ok(changed)
 }
 
-/// Exchanges the edges of two trees into a rank if both fit and the trees become flatter together.
+/// The edge into a rank that a tree should get from another one, which is to have its own, and that tree: the first
+/// with which both together become flatter. `None` if there is none, or there are no looks left.
+fn next_exchange<C: FlowUnit>(
+    grower: &Grower<C>,
+    left: &Remainder<C>,
+    trees: &[Hung<C>],
+    users: &[Vec<usize>],
+    (first, rank): (usize, u32),
+    looks: &mut Looks<'_>,
+) -> Result<Option<(EdgeIndex, usize)>, Stopped> {
+    let one = &trees[first];
+    let Some(given_up) = one.parents[rank as usize] else { return Ok(None) };
+    let mut best: Option<(usize, EdgeIndex)> = None;
+    for &edge in grower.entering(rank) {
+        // One of two trees that become flatter together does so alone: here it is the first.
+        let gain = one.gain(grower, rank, edge).unwrap_or_default();
+        let offers = if gain > 0 { users[edge].as_slice() } else { &[] };
+        if !looks.take(1 + offers.len())? {
+            return Ok(None);
+        }
+        for &second in offers {
+            if best.is_some_and(|(known, _)| second >= known) {
+                continue;
+            }
+            let other = &trees[second];
+            let fits = left.capacities[edge] + other.weight >= one.weight
+                && left.capacities[given_up] + one.weight >= other.weight;
+            if fits && other.gain(grower, rank, given_up).is_some_and(|other_gain| gain + other_gain > 0) {
+                best = Some((second, edge));
+            }
+        }
+    }
+    Ok(best.map(|(second, edge)| (edge, second)))
+}
+
 fn exchange<C: FlowUnit>(
     grower: &Grower<C>,
     left: &mut Remainder<C>,
     trees: &mut [Hung<C>],
     (first, second): (usize, usize),
     rank: u32,
-) -> bool {
-    let (one, other) = (&trees[first], &trees[second]);
-    let (Some(from_one), Some(from_other)) = (one.parents[rank as usize], other.parents[rank as usize]) else {
-        return false;
-    };
-    if from_one == from_other {
-        return false;
-    }
-    let fits = left.capacities[from_other] + other.weight >= one.weight
-        && left.capacities[from_one] + one.weight >= other.weight;
-    if !fits {
-        return false;
-    }
-    let (Some(gain_one), Some(gain_other)) = (one.gain(grower, rank, from_other), other.gain(grower, rank, from_one))
-    else {
-        return false;
-    };
-    if gain_one + gain_other <= 0 {
-        return false;
-    }
-    left.capacities[from_one] = left.capacities[from_one] + one.weight - other.weight;
-    left.capacities[from_other] = left.capacities[from_other] + other.weight - one.weight;
+) {
+    let parent = |tree: &Hung<C>| tree.parents[rank as usize].expect("a root has nothing to exchange");
+    let (from_one, from_other) = (parent(&trees[first]), parent(&trees[second]));
+    let (weight_one, weight_other) = (trees[first].weight, trees[second].weight);
+    left.capacities[from_one] = left.capacities[from_one] + weight_one - weight_other;
+    left.capacities[from_other] = left.capacities[from_other] + weight_other - weight_one;
     trees[first].hang(grower, rank, from_other);
     trees[second].hang(grower, rank, from_one);
-    true
 }
 
 /// A tree with what is needed to move its branches.
@@ -129,6 +162,8 @@ struct Hung<C> {
     order: Vec<u32>,
     /// Where a rank stands in `order`, and where its branch ends.
     span: Vec<(usize, usize)>,
+    /// Sum of the depths in the branch of a rank.
+    depth_sums: Vec<i64>,
     root: u32,
 }
 
@@ -139,34 +174,52 @@ impl<C: FlowUnit> Hung<C> {
         for &edge in &tree.edges {
             parents[grower.ends(edge).1 as usize] = Some(edge);
         }
-        let (depths, span) = (vec![0; ranks], vec![(0, 0); ranks]);
-        let mut hung = Self { weight: tree.weight, parents, depths, order: Vec::new(), span, root: tree.root };
+        let mut hung = Self {
+            weight: tree.weight,
+            parents,
+            depths: vec![0; ranks],
+            order: Vec::with_capacity(ranks),
+            span: vec![(0, 0); ranks],
+            depth_sums: vec![0; ranks],
+            root: tree.root,
+        };
         hung.survey(grower);
         hung
     }
 
-    /// Finds order, depths and spans by the parents. O(ranks).
+    /// Finds order, depths, spans and sums by the parents. O(ranks).
     fn survey(&mut self, grower: &Grower<C>) {
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.parents.len()];
-        for (rank, parent) in (0_u32..).zip(&self.parents) {
-            if let Some(edge) = parent {
-                children[grower.ends(*edge).0 as usize].push(rank);
-            }
+        // Children as linked lists: the first of each rank, and the next of the same parent.
+        const NONE: u32 = u32::MAX;
+        let mut links = vec![(NONE, NONE); self.parents.len()];
+        for edge in self.parents.iter().rev().flatten() {
+            let (above, rank) = grower.ends(*edge);
+            links[rank as usize].1 = links[above as usize].0;
+            links[above as usize].0 = rank;
         }
         self.order.clear();
         let mut stack = vec![(self.root, 0)];
         while let Some((rank, depth)) = stack.pop() {
             self.depths[rank as usize] = depth;
-            self.span[rank as usize].0 = self.order.len();
+            self.span[rank as usize] = (self.order.len(), 0);
             self.order.push(rank);
-            stack.extend(children[rank as usize].iter().rev().map(|&child| (child, depth + 1)));
-        }
-        for position in (0..self.order.len()).rev() {
-            let rank = self.order[position] as usize;
-            let after = children[rank].iter().map(|&child| self.span[child as usize].1).max();
-            self.span[rank].1 = after.unwrap_or(position + 1);
+            let (child, sibling) = links[rank as usize];
+            stack.extend(Some((sibling, depth)).filter(|_| sibling != NONE && rank != self.root));
+            stack.extend(Some((child, depth + 1)).filter(|_| child != NONE));
         }
         assert_eq!(self.order.len(), self.parents.len(), "a branch was never hung below itself");
+        self.depth_sums.clone_from(&self.depths);
+        for position in (0..self.order.len()).rev() {
+            let rank = self.order[position];
+            let start_and_end = &mut self.span[rank as usize];
+            start_and_end.1 = start_and_end.1.max(position + 1);
+            let end = start_and_end.1;
+            if let Some(edge) = self.parents[rank as usize] {
+                let above = grower.ends(edge).0 as usize;
+                self.span[above].1 = self.span[above].1.max(end);
+                self.depth_sums[above] += self.depth_sums[rank as usize];
+            }
+        }
     }
 
     fn depth_max(&self) -> i64 {
@@ -182,8 +235,8 @@ impl<C: FlowUnit> Hung<C> {
             return None;
         }
         let shift = self.depths[parent] + 1 - self.depths[rank as usize];
-        let square_change = |&below: &u32| shift * (2 * self.depths[below as usize] + shift);
-        Some(if shift == 0 { 0 } else { -self.order[start..end].iter().map(square_change).sum::<i64>() })
+        let count = i64::try_from(end - start).expect("ranks are counted in u32");
+        Some(-shift * (2 * self.depth_sums[rank as usize] + shift * count))
     }
 
     fn hang(&mut self, grower: &Grower<C>, rank: u32, edge: EdgeIndex) {
@@ -191,10 +244,22 @@ impl<C: FlowUnit> Hung<C> {
         self.survey(grower);
     }
 
-    /// Moves one branch to a free edge that brings it nearer to the root, the nearest rank to the root first.
-    fn use_room(&mut self, grower: &Grower<C>, left: &mut Remainder<C>) -> bool {
-        for position in 0..self.order.len() {
+    /// Moves branches to free edges that bring them nearer to the root, those of the nearest ranks first. Says whether
+    /// there were any.
+    fn use_room(
+        &mut self,
+        grower: &Grower<C>,
+        left: &mut Remainder<C>,
+        looks: &mut Looks<'_>,
+    ) -> Result<bool, Stopped> {
+        let mut changed = false;
+        let mut position = 0;
+        while position < self.order.len() {
             let from = self.order[position];
+            position += 1;
+            if !looks.take(1 + grower.leaving(from).len())? {
+                break;
+            }
             for &edge in grower.leaving(from) {
                 let to = grower.ends(edge).1;
                 let Some(parent) = self.parents[to as usize] else { continue };
@@ -203,10 +268,13 @@ impl<C: FlowUnit> Hung<C> {
                     left.capacities[parent] += self.weight;
                     left.capacities[edge] -= self.weight;
                     self.hang(grower, to, edge);
-                    return true;
+                    looks.take(self.order.len() / 8)?;
+                    // What is before the branch in the order stays where it is.
+                    position = position.min(self.span[from as usize].0 + 1);
+                    changed = true;
                 }
             }
         }
-        false
+        Ok(changed)
     }
 }

@@ -7,6 +7,7 @@ mod pieces;
 mod rooted;
 mod scaling;
 mod splitting;
+mod translated;
 
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits};
 

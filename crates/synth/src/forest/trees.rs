@@ -59,6 +59,7 @@ pub(super) struct Taste {
 pub(super) struct Grower<C> {
     ends: Vec<(u32, u32)>,
     leaving: Vec<Vec<EdgeIndex>>,
+    entering: Vec<Vec<EdgeIndex>>,
     initial: Vec<C>,
     rank_count: usize,
 }
@@ -89,12 +90,14 @@ impl<C: FlowUnit> Remainder<C> {
 impl<C: FlowUnit> Grower<C> {
     pub(super) fn new(condition: &Condition<'_, C>, rank_count: u32) -> Self {
         let ends: Vec<(u32, u32)> = (0..condition.edge_count()).map(|edge| condition.ends(edge)).collect();
-        let mut leaving = vec![Vec::new(); rank_count as usize];
-        for (edge, &(from, _)) in ends.iter().enumerate() {
+        let (mut leaving, mut entering) =
+            (vec![Vec::new(); rank_count as usize], vec![Vec::new(); rank_count as usize]);
+        for (edge, &(from, to)) in ends.iter().enumerate() {
             leaving[from as usize].push(edge);
+            entering[to as usize].push(edge);
         }
         let initial = (0..ends.len()).map(|edge| condition.capacity(edge)).collect();
-        Self { ends, leaving, initial, rank_count: rank_count as usize }
+        Self { ends, leaving, entering, initial, rank_count: rank_count as usize }
     }
 
     pub(super) fn ends(&self, edge: EdgeIndex) -> (u32, u32) {
@@ -104,6 +107,11 @@ impl<C: FlowUnit> Grower<C> {
     /// Edges that leave a rank.
     pub(super) fn leaving(&self, rank: u32) -> &[EdgeIndex] {
         &self.leaving[rank as usize]
+    }
+
+    /// Edges that enter a rank.
+    pub(super) fn entering(&self, rank: u32) -> &[EdgeIndex] {
+        &self.entering[rank as usize]
     }
 
     pub(super) fn rank_count(&self) -> usize {

@@ -71,11 +71,13 @@ fn more_trees_than_can_be_counted_are_refused_with_a_remedy() {
     assert!(error.to_string().contains("round the bandwidths to multiples of a common unit"), "{error}");
 }
 
-/// 2⁶¹ − 1 trees for each rank, two to a unit of capacity: beyond 63 bits on the way, the wide integers take over.
+/// Two shares must enter `a` by two links that have 2⁶¹ − 1 together, a prime: as many trees for each rank, two to a unit
+/// of capacity. Beyond 63 bits on the way, the wide integers take over.
 #[test]
 fn numbers_beyond_64_bits_are_exact() {
     let most = (1 << 61) - 1;
-    let links = [("a", "b", most), ("b", "c", most), ("c", "a", most), ("a", "c", 1)];
+    let half = 1 << 60;
+    let links = [("b", "a", half), ("c", "a", most - half), ("a", "b", most), ("b", "c", most), ("c", "b", most)];
     let judged = plan(&directed("a b c", &links), CollectiveKind::Allgather);
     assert_eq!(judged.chunks_per_share(), most);
     assert_eq!(judged.algbw, Rate::new(u128::from(most) * 3, 2_u32).unwrap());

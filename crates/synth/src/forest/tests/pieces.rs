@@ -17,7 +17,7 @@ use crate::forest::trim::trim;
 use crate::progress::Silent;
 
 /// A plan of a network taken apart whatever its size, with its rate as the checker finds it.
-fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, Rate) {
+pub(super) fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, Rate) {
     let root = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce);
     let root = root.then_some(canopy_topology::Rank::new(0));
     let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
@@ -32,7 +32,7 @@ fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, Rate) {
 }
 
 /// Greatest number of hops between a root and a rank.
-fn depth_max(forest: &Forest) -> u32 {
+pub(super) fn depth_max(forest: &Forest) -> u32 {
     let mut max = 0;
     for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
         let mut depths = std::collections::BTreeMap::from([(tree.root, 0)]);

@@ -1,0 +1,213 @@
+//! Translations of a network: automorphisms that commute and move any rank to any other.
+//!
+//! Tori, rings, hypercubes and other Cayley graphs of abelian groups have them. They are searched for in the network
+//! itself, as automorphisms that move every rank to a neighbour of its own, and every one found is verified.
+
+use std::collections::HashMap;
+
+use canopy_optimize::{FlowUnit, Stop, Stopped};
+
+use crate::forest::ask;
+use crate::forest::network::Network;
+
+/// Pairs of values compared per search, at most: some tenths of a second.
+const WORK_MAX: usize = 20_000_000;
+/// Values tried per automorphism before the search is given up.
+const GUESSES_MAX: usize = 400;
+/// A table of all translations takes 4 bytes per pair of ranks.
+const RANKS_MAX: u32 = 1 << 12;
+
+/// All translations of a network without switches.
+pub(super) struct Translations {
+    /// By the rank that rank 0 is moved to: where each rank goes.
+    pub(super) image: Vec<Vec<u32>>,
+}
+
+/// What an arc has: its capacity and latency in trees and nanoseconds, and the same of its reverse.
+type Label = (u128, u64, u128, u64);
+
+/// Finds the translations; `None` if there are none, or the search would take long.
+///
+/// The group they generate is abelian and transitive, hence regular: exactly one translation moves rank 0 to each rank.
+///
+/// * **Errors.** Stopped. **Cost.** O(links · degree²) per generator, of which there are at most as many as neighbours.
+pub(super) fn translations<C: FlowUnit>(
+    network: &Network<'_>,
+    capacities: &[C],
+    stop: &dyn Stop,
+) -> Result<Option<Translations>, Stopped> {
+    let Some(graph) = Graph::new(network, capacities) else { return Ok(None) };
+    let mut generators: Vec<Vec<u32>> = Vec::new();
+    let mut image = orbit(&generators, graph.rank_count(), stop)?;
+    for &neighbour in &graph.neighbours[0] {
+        if image.contains_key(&neighbour) {
+            continue;
+        }
+        let mut search = Search { graph: &graph, generators: &generators, guesses: 0, stop };
+        let Some(generator) = search.find(neighbour)? else { return Ok(None) };
+        generators.push(generator);
+        image = orbit(&generators, graph.rank_count(), stop)?;
+    }
+    let all = (0_u32..).take(graph.rank_count()).map(|rank| image.remove(&rank)).collect::<Option<Vec<_>>>();
+    Ok(all.map(|image| Translations { image }))
+}
+
+/// Where the products of generators move rank 0, each with one that does. O(ranks) per rank reached.
+fn orbit(generators: &[Vec<u32>], rank_count: usize, stop: &dyn Stop) -> Result<HashMap<u32, Vec<u32>>, Stopped> {
+    let identity: Vec<u32> = (0_u32..).take(rank_count).collect();
+    let mut image = HashMap::from([(0, identity)]);
+    let mut waiting = vec![0];
+    while let Some(rank) = waiting.pop() {
+        ask(stop)?;
+        for generator in generators {
+            let reached = generator[rank as usize];
+            if !image.contains_key(&reached) {
+                let product = image[&rank].iter().map(|&moved| generator[moved as usize]).collect();
+                image.insert(reached, product);
+                waiting.push(reached);
+            }
+        }
+    }
+    Ok(image)
+}
+
+/// Ranks with labelled arcs.
+struct Graph {
+    labels: Vec<HashMap<u32, Label>>,
+    /// Sorted.
+    neighbours: Vec<Vec<u32>>,
+}
+
+impl Graph {
+    /// `None` for networks that no search is worth while for: with switches, parallel links or arcs of one direction, and
+    /// those of which ranks differ at a glance.
+    fn new<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> Option<Self> {
+        let count = network.node_count;
+        if count != network.terminal_count || !(2..=RANKS_MAX).contains(&count) {
+            return None;
+        }
+        let mut arcs = HashMap::new();
+        for (link, &capacity) in network.links.iter().zip(capacities).filter(|&(_, &capacity)| capacity > C::ZERO) {
+            let known = arcs.insert((link.from, link.to), (capacity.to_u128(), link.latency_ns));
+            if known.is_some() {
+                return None;
+            }
+        }
+        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); count as usize];
+        for (&(from, to), &(capacity, latency)) in &arcs {
+            let &(back, latency_back) = arcs.get(&(to, from))?;
+            labels[from as usize].insert(to, (capacity, latency, back, latency_back));
+        }
+        let neighbours: Vec<Vec<u32>> = labels.iter().map(sorted_keys).collect();
+        let degree = neighbours[0].len();
+        let work = arcs.len().checked_mul(degree * degree).filter(|&work| work <= WORK_MAX);
+        let is_regular = neighbours.iter().all(|around| around.len() == degree);
+        (is_regular && work.is_some()).then_some(Self { labels, neighbours })
+    }
+
+    fn rank_count(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    fn label(&self, from: u32, to: u32) -> Option<Label> {
+        self.labels[from as usize].get(&to).copied()
+    }
+
+    fn is_automorphism(&self, image: &[u32]) -> bool {
+        let mut is_hit = vec![false; image.len()];
+        image.iter().for_each(|&rank| is_hit[rank as usize] = true);
+        let keeps = |(from, around): (usize, &HashMap<u32, Label>)| {
+            around.iter().all(|(&to, &label)| self.label(image[from], image[to as usize]) == Some(label))
+        };
+        is_hit.into_iter().all(|hit| hit) && self.labels.iter().enumerate().all(keeps)
+    }
+}
+
+fn sorted_keys(map: &HashMap<u32, Label>) -> Vec<u32> {
+    let mut keys: Vec<u32> = map.keys().copied().collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// A search for one automorphism that moves every rank to a neighbour.
+struct Search<'a> {
+    graph: &'a Graph,
+    generators: &'a [Vec<u32>],
+    guesses: usize,
+    stop: &'a dyn Stop,
+}
+
+/// By rank: where it may still go, sorted.
+type Domains = Vec<Vec<u32>>;
+
+impl Search<'_> {
+    /// One that moves rank 0 to this neighbour and commutes with all generators.
+    fn find(&mut self, target: u32) -> Result<Option<Vec<u32>>, Stopped> {
+        let mut domains: Domains = self.graph.neighbours.clone();
+        domains[0] = vec![target];
+        let all: Vec<u32> = (0_u32..).take(domains.len()).collect();
+        let mut waiting = vec![(domains, all)];
+        while let Some((mut domains, changed)) = waiting.pop() {
+            self.guesses += 1;
+            if self.guesses > GUESSES_MAX {
+                return Ok(None);
+            }
+            if !self.narrow(&mut domains, changed)? {
+                continue;
+            }
+            let Some(open) = domains.iter().position(|domain| domain.len() > 1) else {
+                let image: Vec<u32> = domains.into_iter().flatten().collect();
+                if self.graph.is_automorphism(&image) && self.commutes(&image) {
+                    return Ok(Some(image));
+                }
+                continue;
+            };
+            for &value in domains[open].iter().rev() {
+                let mut guess = domains.clone();
+                guess[open] = vec![value];
+                waiting.push((guess, (0_u32..).skip(open).take(1).collect()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn commutes(&self, image: &[u32]) -> bool {
+        let with = |other: &Vec<u32>| {
+            image.iter().zip(other).all(|(&moved, &elsewhere)| other[moved as usize] == image[elsewhere as usize])
+        };
+        self.generators.iter().all(with)
+    }
+
+    /// Drops values that no neighbour has a fitting value for, and values taken by another rank, until nothing changes;
+    /// `changed` are the ranks to start from. Says whether every rank has a value left.
+    fn narrow(&self, domains: &mut Domains, changed: Vec<u32>) -> Result<bool, Stopped> {
+        let mut queue = changed;
+        let mut is_queued = vec![false; domains.len()];
+        queue.iter().for_each(|&rank| is_queued[rank as usize] = true);
+        while let Some(rank) = queue.pop() {
+            ask(self.stop)?;
+            is_queued[rank as usize] = false;
+            let values = domains[rank as usize].clone();
+            let taken = if let [value] = values[..] { Some(value) } else { None };
+            // Whoever may go where this rank goes is a neighbour of that place.
+            let rivals = taken.iter().flat_map(|&value| &self.graph.neighbours[value as usize]);
+            let rivals: Vec<u32> = rivals.copied().filter(|&rival| rival != rank).collect();
+            for &other in self.graph.neighbours[rank as usize].iter().chain(&rivals) {
+                let label = self.graph.label(rank, other);
+                let fits = |&moved: &u32| {
+                    taken != Some(moved)
+                        && (label.is_none() || values.iter().any(|&value| self.graph.label(value, moved) == label))
+                };
+                let before = domains[other as usize].len();
+                domains[other as usize].retain(fits);
+                if domains[other as usize].is_empty() {
+                    return Ok(false);
+                }
+                if domains[other as usize].len() < before && !std::mem::replace(&mut is_queued[other as usize], true) {
+                    queue.push(other);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
