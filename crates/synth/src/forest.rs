@@ -105,8 +105,12 @@ fn plan_from(
         let network = if action == Action::Reduce { &transposed } else { topology };
         solutions.push(solve(network, roots, pieces_from, stop, progress)?);
     }
-    let mut assembly =
-        Assembly::new(solutions.iter().map(|solution| solution.trees_per_root), topology.rank_count(), stop)?;
+    let mut assembly = Assembly::new(
+        solutions.iter().map(|solution| solution.trees_per_root),
+        actions.len(),
+        topology.rank_count(),
+        stop,
+    )?;
     // Of a mirror image, the one solution is that of every phase.
     for (&action, solution) in actions.iter().zip(solutions.iter().cycle()) {
         assembly.add_phase(action, solution, &behind)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
-use canopy_schedule::{Action, Carrier, Forest, Hop, Phase, RouteIndex, RouteInterner, Tree};
+use canopy_schedule::{Action, Carrier, Forest, Hop, Phase, RouteIndex, RouteInterner, RouteTable, Tree};
 use canopy_topology::{LinkIndex, Rank};
 use num_integer::Integer;
 
@@ -95,14 +95,32 @@ pub(super) fn count<C: FlowUnit>(amount: C) -> u64 {
 /// A forest being put together, phase by phase.
 pub(super) struct Assembly<'a> {
     forest: Forest,
-    routes: RouteInterner,
+    routes: Routes,
     stop: &'a dyn Stop,
+}
+
+/// The routes of a forest.
+enum Routes {
+    /// Of one phase, whose routes are different already.
+    OfOne(RouteTable),
+    /// Of several phases, which may have routes in common.
+    OfSeveral(RouteInterner),
+}
+
+impl Routes {
+    fn add(&mut self, links: &[LinkIndex]) -> RouteIndex {
+        match self {
+            Self::OfOne(table) => table.push(links),
+            Self::OfSeveral(table) => table.intern(links),
+        }
+    }
 }
 
 impl<'a> Assembly<'a> {
     /// A forest without phases, in chunks that every phase can be divided into: the least common multiple of their k.
     pub(super) fn new(
         trees_per_root: impl Iterator<Item = u64>,
+        phase_count: usize,
         rank_count: u32,
         stop: &'a dyn Stop,
     ) -> Result<Self, SynthesisError> {
@@ -117,7 +135,10 @@ impl<'a> Assembly<'a> {
         let (routes, carriers, hops, phases) = Default::default();
         Ok(Self {
             forest: Forest { chunks_per_share, routes, carriers, hops, phases },
-            routes: RouteInterner::default(),
+            routes: match phase_count {
+                1 => Routes::OfOne(RouteTable::default()),
+                _ => Routes::OfSeveral(RouteInterner::default()),
+            },
             stop,
         })
     }
@@ -131,6 +152,8 @@ impl<'a> Assembly<'a> {
         behind: &[LinkIndex],
     ) -> Result<(), SynthesisError> {
         let mut phase = PhaseRoutes { action, routed, behind, known: vec![None; routed.routes.len()] };
+        self.forest.hops.reserve_exact(routed.hops.len());
+        self.forest.carriers.reserve_exact(routed.carriers.len());
         let scale = self.forest.chunks_per_share / routed.trees_per_root;
         let mut trees = Vec::with_capacity(routed.trees.len());
         for tree in &routed.trees {
@@ -176,7 +199,10 @@ impl<'a> Assembly<'a> {
 
     /// The forest.
     pub(super) fn finish(mut self) -> Forest {
-        self.forest.routes = self.routes.finish();
+        self.forest.routes = match self.routes {
+            Routes::OfOne(table) => table,
+            Routes::OfSeveral(table) => table.finish(),
+        };
         self.forest
     }
 }
@@ -191,12 +217,12 @@ struct PhaseRoutes<'a> {
 }
 
 impl PhaseRoutes<'_> {
-    fn route(&mut self, route: RouteIndex, table: &mut RouteInterner) -> RouteIndex {
+    fn route(&mut self, route: RouteIndex, table: &mut Routes) -> RouteIndex {
         *self.known[route.index()].get_or_insert_with(|| {
             let links = self.routed.routes.get(route).expect("carriers name routes of their own table");
             match self.action {
-                Action::Copy => table.intern(links),
-                Action::Reduce => table.intern(&turned(links, self.behind)),
+                Action::Copy => table.add(links),
+                Action::Reduce => table.add(&turned(links, self.behind)),
             }
         })
     }

@@ -9,7 +9,7 @@
 //! the same point with something else.
 
 use canopy_optimize::{FlowUnit, Stop};
-use canopy_schedule::{RouteIndex, RouteInterner};
+use canopy_schedule::{RouteIndex, RouteTable};
 use canopy_topology::LinkIndex;
 
 use crate::error::SynthesisError;
@@ -35,7 +35,7 @@ pub(super) fn glue<C: FlowUnit>(
     let solved = |(piece, &solution)| Stock::new(piece, &solutions[solution]);
     let mut glue = Glue {
         stocks: pieces.iter().zip(solution_of).map(solved).collect(),
-        routes: RouteInterner::default(),
+        routes: RouteTable::default(),
         rank_count: homes.len(),
         stop,
     };
@@ -59,7 +59,7 @@ pub(super) fn glue<C: FlowUnit>(
     }
     progress.report(Stage::Routes, total, total);
     let Laid { trees, hops, carriers } = laid;
-    Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes: glue.routes.finish() })
+    Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes: glue.routes })
 }
 
 /// Finished trees.
@@ -115,6 +115,11 @@ impl<C: FlowUnit> Growth<C> {
         Self { weight, hops, carriers, depths: vec![0; rank_count], tasks }
     }
 
+    /// What counts in a way to go on: that it is enough for all, then that it starts near the root.
+    fn worth(&self, way: Way<C>) -> (C, std::cmp::Reverse<u32>) {
+        (way.amount.min(self.weight), std::cmp::Reverse(self.depths[way.rank as usize]))
+    }
+
     /// Keeps only `weight` of the trees; the others start over with `task`.
     fn divide(&mut self, weight: C, task: Task, waiting: &mut Vec<Self>) {
         if weight == self.weight {
@@ -148,8 +153,8 @@ struct Stock<'a, 'p, C> {
     strands_left: Vec<C>,
     /// By terminal.
     trees_left: Vec<Vec<C>>,
-    /// Routes of strands between ranks, once known.
-    routes: Vec<Option<RouteIndex>>,
+    /// By strand: the routes it was used for, each with the strands before and after it.
+    routes: Vec<Vec<(Passage, RouteIndex)>>,
 }
 
 impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
@@ -161,22 +166,25 @@ impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
             solution,
             strands_left: solution.strands.iter().map(|strand| strand.amount).collect(),
             trees_left: solution.trees.iter().map(of_root).collect(),
-            routes: vec![None; solution.strands.len()],
+            routes: vec![Vec::new(); solution.strands.len()],
         }
     }
 }
 
-/// A way between a rank and a boundary link, or between two ranks: strands of nested pieces, in the direction of travel.
-#[derive(Clone)]
-struct Chain<C> {
+/// Strands of nested pieces, in the direction of travel: each a piece and a position.
+type Passage = Vec<(usize, usize)>;
+
+/// Where a passage between a rank and a boundary link starts or ends, and how many trees can use it.
+#[derive(Clone, Copy)]
+struct Way<C> {
     rank: u32,
     amount: C,
-    strands: Vec<(usize, usize)>,
 }
 
 struct Glue<'a, 'p, C> {
     stocks: Vec<Stock<'a, 'p, C>>,
-    routes: RouteInterner,
+    /// No two are equal: routes of different strands differ.
+    routes: RouteTable,
     rank_count: usize,
     stop: &'a dyn Stop,
 }
@@ -247,32 +255,54 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         if let (Terminal::Rank(tail), Terminal::Rank(head)) = (tail, head) {
             return self.pass_between_ranks(growth, piece, (tail, head), strands);
         }
-        let (out, strand, into) = self.best_way(growth, piece, (tail, head), strands)?;
+        let mut passage = Passage::new();
+        let (out, strand) = self.best_way(growth, piece, tail, strands, &mut passage)?;
+        passage.push((piece, strand));
+        let inside = passage.len();
         let stock = &self.stocks[piece];
+        let into = match head {
+            Terminal::Rank(rank) => Way { rank, amount: C::MAX },
+            Terminal::Piece(inner) => {
+                let last = stock.solution.strands[strand].links.last()?;
+                self.way_in(growth.weight, inner, stock.piece.inward[last.index()], &mut passage)?
+            }
+        };
         let weight = growth.weight.min(stock.strands_left[strand]).min(out.amount).min(into.amount);
         if weight == C::ZERO {
             return None;
         }
         growth.divide(weight, task, waiting);
-        let mut route: Vec<LinkIndex> = Vec::new();
-        for &(piece, strand) in out.strands.iter().chain([&(piece, strand)]).chain(&into.strands) {
-            let stock = &mut self.stocks[piece];
-            stock.strands_left[strand] -= weight;
-            let mut links = stock.solution.strands[strand].links.iter().map(|link| stock.piece.links[link.index()]);
-            // A boundary link is the end of one strand and the start of the next.
-            let first = links.next()?;
-            route.extend(Some(first).filter(|first| route.last() != Some(first)));
-            route.extend(links);
+        for &(piece, strand) in &passage {
+            self.stocks[piece].strands_left[strand] -= weight;
         }
         growth.hops.push((out.rank, into.rank, growth.carriers.len()));
-        growth.carriers.push((self.routes.intern(&route), weight));
         growth.depths[into.rank as usize] = growth.depths[out.rank as usize] + 1;
         // Inside first: what is around is reached from all of it.
-        for &(piece, strand) in &into.strands {
+        for &(piece, strand) in &passage[inside..] {
             let from = self.stocks[piece].head_of_entry(strand)?;
             growth.tasks.push(Task::Spread { piece, from });
         }
+        growth.carriers.push((self.route((piece, strand), passage), weight));
         Some(())
+    }
+
+    /// The route of a passage, of which this is the strand that is in no inner piece.
+    fn route(&mut self, (piece, strand): (usize, usize), passage: Passage) -> RouteIndex {
+        if let Some((_, route)) = self.stocks[piece].routes[strand].iter().find(|(known, _)| *known == passage) {
+            return *route;
+        }
+        let mut links: Vec<LinkIndex> = Vec::new();
+        for &(piece, strand) in &passage {
+            let stock = &self.stocks[piece];
+            for link in &stock.solution.strands[strand].links {
+                let link = stock.piece.links[link.index()];
+                // A boundary link is the end of one strand and the start of the next.
+                links.extend(Some(link).filter(|link| links.last() != Some(link)));
+            }
+        }
+        let route = self.routes.push(&links);
+        self.stocks[piece].routes[strand].push((passage, route));
+        route
     }
 
     fn pass_between_ranks(
@@ -282,114 +312,108 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         (tail, head): (u32, u32),
         strands: std::ops::Range<usize>,
     ) -> Option<()> {
-        let Stock { piece, solution, strands_left, routes, .. } = &mut self.stocks[piece];
         growth.hops.push((tail, head, growth.carriers.len()));
         growth.depths[head as usize] = growth.depths[tail as usize] + 1;
         let mut missing = growth.weight;
-        let enough = strands.clone().find(|&strand| strands_left[strand] >= missing);
+        let left = &self.stocks[piece].strands_left;
+        let enough = strands.clone().find(|&strand| left[strand] >= missing);
         for strand in enough.into_iter().chain(strands) {
-            let part = strands_left[strand].min(missing);
+            let left = &mut self.stocks[piece].strands_left[strand];
+            let part = (*left).min(missing);
             if part > C::ZERO {
-                let route = *routes[strand].get_or_insert_with(|| {
-                    let links = solution.strands[strand].links.iter();
-                    let links: Vec<LinkIndex> = links.map(|link| piece.links[link.index()]).collect();
-                    self.routes.intern(&links)
-                });
-                growth.carriers.push((route, part));
-                strands_left[strand] -= part;
+                *left -= part;
                 missing -= part;
+                let known = self.stocks[piece].routes[strand].first().map(|&(_, route)| route);
+                let route = known.unwrap_or_else(|| self.route((piece, strand), vec![(piece, strand)]));
+                growth.carriers.push((route, part));
             }
         }
         (missing == C::ZERO).then_some(())
     }
 
-    /// The way for an edge of which at least one end is a piece: out of the one, a strand, into the other.
+    /// The way out of a terminal and the strand to go on with. Of those that are enough, if any is, the one that starts
+    /// nearest to the root; adds what is in inner pieces to the passage.
     fn best_way(
         &self,
         growth: &Growth<C>,
         piece: usize,
-        (tail, head): (Terminal, Terminal),
+        tail: Terminal,
         strands: std::ops::Range<usize>,
-    ) -> Option<(Chain<C>, usize, Chain<C>)> {
+        passage: &mut Passage,
+    ) -> Option<(Way<C>, usize)> {
         let stock = &self.stocks[piece];
-        let mut best: Option<(bool, u32, C, Chain<C>, usize)> = None;
+        let mut best: Option<(Way<C>, usize)> = None;
+        let mut tried = Passage::new();
         for strand in strands.filter(|&strand| stock.strands_left[strand] > C::ZERO) {
-            let links = &stock.solution.strands[strand].links;
-            let out = match tail {
-                Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
-                Terminal::Piece(inner) => self.way_out(growth, inner, stock.piece.links[links.first()?.index()])?,
-            };
-            let amount = stock.strands_left[strand].min(out.amount);
-            let (is_enough, depth) = (amount >= growth.weight, growth.depths[out.rank as usize]);
-            let is_better = best.as_ref().is_none_or(|&(known_enough, known_depth, known_amount, ..)| {
-                let size = |enough: bool, amount: C| if enough { growth.weight } else { amount };
-                (is_enough, size(is_enough, amount), std::cmp::Reverse(depth))
-                    > (known_enough, size(known_enough, known_amount), std::cmp::Reverse(known_depth))
-            });
-            if is_better {
-                best = Some((is_enough, depth, amount, out, strand));
-            }
-        }
-        let (_, _, _, out, strand) = best?;
-        let last = *stock.solution.strands[strand].links.last()?;
-        let into = match head {
-            Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
-            Terminal::Piece(inner) => self.way_in(growth.weight, inner, stock.piece.links[last.index()])?,
-        };
-        Some((out, strand, into))
-    }
-
-    /// From a rank of a piece out over a boundary link: of the strands that are left the one that starts nearest to the
-    /// root, of those that are enough, if any is.
-    fn way_out(&self, growth: &Growth<C>, piece: usize, link: LinkIndex) -> Option<Chain<C>> {
-        let stock = &self.stocks[piece];
-        let exits = &stock.solution.exits[stock.local(link)?];
-        let mut best: Option<Chain<C>> = None;
-        for &(terminal, strand) in exits.iter().filter(|&&(_, strand)| stock.strands_left[strand] > C::ZERO) {
-            let mut chain = match stock.piece.terminals[terminal as usize] {
-                Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+            tried.clear();
+            let mut out = match tail {
+                Terminal::Rank(rank) => Way { rank, amount: C::MAX },
                 Terminal::Piece(inner) => {
-                    let first = *stock.solution.strands[strand].links.first()?;
-                    self.way_out(growth, inner, stock.piece.links[first.index()])?
+                    let first = stock.solution.strands[strand].links.first()?;
+                    self.way_out(growth, inner, stock.piece.outward[first.index()], &mut tried)?
                 }
             };
-            chain.amount = chain.amount.min(stock.strands_left[strand]);
-            chain.strands.push((piece, strand));
-            let worth = |chain: &Chain<C>| {
-                (chain.amount.min(growth.weight), std::cmp::Reverse(growth.depths[chain.rank as usize]))
-            };
-            if best.as_ref().is_none_or(|known| worth(&chain) > worth(known)) {
-                best = Some(chain);
+            out.amount = out.amount.min(stock.strands_left[strand]);
+            if best.is_none_or(|(known, _)| growth.worth(out) > growth.worth(known)) {
+                best = Some((out, strand));
+                std::mem::swap(passage, &mut tried);
+            }
+            if out.amount >= growth.weight && growth.depths[out.rank as usize] == 0 {
+                break;
             }
         }
         best
     }
 
-    /// From a boundary link of a piece to a rank of it: the first strand that is enough, else the one with most left.
-    fn way_in(&self, weight: C, piece: usize, link: LinkIndex) -> Option<Chain<C>> {
+    /// From a rank of a piece out over a boundary link, chosen as by [`best_way`](Self::best_way).
+    fn way_out(&self, growth: &Growth<C>, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
         let stock = &self.stocks[piece];
-        let entries = &stock.solution.entries[stock.local(link)?];
+        let mut best: Option<(Way<C>, usize)> = None;
+        let mut best_inside = Passage::new();
+        for &(terminal, strand) in &stock.solution.exits[link] {
+            if stock.strands_left[strand] == C::ZERO {
+                continue;
+            }
+            let mut inside = Passage::new();
+            let mut way = match stock.piece.terminals[terminal as usize] {
+                Terminal::Rank(rank) => Way { rank, amount: C::MAX },
+                Terminal::Piece(inner) => {
+                    let first = stock.solution.strands[strand].links.first()?;
+                    self.way_out(growth, inner, stock.piece.outward[first.index()], &mut inside)?
+                }
+            };
+            way.amount = way.amount.min(stock.strands_left[strand]);
+            if best.is_none_or(|(known, _)| growth.worth(way) > growth.worth(known)) {
+                best = Some((way, strand));
+                best_inside = inside;
+            }
+        }
+        let (way, strand) = best?;
+        passage.extend(best_inside);
+        passage.push((piece, strand));
+        Some(way)
+    }
+
+    /// From a boundary link of a piece to a rank of it: the first strand that is enough, else the one with most left.
+    fn way_in(&self, weight: C, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
+        let stock = &self.stocks[piece];
         let left = |&(_, strand): &(u32, usize)| stock.strands_left[strand].min(weight);
-        let &(terminal, strand) = entries.iter().rev().max_by_key(|&entry| left(entry))?;
-        let mut chain = match stock.piece.terminals[terminal as usize] {
-            Terminal::Rank(rank) => Chain { rank, amount: C::MAX, strands: Vec::new() },
+        let entries = stock.solution.entries[link].iter();
+        let &(terminal, strand) = entries.rev().max_by_key(|&entry| left(entry))?;
+        passage.push((piece, strand));
+        let mut way = match stock.piece.terminals[terminal as usize] {
+            Terminal::Rank(rank) => Way { rank, amount: C::MAX },
             Terminal::Piece(inner) => {
-                let last = *stock.solution.strands[strand].links.last()?;
-                self.way_in(weight, inner, stock.piece.links[last.index()])?
+                let last = stock.solution.strands[strand].links.last()?;
+                self.way_in(weight, inner, stock.piece.inward[last.index()], passage)?
             }
         };
-        chain.amount = chain.amount.min(stock.strands_left[strand]);
-        chain.strands.insert(0, (piece, strand));
-        Some(chain)
+        way.amount = way.amount.min(stock.strands_left[strand]);
+        Some(way)
     }
 }
 
 impl<C: FlowUnit> Stock<'_, '_, C> {
-    /// The number a link of the network has here.
-    fn local(&self, link: LinkIndex) -> Option<usize> {
-        self.piece.local_links.get(&link).copied()
-    }
-
     /// The terminal at which a strand from outside ends.
     fn head_of_entry(&self, strand: usize) -> Option<u32> {
         let first = self.solution.strands[strand].links.first()?;

@@ -11,17 +11,17 @@ use crate::forest::ask;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::rehang::rehang;
-use crate::forest::trees::{Grower, PackedTree, Remainder, Taste};
+use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
 use crate::parts;
 use crate::progress::{Progress, Silent, Stage};
 
 /// Tastes tried for a complete greedy packing, flat trees first.
 const TASTES: [Taste; 5] = [
-    Taste { fullness: 1, flatness: 1000 },
-    Taste { fullness: 1, flatness: 1 },
-    Taste { fullness: 8, flatness: 1 },
-    Taste { fullness: 64, flatness: 1 },
-    Taste { fullness: 1000, flatness: 1 },
+    Taste { fullness: 1, flatness: 1000, care: Care::Own },
+    Taste { fullness: 1, flatness: 1, care: Care::Own },
+    Taste { fullness: 8, flatness: 1, care: Care::Own },
+    Taste { fullness: 64, flatness: 1, care: Care::Own },
+    Taste { fullness: 1000, flatness: 1, care: Care::Own },
 ];
 
 /// Refuses more trees than there is room for, before memory is spent on them.
@@ -93,6 +93,15 @@ fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>]) -> u32 {
     trees.iter().map(|tree| grower.depth_max(tree)).max().unwrap_or_default()
 }
 
+/// What a greedy packing begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    InTurn,
+    /// Trees without any branching but at the root, for most of the demand of each root. A root with few trees of its
+    /// own has capacity to spare, which others need: but if they come first, they do not leave it what its own need.
+    Stars,
+}
+
 /// One packing on its way.
 ///
 /// Each tree takes the greatest weight its shape and `weight_max` allow: with it ends a demand, fills an edge, or makes a
@@ -130,8 +139,10 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
 
     fn run(&mut self) -> Result<(), SynthesisError> {
         for taste in TASTES {
-            if self.finish_greedily(taste)? {
-                return Ok(());
+            for start in [Start::InTurn, Start::Stars] {
+                if self.finish_greedily(taste, start)? {
+                    return Ok(());
+                }
             }
         }
         self.pack_tested()
@@ -159,14 +170,30 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     }
 
     /// Takes trees as they come, round by round over the roots; keeps them only if they serve all demands.
-    fn finish_greedily(&mut self, taste: Taste) -> Result<bool, SynthesisError> {
+    fn finish_greedily(&mut self, taste: Taste, start: Start) -> Result<bool, SynthesisError> {
         let mut left = Remainder::of(&self.condition, self.rank_count());
         let mut trees = Vec::new();
+        if start == Start::Stars {
+            for root in 0..self.rank_count() {
+                ask(self.stop)?;
+                while left.demands[root as usize] > C::ZERO
+                    && let Some(star) = self.grower.thick_star(&left, root, self.weight_max)
+                {
+                    left.take(&star);
+                    trees.push(star);
+                }
+            }
+            if trees.is_empty() {
+                return Ok(false);
+            }
+        }
         while left.demands.iter().any(|&demand| demand > C::ZERO) {
             for root in 0..self.rank_count() {
                 if left.demands[root as usize] == C::ZERO {
                     continue;
                 }
+                let care = if start == Start::Stars { Care::Neighbourly } else { Care::Own };
+                let taste = Taste { care, ..taste };
                 let Some(tree) = self.grow(&left, root, taste, trees.len())? else {
                     return Ok(false);
                 };

@@ -41,8 +41,9 @@ pub(super) struct Piece<'a, C> {
     pub(super) terminals: Vec<Terminal>,
     /// What the links are in the network.
     pub(super) links: Vec<LinkIndex>,
-    /// Of boundary links: their numbers here.
-    pub(super) local_links: HashMap<LinkIndex, usize>,
+    /// By link that leads out of, or into, a terminal that is a piece: its number in that piece.
+    pub(super) outward: Vec<usize>,
+    pub(super) inward: Vec<usize>,
     /// The piece around it, and which terminal of that it is.
     pub(super) around: Option<(usize, u32)>,
 }
@@ -104,7 +105,32 @@ pub(super) fn pieces<'a, C: FlowUnit>(
         push(from.0, from.1, to.1);
     }
     homes.truncate(network.terminal_count as usize);
-    Ok((builders.into_iter().map(Builder::finish).collect(), homes))
+    let mut pieces: Vec<Piece<'a, C>> = builders.into_iter().map(Builder::finish).collect();
+    number_boundaries(&mut pieces, stop)?;
+    Ok((pieces, homes))
+}
+
+/// Looks up what links of a piece are called in the pieces inside.
+fn number_boundaries<C>(pieces: &mut [Piece<'_, C>], stop: &dyn Stop) -> Result<(), SynthesisError> {
+    let mut numbers: HashMap<(usize, LinkIndex), usize> = HashMap::new();
+    // What is around a piece comes after it.
+    for (position, piece) in pieces.iter_mut().enumerate() {
+        ask(stop)?;
+        let inner = |terminal: u32| match piece.terminals.get(terminal as usize) {
+            Some(&Terminal::Piece(inner)) => Some(inner),
+            _ => None,
+        };
+        for (local, (way, &link)) in piece.network.links.iter().zip(&piece.links).enumerate() {
+            let number = |end: u32| inner(end).and_then(|inner| numbers.get(&(inner, link)).copied());
+            let (outward, inward) = (number(way.from), number(way.to));
+            (piece.outward[local], piece.inward[local]) = (outward.unwrap_or_default(), inward.unwrap_or_default());
+        }
+        let z = piece.network.terminal_count - 1;
+        let boundary = piece.network.links.iter().zip(&piece.links).enumerate();
+        let boundary = boundary.filter(|(_, (way, _))| piece.has_outside && (way.from == z || way.to == z));
+        numbers.extend(boundary.map(|(local, (_, &link))| ((position, link), local)));
+    }
+    Ok(())
 }
 
 /// The number of z until it is known.
@@ -220,12 +246,9 @@ impl<'a, C: FlowUnit> Builder<'a, C> {
             boxes: self.boxes,
             switch_names: self.switch_names,
         };
-        let at_boundary = |(_, (way, ..)): &(usize, &(Way, LinkIndex, C))| {
-            self.has_outside && (way.from == terminal_count - 1 || way.to == terminal_count - 1)
-        };
-        let boundary = self.links.iter().enumerate().filter(at_boundary);
         Piece {
-            local_links: boundary.map(|(local, &(_, link, _))| (link, local)).collect(),
+            outward: vec![0; self.links.len()],
+            inward: vec![0; self.links.len()],
             network,
             capacities: self.links.iter().map(|&(_, _, capacity)| capacity).collect(),
             demands: self.demands,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_optimize::{FlowUnit, Stop};
+use num_integer::Integer;
 
 use crate::error::SynthesisError;
 use crate::forest::ask;
@@ -53,7 +54,8 @@ pub(super) fn remove_switches<C: FlowUnit>(
         let ports = groups.ports(&entering, &leaving, terminal_count);
         let id = network.switch_name(switch);
         let condition = Condition::new(graph.edges(), demands.to_vec(), terminal_count, stop)?;
-        Removal { switch, id, ports, condition, graph, spent: BTreeSet::new(), stop }.run()?;
+        let demand_unit = demands.iter().fold(0_u128, |unit, demand| unit.gcd(&demand.to_u128()));
+        Removal { switch, id, ports, demand_unit, condition, graph, spent: BTreeSet::new(), stop }.run()?;
     }
     progress.report(Stage::Switches, total, total);
     Ok(())
@@ -69,6 +71,8 @@ struct Removal<'a, 'g, 'topology, C> {
     switch: u32,
     id: &'a str,
     ports: Vec<Port<C>>,
+    /// What all demands are multiples of.
+    demand_unit: u128,
     condition: Condition<'a, C>,
     graph: &'g mut LogicalGraph<'topology, C>,
     /// Pairs of which no more can be split off.
@@ -98,7 +102,7 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
             let largest_group = self.ports.chunk_by(|a, b| a.group == b.group).map(<[_]>::len).max().unwrap_or(0);
             let groups = self.ports.chunk_by(|a, b| a.group == b.group).count();
             self.require_room(groups.max(largest_group))?;
-            return grouped_shares(&self.ports, self.stop);
+            return self.shares_in_units();
         }
         self.require_room(self.ports.len())?;
         let sides: Vec<(C, C)> = self.ports.iter().map(|port| (port.entering, port.leaving)).collect();
@@ -107,6 +111,21 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
             (!self.spent.contains(&(from, to))).then_some(class)
         };
         even_shares(&sides, class, self.stop)
+    }
+
+    /// The first proposal, in multiples of the trees that each root has, where all ports are: then trees of one root,
+    /// which come in that number, are not divided more than they must be.
+    fn shares_in_units(&self) -> Result<Vec<Share<C>>, SynthesisError> {
+        let amounts = self.ports.iter().flat_map(|port| [port.entering, port.leaving]).map(C::to_u128);
+        let unit = amounts.fold(self.demand_unit, |unit, amount| unit.gcd(&amount)).max(1);
+        let convert = |amount: u128| C::try_from_u128(amount).expect("a part of a port or of what it was made from");
+        let part = |amount: C| convert(amount.to_u128() / unit);
+        let ports = self.ports.iter();
+        let ports: Vec<Port<C>> =
+            ports.map(|port| Port { entering: part(port.entering), leaving: part(port.leaving), ..*port }).collect();
+        let mut shares = grouped_shares(&ports, self.stop)?;
+        shares.iter_mut().for_each(|share| share.amount = convert(share.amount.to_u128() * unit));
+        Ok(shares)
     }
 
     /// Refuses to pair so many neighbours, all with all, before memory is spent on the pairs.

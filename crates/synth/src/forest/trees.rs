@@ -53,6 +53,16 @@ impl<C: FlowUnit> Step<C> for PackedTree<C> {
 pub(super) struct Taste {
     pub(super) fullness: i64,
     pub(super) flatness: i64,
+    pub(super) care: Care,
+}
+
+/// What counts as left of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// Its capacity.
+    Own,
+    /// What the trees still to be rooted at its tail can spare, unless it is the root of this one.
+    Neighbourly,
 }
 
 /// The edges by tail, and their initial capacities.
@@ -174,11 +184,19 @@ impl<C: FlowUnit> Grower<C> {
 
     /// The tree without any branching but at the root, if its edges have room for the whole demand or `weight_max`:
     /// what the greedy method would come to, without looking at the edges between other ranks.
-    fn star(&self, left: &Remainder<C>, root: u32, weight_max: C) -> Option<PackedTree<C>> {
+    pub(super) fn star(&self, left: &Remainder<C>, root: u32, weight_max: C) -> Option<PackedTree<C>> {
         let weight = left.demands[root as usize].min(weight_max);
         let edges = self.leaving[root as usize].iter().copied().filter(|&edge| left.capacities[edge] >= weight);
         let edges: Vec<EdgeIndex> = edges.collect();
         (edges.len() + 1 == self.rank_count).then_some(PackedTree { root, weight, edges })
+    }
+
+    /// As [`star`](Self::star), for as much of the demand as the edges have room for, if that is at least half of it.
+    pub(super) fn thick_star(&self, left: &Remainder<C>, root: u32, weight_max: C) -> Option<PackedTree<C>> {
+        let wanted = left.demands[root as usize].min(weight_max);
+        let room = self.leaving[root as usize].iter().map(|&edge| left.capacities[edge]).min()?;
+        let is_most = room >= wanted || room >= wanted - room;
+        (is_most && room > C::ZERO).then(|| self.star(left, root, room.min(wanted))).flatten()
     }
 
     /// Adds a rank to a growing tree and offers the edges that leave it.
@@ -187,7 +205,11 @@ impl<C: FlowUnit> Grower<C> {
         for &edge in &self.leaving[rank as usize] {
             let capacity = left.capacities[edge];
             if capacity > C::ZERO && growth.depths[self.ends[edge].1 as usize].is_none() {
-                growth.thin.push((capacity, self.score(edge, capacity, depth, taste), Reverse(edge)));
+                let spare = match taste.care {
+                    Care::Neighbourly if depth > 0 => capacity - capacity.min(left.demands[rank as usize]),
+                    _ => capacity,
+                };
+                growth.thin.push((capacity, self.score(edge, spare, depth, taste), Reverse(edge)));
             }
         }
     }

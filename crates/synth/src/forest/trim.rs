@@ -92,6 +92,7 @@ struct Pair {
 struct Trimmer<'a, 'c, 's, C> {
     clusters: &'a [Cluster],
     condition: &'c mut Condition<'s, C>,
+    rank_count: u32,
     capacities: Vec<C>,
     pairs: Vec<Pair>,
     /// By node: pairs it is an end of.
@@ -122,7 +123,8 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
             pairs_of[pair.ends.1 as usize].push(position);
         }
         let around = vec![None; network.node_count as usize];
-        Self { clusters, condition, capacities: capacities.to_vec(), pairs, pairs_of, around }
+        let rank_count = network.terminal_count;
+        Self { clusters, condition, rank_count, capacities: capacities.to_vec(), pairs, pairs_of, around }
     }
 
     fn trim_level(&mut self, level: &[usize], is_tight: &mut [bool]) -> Result<(), SynthesisError> {
@@ -199,8 +201,8 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
         self.capacities[links.clone()].iter().fold(C::ZERO, |sum, &capacity| sum + capacity)
     }
 
-    /// Takes the surplus of one cluster off its boundary, in proportion to what the links have; leaves alone what leads
-    /// out of a cluster around it that is tight already. Says whether there was enough to take.
+    /// Takes the surplus of one cluster off its boundary, in proportion to what links and the ranks at their ends can do
+    /// without; leaves alone what leads out of a cluster around it that is tight already. Says whether there was enough to take.
     fn trim_one(&mut self, cluster: usize) -> bool {
         let Some(surplus) = self.surplus(cluster) else { return false };
         if surplus == C::ZERO {
@@ -208,12 +210,21 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
         }
         let nodes = &self.clusters[cluster].nodes;
         let mut boundary: Vec<(usize, C)> = Vec::new();
+        let mut slack: BTreeMap<u32, C> = BTreeMap::new();
         for &node in nodes {
             for &pair in &self.pairs_of[node as usize] {
                 let (low, high) = self.pairs[pair].ends;
                 let is_inside = self.around[low as usize] == self.around[high as usize];
                 if let Some((inward, outward)) = self.crossing(pair, node, nodes).filter(|_| is_inside) {
-                    boundary.push((pair, self.sum(&inward).min(self.sum(&outward))));
+                    let mut room = self.sum(&inward).min(self.sum(&outward));
+                    for rank in [low, high].into_iter().filter(|&rank| rank < self.rank_count) {
+                        let slack = slack.entry(rank).or_insert_with(|| self.slack(rank));
+                        room = room.min(*slack);
+                    }
+                    for rank in [low, high] {
+                        slack.entry(rank).and_modify(|slack| *slack -= room);
+                    }
+                    boundary.push((pair, room));
                 }
             }
         }
@@ -236,6 +247,14 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
             self.tell(pair);
         }
         true
+    }
+
+    /// What a rank could do without: of a rank that needs all that enters it, no link can be trimmed.
+    fn slack(&self, rank: u32) -> C {
+        let entering = self.pairs_of[rank as usize].iter().filter_map(|&pair| self.crossing(pair, rank, &[rank]));
+        let entering = entering.fold(C::ZERO, |sum, (inward, _)| sum + self.sum(&inward));
+        let needed = self.condition.demand_total() - self.condition.demand(rank);
+        if entering > needed { entering - needed } else { C::ZERO }
     }
 
     /// Lets the condition know what a pair has.

@@ -121,6 +121,20 @@ fn trees_of_large_machines_are_flat() {
     }
 }
 
+/// Dead GPUs and slow links make boxes unequal: those with fewer ranks have capacity to spare, which the others use.
+#[test]
+fn damaged_machines_stay_flat_and_fast() {
+    for (expression, hops, trees) in [
+        ("dgx-a100:boxes=16,nodes-down=b3g2+b7g5", 6, 200),
+        ("dgx-a100:boxes=16,degrade=b0g3-ib*1/2+b5g1-ib*1/2", 4, 500),
+        ("mi250:boxes=16,nodes-down=b3g2+b7g5", 16, 1600),
+    ] {
+        let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
+        assert!(depth_max(&forest) <= hops, "{expression}: {} hops", depth_max(&forest));
+        assert!(forest.phases[0].trees.len() <= trees, "{expression}: {} trees", forest.phases[0].trees.len());
+    }
+}
+
 /// Machines in two levels: ranks on a switch of their box or on each other, boxes on switches of their pod, pods on a
 /// spine, with any capacities, some through a relay of its own, boxes named or not.
 fn machines() -> impl Strategy<Value = Topology> {
