@@ -120,6 +120,11 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
         self.demands.iter().fold(C::ZERO, |sum, &demand| sum + demand)
     }
 
+    /// Capacity left between two nodes, zero where there is no edge.
+    pub(super) fn capacity_between(&self, from: u32, to: u32) -> C {
+        self.edge_of.get(&(from, to)).map_or(C::ZERO, |&edge| self.capacities[edge])
+    }
+
     /// The edge between two nodes, added with capacity zero if need be.
     pub(super) fn edge_or_new(&mut self, from: u32, to: u32) -> EdgeIndex {
         if let Some(&edge) = self.edge_of.get(&(from, to)) {
@@ -219,7 +224,10 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
         let mut size = steps.len();
         while done < steps.len() {
             let block = &steps[done..(done + size).min(steps.len())];
-            for step in block {
+            for (step, place) in block.iter().zip(0_u32..) {
+                if place.is_multiple_of(ASK_INTERVAL) {
+                    ask(self.stop)?;
+                }
                 step.apply(self, step.amount());
             }
             let Some(violation) = self.violation()? else {

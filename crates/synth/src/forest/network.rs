@@ -10,6 +10,8 @@ pub(super) struct Network<'a> {
     /// Nodes that every tree must reach come first: ranks, and what stands for several of them.
     pub(super) terminal_count: u32,
     pub(super) node_count: u32,
+    /// The terminal that stands for all that is outside of a piece, if this is one.
+    pub(super) outside: Option<u32>,
     /// Sorted by both ends.
     pub(super) links: Vec<Way>,
     /// By terminal: the box it is in, as the topology states it.
@@ -38,6 +40,7 @@ impl<'a> Network<'a> {
         Self {
             terminal_count: topology.rank_count(),
             node_count: u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32"),
+            outside: None,
             links: topology.links().iter().map(way).collect(),
             boxes: boxes(topology),
             switch_names: switches.iter().map(|switch| switch.id.as_str()).collect(),

@@ -67,6 +67,26 @@ pub(super) fn even_shares<C: FlowUnit>(
     class: impl Fn(usize, usize) -> Option<u8>,
     stop: &dyn Stop,
 ) -> Result<Vec<Share<C>>, SynthesisError> {
+    evenly(ports, pairs_of(ports, class, stop)?, stop)
+}
+
+/// [`even_shares`] between different ports, none more than `most` says of its pair: so they may leave something.
+pub(super) fn even_shares_up_to<C: FlowUnit>(
+    ports: &[(C, C)],
+    most: impl Fn(usize, usize) -> C,
+    stop: &dyn Stop,
+) -> Result<Vec<Share<C>>, SynthesisError> {
+    let mut pairs = pairs_of(ports, |from, to| (from != to).then_some(0), stop)?;
+    pairs.iter_mut().for_each(|pair| pair.bound = pair.bound.min(most(pair.from, pair.to)));
+    pairs.retain(|pair| pair.bound > C::ZERO);
+    evenly(ports, pairs, stop)
+}
+
+fn pairs_of<C: FlowUnit>(
+    ports: &[(C, C)],
+    class: impl Fn(usize, usize) -> Option<u8>,
+    stop: &dyn Stop,
+) -> Result<Vec<Pair<C>>, SynthesisError> {
     let mut pairs = Vec::new();
     for from in (0..ports.len()).filter(|&from| ports[from].0 > C::ZERO) {
         ask(stop)?;
@@ -74,6 +94,14 @@ pub(super) fn even_shares<C: FlowUnit>(
             pairs.extend(class(from, to).map(|class| Pair { from, to, class, bound: ports[from].0.min(ports[to].1) }));
         }
     }
+    Ok(pairs)
+}
+
+fn evenly<C: FlowUnit>(
+    ports: &[(C, C)],
+    mut pairs: Vec<Pair<C>>,
+    stop: &dyn Stop,
+) -> Result<Vec<Share<C>>, SynthesisError> {
     pairs.sort_by_key(|pair| pair.class);
     let mut transport = Transport::new(ports, &pairs);
     let first = pairs.partition_point(|pair| pair.class == 0);

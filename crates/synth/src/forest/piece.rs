@@ -36,7 +36,6 @@ pub(super) struct Piece<'a, C> {
     network: Network<'a>,
     capacities: Vec<C>,
     demands: Vec<C>,
-    pub(super) has_outside: bool,
     /// By terminal, z excepted.
     pub(super) terminals: Vec<Terminal>,
     /// What the links are in the network.
@@ -125,9 +124,9 @@ fn number_boundaries<C>(pieces: &mut [Piece<'_, C>], stop: &dyn Stop) -> Result<
             let (outward, inward) = (number(way.from), number(way.to));
             (piece.outward[local], piece.inward[local]) = (outward.unwrap_or_default(), inward.unwrap_or_default());
         }
-        let z = piece.network.terminal_count - 1;
+        let Some(z) = piece.network.outside else { continue };
         let boundary = piece.network.links.iter().zip(&piece.links).enumerate();
-        let boundary = boundary.filter(|(_, (way, _))| piece.has_outside && (way.from == z || way.to == z));
+        let boundary = boundary.filter(|(_, (way, _))| way.from == z || way.to == z);
         numbers.extend(boundary.map(|(local, (_, &link))| ((position, link), local)));
     }
     Ok(())
@@ -242,6 +241,7 @@ impl<'a, C: FlowUnit> Builder<'a, C> {
         let network = Network {
             terminal_count,
             node_count,
+            outside: self.has_outside.then(|| terminal_count - 1),
             links: self.links.iter().map(|&(way, ..)| way).collect(),
             boxes: self.boxes,
             switch_names: self.switch_names,
@@ -252,7 +252,6 @@ impl<'a, C: FlowUnit> Builder<'a, C> {
             network,
             capacities: self.links.iter().map(|&(_, _, capacity)| capacity).collect(),
             demands: self.demands,
-            has_outside: self.has_outside,
             terminals: self.terminals,
             links: self.links.iter().map(|&(_, link, _)| link).collect(),
             around: self.around,
@@ -321,7 +320,7 @@ impl<C: FlowUnit> Piece<'_, C> {
         Signature {
             terminal_count: self.network.terminal_count,
             node_count: self.network.node_count,
-            has_outside: self.has_outside,
+            has_outside: self.network.outside.is_some(),
             boxes: self.network.boxes.clone(),
             links: self.network.links.clone(),
             numbers: self.capacities.iter().chain(&self.demands).map(|number| number.to_u128()).collect(),
@@ -348,6 +347,9 @@ impl<C: FlowUnit> Piece<'_, C> {
         for ((from, to), of_edge) in graph.into_strands() {
             ranges.insert((from, to), strands.len()..strands.len() + of_edge.len());
             for strand in of_edge {
+                if strands.len().is_multiple_of(ASK_INTERVAL as usize) {
+                    ask(stop)?;
+                }
                 if from == inner_count {
                     entries[strand.links[0].index()].push((to, strands.len()));
                 } else if to == inner_count {

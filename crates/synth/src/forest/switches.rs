@@ -6,11 +6,11 @@ use canopy_optimize::{FlowUnit, Stop};
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
-use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
 use crate::forest::network::Network;
-use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
+use crate::forest::pattern::{Port, Share, even_shares, even_shares_up_to, grouped_shares};
+use crate::forest::{ASK_INTERVAL, ask};
 use crate::progress::{Progress, Stage};
 
 /// Most neighbours, or groups of them, of one switch: each pair of them takes some 100 bytes.
@@ -52,10 +52,9 @@ pub(super) fn remove_switches<C: FlowUnit>(
         }
         ask(stop)?;
         let ports = groups.ports(&entering, &leaving, terminal_count);
-        let id = network.switch_name(switch);
         let condition = Condition::new(graph.edges(), demands.to_vec(), terminal_count, stop)?;
         let demand_unit = demands.iter().fold(0_u128, |unit, demand| unit.gcd(&demand.to_u128()));
-        Removal { switch, id, ports, demand_unit, condition, graph, spent: BTreeSet::new(), stop }.run()?;
+        Removal { switch, network, ports, demand_unit, condition, graph, spent: BTreeSet::new(), stop }.run()?;
     }
     progress.report(Stage::Switches, total, total);
     Ok(())
@@ -69,7 +68,7 @@ fn neighbour_count<C: FlowUnit>(graph: &LogicalGraph<'_, C>, node: u32) -> usize
 /// One switch being removed.
 struct Removal<'a, 'g, 'topology, C> {
     switch: u32,
-    id: &'a str,
+    network: &'a Network<'a>,
     ports: Vec<Port<C>>,
     /// What all demands are multiples of.
     demand_unit: u128,
@@ -123,15 +122,42 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
         let ports = self.ports.iter();
         let ports: Vec<Port<C>> =
             ports.map(|port| Port { entering: part(port.entering), leaving: part(port.leaving), ..*port }).collect();
-        let mut shares = grouped_shares(&ports, self.stop)?;
+        let mut shares = self.shares_for_stars(&ports, unit)?;
+        let mut left = ports;
+        for share in &shares {
+            left[share.from].entering -= share.amount;
+            left[share.to].leaving -= share.amount;
+        }
+        shares.extend(grouped_shares(&left, self.stop)?);
         shares.iter_mut().for_each(|share| share.amount = convert(share.amount.to_u128() * unit));
         Ok(shares)
+    }
+
+    /// Shares by which no edge becomes wider than the trees that start at its tail: where several switches join the same
+    /// ranks, what comes through all of them together then makes a star for each. None for ports that have something
+    /// better to talk to each other, or that no trees start at.
+    fn shares_for_stars(&self, ports: &[Port<C>], unit: u128) -> Result<Vec<Share<C>>, SynthesisError> {
+        let are_apart = ports.windows(2).all(|pair| pair[0].group != pair[1].group);
+        let starts_trees = |node: u32| node < self.network.terminal_count && Some(node) != self.network.outside;
+        if !are_apart || !ports.iter().all(|port| starts_trees(port.node)) {
+            return Ok(Vec::new());
+        }
+        let most = |from: usize, to: usize| {
+            let (from, to) = (ports[from].node, ports[to].node);
+            let entering = self.network.outside.map(|outside| self.condition.capacity_between(outside, from));
+            let trees = self.condition.demand(from) + entering.unwrap_or(C::ZERO);
+            let edge = self.condition.capacity_between(from, to);
+            let missing = if trees > edge { trees - edge } else { C::ZERO };
+            C::try_from_u128(missing.to_u128() / unit).expect("a part of a demand")
+        };
+        let sides: Vec<(C, C)> = ports.iter().map(|port| (port.entering, port.leaving)).collect();
+        even_shares_up_to(&sides, most, self.stop)
     }
 
     /// Refuses to pair so many neighbours, all with all, before memory is spent on the pairs.
     fn require_room(&self, neighbours: usize) -> Result<(), SynthesisError> {
         if neighbours > NEIGHBOURS_MAX {
-            let node = self.id.to_owned();
+            let node = self.network.switch_name(self.switch).to_owned();
             return Err(SynthesisError::TooManyNeighbours { node, neighbours, limit: NEIGHBOURS_MAX });
         }
         Ok(())
@@ -143,7 +169,10 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
         let mut done = 0;
         while done < splits.len() {
             let (whole, part) = self.condition.apply_longest_prefix(&splits[done..])?;
-            for share in &shares[done..done + whole] {
+            for (share, place) in shares[done..done + whole].iter().zip(0_u32..) {
+                if place.is_multiple_of(ASK_INTERVAL) {
+                    ask(self.stop)?;
+                }
                 self.record(share, share.amount);
             }
             done += whole;
