@@ -6,6 +6,7 @@
 
 mod arguments;
 mod boxes;
+mod chance;
 mod common;
 mod error;
 mod fabrics;

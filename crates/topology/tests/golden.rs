@@ -29,6 +29,9 @@ fn generated_networks_as_text() {
         ("fat-tree", "fat-tree:k=2,oversub=2"),
         ("leaf-spine", "leaf-spine:leaves=2,hosts=2,spines=1"),
         ("random-euler", "random-euler:n=5,switches=2,seed=7"),
+        ("random-regular", "random-regular:n=6,d=2,seed=3"),
+        ("dragonfly-router", "dragonfly-router:p=1,a=2,h=1"),
+        ("drawn-faults", "dgx-a100:boxes=2,gpus=2,faults=nics:1@1/2+gpus:1+seed:1"),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let hashes = format!("# content  {}\n# identity {}\n", content_hash(&topology), identity_hash(&topology));

@@ -64,6 +64,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// The seed of what is drawn at random; 1 where none is given.
+    pub(super) fn seed(&self) -> Result<u64, ExpressionError> {
+        let Some(argument) = self.find("seed") else { return Ok(1) };
+        argument.value.parse().map_err(|_| value_error(argument, "a whole number below 2^64"))
+    }
+
     /// A rate, or its default in bytes per second.
     pub(super) fn rate(&self, key: &str, default: u64) -> Result<Capacity, ExpressionError> {
         let fallback = Capacity::from_bytes_per_sec(default).expect("defaults are positive");

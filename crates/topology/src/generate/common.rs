@@ -1,7 +1,8 @@
-//! Keys every family takes: `lat`, `down`, `nodes-down` and `degrade`.
+//! Keys every family takes: `lat`, `down`, `nodes-down`, `degrade` and `faults`.
 
 use crate::fault::Fault;
 use crate::generate::arguments::{Arguments, quantity_error, value_error};
+use crate::generate::chance;
 use crate::generate::error::ExpressionError;
 use crate::generate::grammar::Argument;
 use crate::model::{Topology, TopologyDraft};
@@ -25,7 +26,7 @@ const FAULT_KEYS: &[(&str, &str, ReadFault)] = &[
     ("degrade", "links with fractions joined by `+`, such as `b0g3-ib*1/2+b0g4>ib*3/4`", degraded),
 ];
 
-/// Takes away what `nodes-down=`, `down=` and `degrade=` name.
+/// Takes away what `nodes-down=`, `down=` and `degrade=` name, and what `faults=` draws from the undamaged network.
 pub(super) fn puncture(topology: Topology, arguments: &Arguments<'_>) -> Result<Topology, ExpressionError> {
     let mut faults = Vec::new();
     let mut sources: Vec<(&'static str, &Argument<'_>, &str)> = Vec::new();
@@ -37,6 +38,7 @@ pub(super) fn puncture(topology: Topology, arguments: &Arguments<'_>) -> Result<
             sources.push((key, argument, item));
         }
     }
+    faults.extend(chance::draw(&topology, arguments)?);
     if faults.is_empty() {
         return Ok(topology);
     }

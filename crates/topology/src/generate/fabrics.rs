@@ -80,6 +80,54 @@ pub(super) fn leaf_spine(arguments: &Arguments<'_>, limits: &TopologyLimits) -> 
     Ok(draft)
 }
 
+/// `dragonfly-router:p=4,a=8,h=4`: a·h + 1 groups of a routers; each router with p ranks, a link to every other router
+/// of its group, and h links to other groups, so that every two groups share one.
+///
+/// Source: Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, §3.1, at its
+/// greatest size. Port j of a group, which is port j mod h of its router ⌊j / h⌋, leads to the j-th of the other groups.
+pub(super) fn dragonfly_router(
+    arguments: &Arguments<'_>,
+    limits: &TopologyLimits,
+) -> Result<TopologyDraft, ExpressionError> {
+    let (hosts, routers) = (arguments.count("p", None)?, arguments.count("a", None)?);
+    let ports = arguments.count("h", None)?;
+    let groups = sum(&[product(&[routers, ports]), 1]);
+    let switches = groups.saturating_mul(routers as u128);
+    let pairs = sum(&[
+        switches.saturating_mul(hosts as u128),
+        switches.saturating_mul(routers as u128 - 1) / 2,
+        switches.saturating_mul(ports as u128) / 2,
+    ]);
+    let ranks = switches.saturating_mul(hosts as u128);
+    Size { ranks, switches, links: pairs.saturating_mul(2) }.check(limits)?;
+    let host_rate = arguments.rate("host-bw", DEFAULT_HOST_RATE)?;
+    let (local, global) = (arguments.rate("local", DEFAULT_HOST_RATE)?, arguments.rate("global", DEFAULT_HOST_RATE)?);
+    let group_count = routers * ports + 1;
+    let router = |group: usize, index: usize| format!("g{group}r{index}");
+    let mut draft = TopologyDraft::default();
+    for group in 0..group_count {
+        (0..routers).for_each(|index| draft.add_switch(router(group, index)));
+        for index in 0..routers {
+            for host in 0..hosts {
+                let host = format!("h{}", (group * routers + index) * hosts + host);
+                draft.add_compute(host.as_str());
+                draft.add_both(&host, &router(group, index), host_rate, Latency::default());
+            }
+            for other in index + 1..routers {
+                draft.add_both(&router(group, index), &router(group, other), local, Latency::default());
+            }
+        }
+    }
+    for group in 0..group_count {
+        for other in group + 1..group_count {
+            // Of the other groups, `other` is number `other - 1` for this one, and this one number `group` for it.
+            let (here, there) = (router(group, (other - 1) / ports), router(other, group / ports));
+            draft.add_both(&here, &there, global, Latency::default());
+        }
+    }
+    Ok(draft)
+}
+
 /// `rate · factor / divisor`, which must be whole.
 fn divided(
     rate: Capacity,

@@ -10,9 +10,9 @@ use crate::shorten::shorten;
 /// What a bare first value is called in messages.
 pub(super) const BARE_KEY: &str = "size";
 /// Keys every family takes.
-pub(super) const COMMON_KEYS: &[&str] = &["lat", "down", "nodes-down", "degrade"];
+pub(super) const COMMON_KEYS: &[&str] = &["lat", "down", "nodes-down", "degrade", "faults"];
 /// Keys of the expression language that nothing implements.
-pub(super) const PLANNED_KEYS: &[&str] = &["host", "nicforward", "faults"];
+pub(super) const PLANNED_KEYS: &[&str] = &["host", "nicforward"];
 /// Families of the expression language that nothing implements.
 const PLANNED: &[&str] = &[
     "hamming",
@@ -30,9 +30,7 @@ const PLANNED: &[&str] = &[
     "dbjmod",
     "dfc2",
     "dragonfly",
-    "dragonfly-router",
     "dims",
-    "random-regular",
 ];
 
 /// A family of networks.
@@ -115,6 +113,20 @@ pub(super) const FAMILIES: &[Family] = &[
         bare: None,
         keys: &["leaves", "hosts", "spines", "oversub", "host-bw"],
         build: fabrics::leaf_spine,
+    },
+    Family {
+        name: "dragonfly-router",
+        example: "dragonfly-router:p=4,a=8,h=4",
+        bare: None,
+        keys: &["p", "a", "h", "host-bw", "local", "global"],
+        build: fabrics::dragonfly_router,
+    },
+    Family {
+        name: "random-regular",
+        example: "random-regular:n=64,d=4,seed=1",
+        bare: None,
+        keys: &["n", "d", "seed", "bw"],
+        build: random::random_regular,
     },
     Family {
         name: "random-euler",

@@ -1,8 +1,8 @@
 //! Random networks from a seed, the same on every machine.
 
-use crate::generate::arguments::{Arguments, value_error};
+use crate::generate::arguments::Arguments;
 use crate::generate::error::ExpressionError;
-use crate::generate::size::{Size, sum};
+use crate::generate::size::{Size, product, sum};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
 use crate::units::{Capacity, Latency};
@@ -28,10 +28,7 @@ pub(super) fn random_euler(
         Some(argument) if argument.value == "0" => 0,
         _ => arguments.count("switches", Some(8))?,
     };
-    let seed = match arguments.find("seed") {
-        None => 1,
-        Some(argument) => argument.value.parse().map_err(|_| value_error(argument, "a whole number below 2^64"))?,
-    };
+    let seed = arguments.seed()?;
     let nodes = sum(&[ranks as u128, switches as u128]);
     let links_max = nodes.saturating_mul(1 + CYCLE_MAX as u128);
     Size { ranks: ranks as u128, switches: switches as u128, links: links_max }.check(limits)?;
@@ -39,7 +36,7 @@ pub(super) fn random_euler(
     (0..ranks).for_each(|rank| draft.add_compute(rank.to_string()));
     (0..switches).for_each(|switch| draft.add_switch(format!("s{switch}")));
 
-    let mut generator = SplitMix64 { state: seed };
+    let mut generator = SplitMix64::new(seed);
     let mut order: Vec<usize> = (0..ranks + switches).collect();
     generator.shuffle_front(&mut order, ranks + switches);
     add_cycle(&mut draft, &mut generator, &order);
@@ -52,10 +49,35 @@ pub(super) fn random_euler(
     Ok(draft)
 }
 
+/// `random-regular:n=1024,d=4,seed=1`: the union of d random directed Hamiltonian cycles on `n` ranks named by their
+/// number, each link with `bw`; parallels add up. Every rank sends and receives d · bw.
+pub(super) fn random_regular(
+    arguments: &Arguments<'_>,
+    limits: &TopologyLimits,
+) -> Result<TopologyDraft, ExpressionError> {
+    let (ranks, degree) = (arguments.count("n", None)?, arguments.count("d", None)?);
+    let seed = arguments.seed()?;
+    let bandwidth = arguments.rate("bw", 25_000_000_000)?;
+    Size { ranks: ranks as u128, switches: 0, links: product(&[ranks, degree]) }.check(limits)?;
+    let mut draft = TopologyDraft::default();
+    (0..ranks).for_each(|rank| draft.add_compute(rank.to_string()));
+    let mut generator = SplitMix64::new(seed);
+    let mut order: Vec<usize> = (0..ranks).collect();
+    for _ in 0..degree {
+        generator.shuffle_front(&mut order, ranks);
+        link_cycle(&mut draft, &order, bandwidth);
+    }
+    Ok(draft)
+}
+
 /// Links each node of the cycle to the next, all with one random capacity.
 fn add_cycle(draft: &mut TopologyDraft, generator: &mut SplitMix64, cycle: &[usize]) {
     let gigabytes = 1 + generator.next() % CAPACITY_MAX;
     let capacity = Capacity::from_bytes_per_sec(gigabytes * 1_000_000_000).expect("at least 1 GB/s");
+    link_cycle(draft, cycle, capacity);
+}
+
+fn link_cycle(draft: &mut TopologyDraft, cycle: &[usize], capacity: Capacity) {
     for (position, &from) in cycle.iter().enumerate() {
         let to = cycle[(position + 1) % cycle.len()];
         let (from, to) = (draft.nodes[from].id.clone(), draft.nodes[to].id.clone());
@@ -70,6 +92,10 @@ pub(super) struct SplitMix64 {
 }
 
 impl SplitMix64 {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
     /// The next 64 bits.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -86,7 +112,7 @@ impl SplitMix64 {
     }
 
     /// Makes the first `count` entries a random choice in random order (Fisher and Yates).
-    fn shuffle_front(&mut self, entries: &mut [usize], count: usize) {
+    pub(super) fn shuffle_front<T>(&mut self, entries: &mut [T], count: usize) {
         for position in 0..count.min(entries.len()) {
             let other = position + self.below(entries.len() - position);
             entries.swap(position, other);

@@ -55,6 +55,9 @@ fn sizes_of_all_families() {
         ("complete:8", 8, 0, 56),
         ("bipartite:4x4", 8, 0, 32),
         ("bipartite:1x3", 4, 0, 6),
+        ("dragonfly-router:p=4,a=8,h=4", 1056, 264, 5016),
+        ("dragonfly-router:p=1,a=1,h=1", 2, 2, 6),
+        ("dragonfly-router:p=2,a=2,h=1", 12, 6, 36),
         ("dgx-a100:boxes=2", 16, 3, 64),
         ("dgx-a100:boxes=1", 8, 1, 16),
         ("dgx-a100", 8, 1, 16),
@@ -257,6 +260,9 @@ fn oversized_networks_are_refused_before_they_are_built() {
         "fat-tree:k=18446744073709551614",
         "leaf-spine:leaves=18446744073709551615,hosts=18446744073709551615,spines=18446744073709551615",
         "random-euler:n=18446744073709551615,switches=18446744073709551615",
+        "random-regular:n=18446744073709551615,d=18446744073709551615",
+        "random-regular:n=4,d=18446744073709551615",
+        "dragonfly-router:p=18446744073709551615,a=18446744073709551615,h=18446744073709551615",
         "torus:10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10x10",
     ] {
         let error = generate(expression, &LIMITS).unwrap_err();
@@ -283,6 +289,7 @@ fn undersized_networks_are_refused() {
         "rail:boxes=1,gpus=1",
         "leaf-spine:leaves=1,hosts=1,spines=1",
         "random-euler:n=1",
+        "random-regular:n=1,d=2",
     ] {
         let error = generate(expression, &LIMITS).unwrap_err();
         assert_eq!(error.to_string(), "a topology needs at least two compute nodes, found 1", "{expression}");
@@ -307,6 +314,11 @@ fn undersized_networks_are_refused() {
         "fat-tree:k=4,oversub=0",
         "leaf-spine:leaves=0,hosts=1,spines=1",
         "random-euler:n=0",
+        "random-regular:n=4,d=0",
+        "random-regular:n=4,d=1,seed=-1",
+        "dragonfly-router:p=0,a=1,h=1",
+        "dragonfly-router:p=1,a=0,h=1",
+        "dragonfly-router:p=1,a=1,h=0",
         "random-euler:n=4,seed=-1",
         "random-euler:n=4,seed=99999999999999999999",
         "ring:8,dir=left",
@@ -347,11 +359,11 @@ fn mistakes_are_told_with_their_position() {
         ("fat-tree", "`fat-tree` lacks `k`; write it as in `fat-tree:k=4,oversub=1`"),
         (
             "ring:8,bandwidth=1",
-            "position 8: `ring` has no key `bandwidth`; it takes bw dir lat down nodes-down degrade",
+            "position 8: `ring` has no key `bandwidth`; it takes bw dir lat down nodes-down degrade faults",
         ),
         (
             "dgx-a100:boxes=2,bw=1GB/s",
-            "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade",
+            "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade faults",
         ),
         ("ring:8,bw=1,bw=1", "position 13: `bw` is given twice; give it once"),
         (
@@ -365,11 +377,7 @@ fn mistakes_are_told_with_their_position() {
         ("ring:8,bw=0", "position 8: bw: `0` is zero; a link that carries nothing is no link, leave it out"),
         (
             "ring:8,host=5GB/s",
-            "position 8: the key `host` is not available yet; there are bw dir lat down nodes-down degrade",
-        ),
-        (
-            "ring:8,faults=nics:3",
-            "position 8: the key `faults` is not available yet; there are bw dir lat down nodes-down degrade",
+            "position 8: the key `host` is not available yet; there are bw dir lat down nodes-down degrade faults",
         ),
         ("ring:a", "position 6: size `a` is not usable; expected whole numbers from 1"),
         ("mi250:gpus=7", "position 7: gpus `7` is not usable; expected 8 or 16"),
@@ -438,5 +446,45 @@ fn every_example_of_a_family_works() {
             "{}",
             family.name
         );
+    }
+}
+
+#[test]
+fn a_random_regular_network_gives_every_rank_its_degree() {
+    for (n, d, seed) in [(2, 1, 1), (2, 5, 3), (9, 4, 1), (64, 4, 1), (64, 4, 2)] {
+        let topology = topology(&format!("random-regular:n={n},d={d},seed={seed},bw=1GB/s"));
+        assert_eq!((topology.rank_count(), topology.nodes().len()), (n, n as usize));
+        for rank in topology.ranks() {
+            let sent: u64 =
+                topology.links_from(rank.node()).map(|link| topology.link(link).capacity.bytes_per_sec()).sum();
+            assert_eq!(sent, d * 1_000_000_000);
+        }
+        assert_eq!((topology.first_unbalanced(), topology.first_unreachable()), (None, None));
+    }
+    let links = |seed: u64| topology(&format!("random-regular:n=64,d=4,seed={seed}")).links().to_vec();
+    assert_ne!(links(1), links(2));
+}
+
+#[test]
+fn every_two_groups_of_a_dragonfly_share_one_link_and_ports_are_spread() {
+    let (a, h) = (3, 2);
+    let topology = topology("dragonfly-router:p=1,a=3,h=2,global=7GB/s");
+    let groups = a * h + 1;
+    let global = |from: usize, to: usize| {
+        (0..a)
+            .flat_map(|one| (0..a).map(move |other| (one, other)))
+            .map(|(one, other)| rate(&topology, &format!("g{from}r{one}"), &format!("g{to}r{other}")))
+            .sum::<u64>()
+    };
+    for from in 0..groups {
+        for to in (0..groups).filter(|&to| to != from) {
+            assert_eq!(global(from, to), 70, "{from} -> {to}");
+        }
+        for router in 0..a {
+            let node = topology.find_node(&format!("g{from}r{router}")).unwrap();
+            let outside =
+                topology.links_from(node).filter(|&link| topology.link(link).capacity.bytes_per_sec() == 7_000_000_000);
+            assert_eq!(outside.count(), h);
+        }
     }
 }
