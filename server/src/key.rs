@@ -12,7 +12,7 @@ use canopy_topology::{Topology, TopologyHash, content_hash, identity_hash};
 use crate::order::{Order, Output};
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
-const PLANNER_CLASS: &str = "canopy-planner-1";
+const PLANNER_CLASS: &str = "canopy-planner-2";
 
 /// 256-bit key of a stored plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

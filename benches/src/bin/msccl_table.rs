@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p canopy-benches --bin msccl_table`
 //!
-//! Each plan is the optimal forest where there is one, else direct; out of place. It is lowered, written, read back,
-//! proved and run on bytes, in place too. A cell says the most thread blocks of a rank, steps of a block and XML nodes
-//! of a rank, or the limit that forbids the file with what the plan needs.
+//! Each plan is the one of `auto`. It is lowered, written, read back, proved and run on bytes, in place and out of
+//! place. A cell says the most thread blocks of a rank, steps of a block and XML nodes of a rank, or the limit that
+//! forbids the file with what the plan needs.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ use canopy_plan::{
     write_msccl_xml,
 };
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 const NETWORKS: [&str; 4] = ["ring:8", "torus:3x3", "dgx-a100:boxes=2", "hypercube:4"];
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (algorithm, graph) = plan(&topology, kind)?;
             let cell = |profile| cell(&graph, profile);
             let [msccl, executor, rccl] = Profile::ALL.map(cell);
-            rows.push([format!("`{network}`"), kind.to_string(), algorithm.to_owned(), msccl?, executor?, rccl?]);
+            rows.push([format!("`{network}`"), kind.to_string(), algorithm, msccl?, executor?, rccl?]);
         }
     }
     let [msccl, executor, rccl] = Profile::ALL.map(|profile| format!("`{profile}`"));
@@ -35,21 +35,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The optimal forest, or the direct plan of a collective that has none; checked.
-fn plan(topology: &Topology, kind: CollectiveKind) -> Result<(&'static str, TransferGraph), Box<dyn Error>> {
+/// The plan that users get who choose no algorithm; checked.
+fn plan(topology: &Topology, kind: CollectiveKind) -> Result<(String, TransferGraph), Box<dyn Error>> {
     let collective = Collective::new(kind, None, topology.rank_count())?;
-    for algorithm in [Algorithm::Forest, Algorithm::Direct] {
-        match synthesize(topology, &SynthesisRequest { collective, algorithm }, &Never, &Silent) {
-            Ok(schedule) => {
-                let graph = compile(topology, &schedule)?;
-                check(topology, &graph)?;
-                return Ok((algorithm.name(), graph));
-            }
-            Err(SynthesisError::Unsupported { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(format!("no plan for {kind}").into())
+    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto };
+    let schedule = synthesize(topology, &request, &Never, &Silent)?;
+    let graph = compile(topology, &schedule)?;
+    check(topology, &graph)?;
+    Ok((schedule.algorithm, graph))
 }
 
 /// What a plan needs of a runtime, or why it has no file; an error where a file is wrong.

@@ -50,7 +50,7 @@ pub(crate) struct PlanArgs {
     /// File to write; standard output if not given
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How to find the plan: auto, forest, direct or ring
+    /// How to find the plan: auto, forest, flow, direct or ring
     #[arg(long, value_name = "A", default_value = "auto")]
     algorithm: Algorithm,
     /// Longest time until the plan is there, such as 30s [default: the server's, 30s]

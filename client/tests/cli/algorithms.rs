@@ -32,13 +32,14 @@ fn direct_and_ring_plan_every_collective() {
 fn auto_says_what_it_took() {
     let desk = Desk::new();
     assert_eq!(planned(&desk, "ring:8", "allgather", "auto").0, "forest");
-    assert_eq!(planned(&desk, "ring:8", "gather", "auto"), ("ring".to_owned(), "1/1".to_owned()));
-    assert_eq!(planned(&desk, "complete:6", "scatter", "auto"), ("direct".to_owned(), "1/1".to_owned()));
+    assert_eq!(planned(&desk, "dgx-a100:boxes=2", "gather", "auto"), ("flow".to_owned(), "1/1".to_owned()));
+    assert_eq!(planned(&desk, "mesh:3x3", "scatter", "auto"), ("flow".to_owned(), "1/1".to_owned()));
+    assert_eq!(planned(&desk, "ring:5", "all-to-all", "auto").1, "1/1");
 }
 
 #[test]
 fn an_algorithm_that_does_not_apply_says_why() {
     let desk = Desk::new();
     desk.refused("plan ring:4 --collective gather --algorithm forest", 2, &["forest does not plan gather", "direct"]);
-    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, direct or ring"]);
+    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, flow, direct or ring"]);
 }

@@ -8,11 +8,13 @@ use canopy_schedule::Collective;
 /// A way to find a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// The one of greatest rate among those that plan the collective: forest where there is one, else the better of direct
-    /// and ring by exact load.
+    /// The one of greatest rate among those that plan the collective: forest or flow where one does, else the better of
+    /// direct and ring by exact load.
     Auto,
     /// ForestColl: optimal spanning-tree packing (Zhao 2026, chapter 4).
     Forest,
+    /// One maximum flow from or to the root.
+    Flow,
     /// Every transfer on one shortest physical route.
     Direct,
     /// Around a ring of all ranks, both ways where the links allow.
@@ -21,15 +23,27 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Forest, Self::Direct, Self::Ring];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Forest, Self::Flow, Self::Direct, Self::Ring];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Forest => "forest",
+            Self::Flow => "flow",
             Self::Direct => "direct",
             Self::Ring => "ring",
+        }
+    }
+}
+
+impl Algorithm {
+    /// The collectives it plans, in words.
+    pub(crate) const fn plans(self) -> &'static str {
+        match self {
+            Self::Forest => "allgather, reduce-scatter, allreduce, broadcast and reduce",
+            Self::Flow => "gather and scatter",
+            Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
 }
@@ -86,6 +100,6 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = "rings".parse::<Algorithm>().unwrap_err();
-        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, direct or ring");
+        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, flow, direct or ring");
     }
 }

@@ -18,10 +18,7 @@ pub enum SynthesisError {
          switch, so state its links in both directions or balance them"
     )]
     NotEulerian { node: String, entering: u128, leaving: u128 },
-    #[error(
-        "{algorithm} does not plan {collective}; it plans allgather, reduce-scatter, allreduce, broadcast and reduce, and \
-         direct and ring plan all collectives"
-    )]
+    #[error("{algorithm} does not plan {collective}; it plans {}, and direct and ring plan all collectives", algorithm.plans())]
     Unsupported { algorithm: Algorithm, collective: CollectiveKind },
     #[error(
         "an optimal schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round \

@@ -7,6 +7,7 @@ mod algorithm;
 mod bound;
 mod direct;
 mod error;
+mod flow;
 mod forest;
 mod load;
 mod parts;

@@ -7,6 +7,7 @@ use canopy_topology::Topology;
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::direct;
 use crate::error::SynthesisError;
+use crate::flow;
 use crate::forest;
 use crate::load::seconds_per_byte;
 use crate::progress::{Progress, Silent};
@@ -14,15 +15,15 @@ use crate::ring;
 
 /// Finds a schedule for a collective on a topology.
 ///
-/// [`Algorithm::Auto`] takes forest for the collectives it plans; for gather, scatter and all-to-all the one of direct
-/// and ring that keeps its busiest link for less time, direct where both are alike. The schedule bears the name of what
+/// [`Algorithm::Auto`] takes forest and flow for the collectives they plan; for all-to-all the one of direct and ring
+/// that keeps its busiest link for less time, direct where both are alike. The schedule bears the name of what
 /// made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
-///   see `direct.rs` and `ring.rs`.
+///   see `flow.rs`, `direct.rs` and `ring.rs`.
 /// * **In.** Any topology whose ranks reach each other; for forest, where switches carry traffic, as much enters each of
 ///   them as leaves. **Out.** Of forest, a schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast
-///   and reduce; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on
+///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on
 ///   all. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees; 16 to 32 ranks take some milliseconds.
@@ -36,6 +37,7 @@ pub fn synthesize(
     let (algorithm, shape) = match request.algorithm {
         Algorithm::Auto => automatic(topology, collective, stop, progress)?,
         Algorithm::Forest => (Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?)),
+        Algorithm::Flow => (Algorithm::Flow, Shape::Flow(flow::plan(topology, collective, stop, progress)?)),
         Algorithm::Direct => (Algorithm::Direct, direct::plan(topology, collective, stop, progress)?),
         Algorithm::Ring => (Algorithm::Ring, ring::plan(topology, collective, stop, progress)?),
     };
@@ -48,8 +50,12 @@ fn automatic(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Algorithm, Shape), SynthesisError> {
-    if !matches!(collective.kind(), CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) {
-        return Ok((Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?)));
+    match collective.kind() {
+        CollectiveKind::AllToAll => {}
+        CollectiveKind::Gather | CollectiveKind::Scatter => {
+            return Ok((Algorithm::Flow, Shape::Flow(flow::plan(topology, collective, stop, progress)?)));
+        }
+        _ => return Ok((Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?))),
     }
     let direct = direct::plan(topology, collective, stop, progress)?;
     let ring = match ring::plan(topology, collective, stop, &Silent) {

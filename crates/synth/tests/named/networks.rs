@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm::{Direct, Ring};
+use canopy_synth::Algorithm::{Auto, Direct, Flow, Ring};
 use canopy_topology::{
     Capacity, DocumentFormat, Latency, Rate, Topology, TopologyDraft, TopologyLimits, read_document,
 };
@@ -33,6 +33,26 @@ fn schedules_on_the_oracle_are_right() {
                     assert!(algbw.gigabytes_per_sec() <= best * (1.0 + 1e-8), "{name}, {algorithm}: {algbw}");
                 }
             }
+        }
+    }
+}
+
+/// Gather and scatter by flow reach the bound on every network, balanced or not, from every root.
+#[test]
+fn flows_on_the_oracle_are_optimal() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle");
+    let text = fs::read_to_string(folder.join("expected.json")).unwrap();
+    let Value::Object(expected) = serde_json::from_str(&text).unwrap() else { panic!("an object of topologies") };
+    for name in expected.keys() {
+        let bytes = fs::read(folder.join(name).with_extension("yaml")).unwrap();
+        let topology = read_document(&bytes, Some(DocumentFormat::Yaml), &TopologyLimits::STANDARD).unwrap().topology;
+        for (kind, root) in [CollectiveKind::Gather, CollectiveKind::Scatter]
+            .into_iter()
+            .flat_map(|kind| (0..topology.rank_count()).map(move |root| (kind, root)))
+        {
+            let judged = plan(&topology, Auto, kind, root);
+            assert_eq!(judged.algbw, judged.bound, "{name}, {kind} of root {root}");
+            assert_eq!(judged.schedule.algorithm, "flow");
         }
     }
 }
@@ -109,6 +129,15 @@ fn connected() -> impl Strategy<Value = Topology> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A flow fills a cut: nothing else limits what one rank sends to the others, or gets from them.
+    #[test]
+    fn flows_on_random_networks_are_optimal(topology in connected(), root in 0..8_u32) {
+        for kind in [CollectiveKind::Gather, CollectiveKind::Scatter] {
+            let judged = plan(&topology, Flow, kind, root % topology.rank_count());
+            prop_assert_eq!(judged.algbw, judged.bound);
+        }
+    }
 
     /// Accepted by the checker and within the bound, for every collective and root.
     #[test]

@@ -127,16 +127,15 @@ fn direct_spreads_over_equal_routes() {
     check("torus:3x3", Direct, AllToAll, "56250000000");
 }
 
-/// Forest where there is one; for the others the better of the two.
+/// Forest and flow where they plan the collective; else the better of the two.
 #[test]
 fn auto_takes_the_better_one() {
     for (expression, kind, expected) in [
         ("ring:8", Allgather, "forest"),
-        ("ring:8", Gather, "ring"),
+        ("ring:8", Gather, "flow"),
         ("ring:8", AllToAll, "direct"),
         ("torus:4x4", AllToAll, "direct"),
-        ("dgx-a100:boxes=2", Scatter, "ring"),
-        ("complete:6", Scatter, "direct"),
+        ("dgx-a100:boxes=2", Scatter, "flow"),
     ] {
         let topology = topology(expression);
         let auto = plan(&topology, Algorithm::Auto, kind, 1);

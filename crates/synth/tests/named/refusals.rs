@@ -60,6 +60,28 @@ fn forest_says_who_plans_the_others() {
 }
 
 #[test]
+fn flow_plans_what_has_one_end() {
+    let error = refusal(&topology("ring:4"), Algorithm::Flow, AllToAll);
+    assert_eq!(
+        error.to_string(),
+        "flow does not plan all-to-all; it plans gather and scatter, and direct and ring plan all collectives"
+    );
+}
+
+#[test]
+fn flows_beyond_counting_are_refused() {
+    // No common measure: k is the product of two large primes, beyond what a chunk number holds.
+    let mut draft = TopologyDraft::default();
+    ["a", "b", "c"].into_iter().for_each(|id| draft.add_compute(id));
+    for (from, to, capacity) in [("a", "b", u64::MAX - 58), ("b", "c", u64::MAX - 82), ("a", "c", u64::MAX - 94)] {
+        draft.add_link(from, to, Capacity::from_bytes_per_sec(capacity).unwrap(), Latency::from_nanos(0));
+    }
+    let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+    let error = refusal(&topology, Algorithm::Flow, Scatter);
+    assert!(matches!(error, SynthesisError::TooManyTrees { rank_count: 3, .. }), "{error}");
+}
+
+#[test]
 fn more_hops_than_there_is_room_for_are_refused_at_once() {
     let topology = topology("complete:2");
     assert!(!plan(&topology, Direct, Allgather, 0).algbw.is_zero());

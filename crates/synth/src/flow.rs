@@ -1,0 +1,223 @@
+//! `flow`: gather and scatter at the optimum, as one maximum flow from or to the root.
+//!
+//! What the root has for each rank are different chunks, so nothing is gained by copying, and the only limits are cuts
+//! around the root: a flow that fills them exists (max-flow min-cut), on any network, and is taken apart into paths.
+
+use canopy_optimize::{Arc, Digraph, FlowNetwork, OptimumError, Stop, scatter_optimum};
+use canopy_schedule::{Collective, CollectiveKind, Flow};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
+use num_integer::Integer as _;
+
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::parts::FlowParts;
+use crate::progress::{Progress, Stage};
+use crate::reach::{ask, require_reach};
+
+/// Numbers of chunks per share that are tried in place of the one that makes all capacities whole.
+const FEWER_TRIED: u64 = 12;
+
+/// Plans gather or scatter at the greatest rate there is.
+///
+/// With 1/x* = max (N−|S∩ranks|)/B⁺(S) over the sets S that hold the root, k chunks per share need the time k/x*, in
+/// which a link carries b·k/x* of them. The least k that makes these whole numbers always serves, and smaller ones do
+/// where the flow fits into the whole parts.
+///
+/// * **Source.** Max-flow min-cut; [`scatter_optimum`] for 1/x*. Gather is scatter with all links turned around.
+/// * **In.** Any topology on which data of the root can go where it must. **Out.** A flow that reaches the bound exactly,
+///   on simple paths.
+/// * **Errors.** Disconnected, another collective, capacities too uneven to count in 64 bits, too many hops, stopped.
+/// * **Cost.** Some maximum flows, and O(links · path length) for the paths.
+pub(crate) fn plan(
+    topology: &Topology,
+    collective: Collective,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Flow, SynthesisError> {
+    let outwards = match collective.kind() {
+        CollectiveKind::Scatter => true,
+        CollectiveKind::Gather => false,
+        other => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Flow, collective: other }),
+    };
+    require_reach(topology, collective)?;
+    let root = collective.root().expect("gather and scatter have a root");
+    progress.report(Stage::Optimum, 0, 1);
+    let network = Network { topology, root, outwards };
+    let (chunks_per_share, amounts) = network.amounts(stop)?;
+    progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
+    let mut peeler = Peeler::new(&network, amounts);
+    let mut parts = FlowParts::new(topology, chunks_per_share);
+    for rank in topology.ranks().filter(|&rank| rank != root) {
+        ask(stop)?;
+        for (chunk_count, mut links) in peeler.paths(rank, chunks_per_share) {
+            let (source, destination) = if outwards { (root, rank) } else { (rank, root) };
+            if outwards {
+                links.reverse();
+            }
+            parts.add_path(source, destination, chunk_count, &links)?;
+        }
+        progress.report(Stage::Routes, u64::from(rank.number()) + 1, u64::from(topology.rank_count()));
+    }
+    Ok(parts.finish())
+}
+
+/// The network as the root sees it: data flows away from it.
+struct Network<'a> {
+    topology: &'a Topology,
+    root: Rank,
+    /// Whether data flows along the links, or against them.
+    outwards: bool,
+}
+
+impl Network<'_> {
+    /// Where a link starts and ends, seen so.
+    fn ends(&self, link: LinkIndex) -> (NodeIndex, NodeIndex) {
+        let link = self.topology.link(link);
+        if self.outwards { (link.from, link.to) } else { (link.to, link.from) }
+    }
+
+    fn links(&self) -> impl Iterator<Item = LinkIndex> + use<> {
+        (0..u32::try_from(self.topology.links().len()).expect("links are counted in u32")).map(LinkIndex::new)
+    }
+
+    fn node_count(&self) -> u32 {
+        u32::try_from(self.topology.nodes().len()).expect("nodes are counted in u32")
+    }
+
+    /// Chunks per share, and how many of all chunks each link carries.
+    fn amounts(&self, stop: &dyn Stop) -> Result<(u64, Vec<u64>), SynthesisError> {
+        let capacity = |link: LinkIndex| self.topology.link(link).capacity.bytes_per_sec();
+        let arc = |link: LinkIndex| {
+            let (from, to) = self.ends(link);
+            Arc { from: from.number(), to: to.number(), capacity: capacity(link) }
+        };
+        let graph = Digraph { node_count: self.node_count(), arcs: self.links().map(arc).collect() };
+        let is_rank = |node: u32| u64::from(node < self.topology.rank_count());
+        let weights: Vec<u64> = (0..self.node_count()).map(is_rank).collect();
+        let (inverse_rate, _) =
+            scatter_optimum(&graph, &weights, self.root.node().number(), stop).map_err(|error| match error {
+                OptimumError::Stopped(_) => SynthesisError::Stopped,
+                error => SynthesisError::Broken { what: format!("the optimum of a connected network: {error}") },
+            })?;
+        let unit = self.links().fold(inverse_rate.denominator, |unit, link| unit.gcd(&u128::from(capacity(link))));
+        let whole = inverse_rate.denominator / unit;
+        let rank_count = self.topology.rank_count();
+        let too_many = SynthesisError::TooManyTrees { trees_per_rank: whole, rank_count };
+        for chunks_per_share in (1..=FEWER_TRIED).take_while(|&fewer| u128::from(fewer) < whole) {
+            if let Some(amounts) = self.flow(chunks_per_share, inverse_rate, stop)? {
+                return Ok((chunks_per_share, amounts));
+            }
+        }
+        // More would not be counted by chunk numbers, which every plan needs.
+        let whole = u64::try_from(whole).ok().filter(|&whole| whole.checked_mul(u64::from(rank_count)).is_some());
+        let chunks_per_share = whole.ok_or(too_many)?;
+        let amounts = self.flow(chunks_per_share, inverse_rate, stop)?;
+        let broken = || SynthesisError::Broken { what: "the flow of the optimum does not fit".to_owned() };
+        Ok((chunks_per_share, amounts.ok_or_else(broken)?))
+    }
+
+    /// What each link carries where every rank gets so many chunks in the time that the optimum allows; none where whole
+    /// chunks do not fit.
+    fn flow(
+        &self,
+        chunks_per_share: u64,
+        inverse_rate: canopy_optimize::Fraction,
+        stop: &dyn Stop,
+    ) -> Result<Option<Vec<u64>>, SynthesisError> {
+        let share = i128::from(chunks_per_share);
+        let total = share * i128::from(self.topology.rank_count() - 1);
+        let mut network = FlowNetwork::<i128>::new(self.node_count() + 1);
+        let sink = self.node_count();
+        let mut arcs = Vec::with_capacity(self.topology.links().len());
+        for link in self.links() {
+            let (from, to) = self.ends(link);
+            let bandwidth = u128::from(self.topology.link(link).capacity.bytes_per_sec());
+            // Beyond the total it makes no difference, nor does it where the product is beyond 128 bits.
+            let time = inverse_rate.numerator.checked_mul(u128::from(chunks_per_share));
+            let product = time.and_then(|time| time.checked_mul(bandwidth));
+            let fits = product.map_or(total, |product| {
+                i128::try_from(product / inverse_rate.denominator).map_or(total, |fits| fits.min(total))
+            });
+            arcs.push(network.add_arc(from.number(), to.number(), fits));
+        }
+        let demands = self.topology.ranks().filter(|&rank| rank != self.root);
+        demands.for_each(|rank| {
+            network.add_arc(rank.node().number(), sink, share);
+        });
+        network.set_supply(self.root.node().number(), i128::MAX);
+        let found = network.pull(sink, total, stop).map_err(|_| SynthesisError::Stopped)?;
+        if found < total {
+            return Ok(None);
+        }
+        let amount = |arc| u64::try_from(network.flow(arc)).expect("at least nothing, at most the total, which fits");
+        Ok(Some(arcs.into_iter().map(amount).collect()))
+    }
+}
+
+/// Takes a flow apart into paths, rank by rank.
+struct Peeler<'a> {
+    network: &'a Network<'a>,
+    /// What is left on each link.
+    left: Vec<u64>,
+    /// Links into each node, those with nothing left dropped from the end.
+    entering: Vec<Vec<LinkIndex>>,
+    /// Where on the current walk each node is.
+    place: Vec<Option<usize>>,
+}
+
+impl<'a> Peeler<'a> {
+    fn new(network: &'a Network<'a>, left: Vec<u64>) -> Self {
+        let node_count = network.topology.nodes().len();
+        let mut entering = vec![Vec::new(); node_count];
+        for link in network.links().filter(|link| left[link.index()] > 0) {
+            entering[network.ends(link).1.index()].push(link);
+        }
+        Self { network, left, entering, place: vec![None; node_count] }
+    }
+
+    /// Paths that bring so many chunks to a rank: how many each carries, and its links from the rank back to the root.
+    fn paths(&mut self, rank: Rank, mut wanted: u64) -> Vec<(u64, Vec<LinkIndex>)> {
+        let mut paths = Vec::new();
+        while wanted > 0 {
+            let links = self.walk(rank.node());
+            let least = links.iter().map(|link| self.left[link.index()]).min().expect("a rank is not the root");
+            let amount = least.min(wanted);
+            links.iter().for_each(|link| self.left[link.index()] -= amount);
+            wanted -= amount;
+            paths.push((amount, links));
+        }
+        paths
+    }
+
+    /// Links with something left, from a node back to the root; cycles that are met are taken out of the flow.
+    fn walk(&mut self, start: NodeIndex) -> Vec<LinkIndex> {
+        let mut links: Vec<LinkIndex> = Vec::new();
+        let mut node = start;
+        while node != self.network.root.node() {
+            if let Some(place) = self.place[node.index()] {
+                // From here on the walk has come back to where it was.
+                let cycle = links.split_off(place);
+                let least = cycle.iter().map(|link| self.left[link.index()]).min().unwrap_or_default();
+                for link in &cycle {
+                    self.left[link.index()] -= least;
+                    self.place[self.network.ends(*link).1.index()] = None;
+                }
+            }
+            self.place[node.index()] = Some(links.len());
+            let link = self.entering(node);
+            links.push(link);
+            node = self.network.ends(link).0;
+        }
+        links.iter().for_each(|link| self.place[self.network.ends(*link).1.index()] = None);
+        links
+    }
+
+    /// A link into a node with something left: as much enters a node as is wanted there and leaves it.
+    fn entering(&mut self, node: NodeIndex) -> LinkIndex {
+        let links = &mut self.entering[node.index()];
+        while links.last().is_some_and(|link| self.left[link.index()] == 0) {
+            links.pop();
+        }
+        *links.last().expect("what leaves a node has entered it")
+    }
+}
