@@ -188,10 +188,9 @@ fn solve_in<C: FlowUnit>(
     let network = Network::of(topology);
     if rank_count >= pieces_from {
         let trees_per_root = instance.trees_per_root;
-        for shortcut in [translated::solve_by_translation, decomposition::solve_in_pieces] {
-            if let Some(trees) = shortcut(&network, &capacities, &demands, trees_per_root, stop, progress)? {
-                return Ok(trees);
-            }
+        let solved = decomposition::solve_in_pieces(&network, &capacities, &demands, trees_per_root, stop, progress)?;
+        if let Some(trees) = solved {
+            return Ok(trees);
         }
     }
     let mut graph = LogicalGraph::new(&network, &capacities, stop)?;
@@ -199,6 +198,7 @@ fn solve_in<C: FlowUnit>(
 
     demands.truncate(rank_count as usize);
     let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;
-    let (grower, trees) = packing::pack(&condition, rank_count, stop, progress)?;
+    let boxes = Some(network.boxes.as_slice()).filter(|_| rank_count >= pieces_from);
+    let (grower, trees) = packing::pack(&condition, rank_count, boxes, stop, progress)?;
     assembly::lay(&grower, graph.into_strands(), trees, instance.trees_per_root, stop, progress)
 }

@@ -28,8 +28,12 @@ pub(super) fn lay<C: FlowUnit>(
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     trees.sort_by_key(|tree| (tree.root, std::cmp::Reverse(tree.weight)));
+    let mut strands: Vec<Vec<(Strand<C>, Option<RouteIndex>)>> = (0..grower.edge_count())
+        .map(|edge| strands.remove(&grower.ends(edge)).unwrap_or_default())
+        .map(|strands| strands.into_iter().map(|strand| (strand, None)).collect())
+        .collect();
     let total = trees.len() as u64;
-    let mut laid = Layer { routes: RouteInterner::default(), carriers: Vec::new(), hops: Vec::new() };
+    let mut laid = Layer { routes: RouteTable::default(), carriers: Vec::new(), hops: Vec::new() };
     let mut routed = Vec::with_capacity(trees.len());
     for (done, tree) in (0..).zip(trees) {
         progress.report(Stage::Routes, done, total);
@@ -39,8 +43,7 @@ pub(super) fn lay<C: FlowUnit>(
                 ask(stop)?;
             }
             let (from, to) = grower.ends(edge);
-            let strands = strands.get_mut(&(from, to)).map_or(&mut [][..], Vec::as_mut_slice);
-            let carriers = laid.draw(strands, tree.weight)?.ok_or_else(|| SynthesisError::Broken {
+            let carriers = laid.draw(&mut strands[edge], tree.weight)?.ok_or_else(|| SynthesisError::Broken {
                 what: format!("the trees on the edge {from} -> {to} outnumber its routes"),
             })?;
             laid.hops.push(RoutedHop { from, to, carriers });
@@ -50,12 +53,13 @@ pub(super) fn lay<C: FlowUnit>(
     }
     progress.report(Stage::Routes, total, total);
     let Layer { routes, carriers, hops } = laid;
-    Ok(RoutedTrees { trees_per_root, trees: routed, hops, carriers, routes: routes.finish() })
+    Ok(RoutedTrees { trees_per_root, trees: routed, hops, carriers, routes })
 }
 
 /// The tables of the trees laid so far.
 struct Layer {
-    routes: RouteInterner,
+    /// Strands of one edge differ in their routes, those of two anyway.
+    routes: RouteTable,
     carriers: Vec<(RouteIndex, u64)>,
     hops: Vec<RoutedHop>,
 }
@@ -65,15 +69,15 @@ impl Layer {
     /// have less.
     fn draw<C: FlowUnit>(
         &mut self,
-        strands: &mut [Strand<C>],
+        strands: &mut [(Strand<C>, Option<RouteIndex>)],
         amount: C,
     ) -> Result<Option<Range<u32>>, SynthesisError> {
         let start = position(self.carriers.len())?;
         let mut missing = amount;
         while missing > C::ZERO {
-            let enough = strands.iter().position(|strand| strand.amount >= missing);
-            let thickest = || (0..strands.len()).rev().max_by_key(|&position| strands[position].amount);
-            let Some(strand) = enough.or_else(thickest).map(|position| &mut strands[position]) else {
+            let enough = strands.iter().position(|(strand, _)| strand.amount >= missing);
+            let thickest = || (0..strands.len()).rev().max_by_key(|&position| strands[position].0.amount);
+            let Some((strand, route)) = enough.or_else(thickest).map(|position| &mut strands[position]) else {
                 return Ok(None);
             };
             let part = strand.amount.min(missing);
@@ -82,7 +86,8 @@ impl Layer {
             }
             strand.amount -= part;
             missing -= part;
-            self.carriers.push((self.routes.intern(&strand.links), count(part)));
+            let route = *route.get_or_insert_with(|| self.routes.push(&strand.links));
+            self.carriers.push((route, count(part)));
         }
         Ok(Some(start..position(self.carriers.len())?))
     }

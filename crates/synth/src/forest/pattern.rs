@@ -35,6 +35,9 @@ pub(super) struct Share<C> {
 /// * **Out.** Shares that use up all of every port, those between groups first.
 /// * **Cost.** A flow on groups², some fifteen times.
 pub(super) fn grouped_shares<C: FlowUnit>(ports: &[Port<C>], stop: &dyn Stop) -> Result<Vec<Share<C>>, SynthesisError> {
+    if let Some(shares) = uniform_shares(ports) {
+        return Ok(shares);
+    }
     let mut left: Vec<(C, C)> = ports.iter().map(|port| (port.entering, port.leaving)).collect();
     let groups: Vec<Vec<usize>> = (0..ports.len())
         .collect::<Vec<_>>()
@@ -53,6 +56,29 @@ pub(super) fn grouped_shares<C: FlowUnit>(ports: &[Port<C>], stop: &dyn Stop) ->
         shares.extend(within.iter().map(|share| Share { from: members[share.from], to: members[share.to], ..*share }));
     }
     Ok(shares)
+}
+
+/// What [`grouped_shares`] comes to if all ports are alike and all groups of one size: each port to its counterparts in
+/// all other groups, and what does not divide to those in the groups that follow. So the shares are as symmetric as the
+/// ports are. `None` for other ports.
+fn uniform_shares<C: FlowUnit>(ports: &[Port<C>]) -> Option<Vec<Share<C>>> {
+    let first = ports.first()?;
+    let groups: Vec<usize> = ports.chunk_by(|a, b| a.group == b.group).map(<[_]>::len).collect();
+    let (count, size) = (groups.len(), *groups.first()?);
+    let are_alike = ports.iter().all(|port| port.entering == first.entering && port.leaving == first.entering);
+    if count < 2 || !are_alike || groups.iter().any(|&other| other != size) {
+        return None;
+    }
+    let others = count as u128 - 1;
+    let (whole, rest) = (first.entering.to_u128() / others, first.entering.to_u128() % others);
+    let mut shares = Vec::new();
+    for step in 1..count {
+        let amount = C::try_from_u128(whole + u128::from(step as u128 <= rest)).expect("a part of a port");
+        for from in (0..ports.len()).filter(|_| amount > C::ZERO) {
+            shares.push(Share { from, to: (from + step * size) % ports.len(), amount });
+        }
+    }
+    Some(shares)
 }
 
 /// Shares as equal as capacities allow, of pairs of the first class, then what is left in the second class, and so on.

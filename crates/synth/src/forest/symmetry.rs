@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
 use crate::forest::ask;
-use crate::forest::network::Network;
+use crate::forest::trees::{Grower, Remainder};
 
 /// Pairs of values compared per search, at most: some tenths of a second.
 const WORK_MAX: usize = 20_000_000;
 /// Values tried per automorphism before the search is given up.
 const GUESSES_MAX: usize = 400;
 /// A table of all translations takes 4 bytes per pair of ranks.
-const RANKS_MAX: u32 = 1 << 12;
+const RANKS_MAX: usize = 1 << 12;
 
 /// All translations of a network without switches.
 pub(super) struct Translations {
@@ -23,21 +23,30 @@ pub(super) struct Translations {
     pub(super) image: Vec<Vec<u32>>,
 }
 
-/// What an arc has: its capacity and latency in trees and nanoseconds, and the same of its reverse.
-type Label = (u128, u64, u128, u64);
+/// What an arc has: its capacity and that of its reverse.
+type Label = (u128, u128);
 
 /// Finds the translations; `None` if there are none, or the search would take long.
 ///
 /// The group they generate is abelian and transitive, hence regular: exactly one translation moves rank 0 to each rank.
+/// Where ranks are in boxes of one size, those that move every rank to the next of its box, or to its counterpart in
+/// the next box, are tried before any search.
 ///
 /// * **Errors.** Stopped. **Cost.** O(links · degree²) per generator, of which there are at most as many as neighbours.
 pub(super) fn translations<C: FlowUnit>(
-    network: &Network<'_>,
-    capacities: &[C],
+    grower: &Grower<C>,
+    left: &Remainder<C>,
+    boxes: &[Option<u32>],
     stop: &dyn Stop,
 ) -> Result<Option<Translations>, Stopped> {
-    let Some(graph) = Graph::new(network, capacities) else { return Ok(None) };
+    let Some(graph) = Graph::new(grower, left) else { return Ok(None) };
     let mut generators: Vec<Vec<u32>> = Vec::new();
+    for turn in turns_of_boxes(boxes) {
+        ask(stop)?;
+        if graph.is_automorphism(&turn) {
+            generators.push(turn);
+        }
+    }
     let mut image = orbit(&generators, graph.rank_count(), stop)?;
     for &neighbour in &graph.neighbours[0] {
         if image.contains_key(&neighbour) {
@@ -50,6 +59,30 @@ pub(super) fn translations<C: FlowUnit>(
     }
     let all = (0_u32..).take(graph.rank_count()).map(|rank| image.remove(&rank)).collect::<Option<Vec<_>>>();
     Ok(all.map(|image| Translations { image }))
+}
+
+/// Where ranks are in boxes of one size: to the next rank in the box, and to the same place in the next box. They commute.
+fn turns_of_boxes(boxes: &[Option<u32>]) -> Vec<Vec<u32>> {
+    let mut members: Vec<Vec<u32>> = Vec::new();
+    for (rank, number) in (0_u32..).zip(boxes) {
+        // Boxes are numbered in the order of their first ranks.
+        let Some(number) = number.map(|number| number as usize) else { return Vec::new() };
+        members.resize_with(members.len().max(number + 1), Vec::new);
+        members[number].push(rank);
+    }
+    let size = members.first().map_or(0, Vec::len);
+    if members.iter().any(|ranks| ranks.len() != size) {
+        return Vec::new();
+    }
+    let (mut next, mut across) = (vec![0; boxes.len()], vec![0; boxes.len()]);
+    for (number, ranks) in members.iter().enumerate() {
+        let other = &members[(number + 1) % members.len()];
+        for (place, &rank) in ranks.iter().enumerate() {
+            next[rank as usize] = ranks[(place + 1) % size];
+            across[rank as usize] = other[place];
+        }
+    }
+    vec![next, across]
 }
 
 /// Where the products of generators move rank 0, each with one that does. O(ranks) per rank reached.
@@ -79,30 +112,21 @@ struct Graph {
 }
 
 impl Graph {
-    /// `None` for networks that no search is worth while for: with switches, parallel links or arcs of one direction, and
-    /// those of which ranks differ at a glance.
-    fn new<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> Option<Self> {
-        let count = network.node_count;
-        if count != network.terminal_count || !(2..=RANKS_MAX).contains(&count) {
+    /// `None` for networks with arcs of one direction, too many ranks, or such as differ at a glance.
+    fn new<C: FlowUnit>(grower: &Grower<C>, left: &Remainder<C>) -> Option<Self> {
+        if !(2..=RANKS_MAX).contains(&grower.rank_count()) {
             return None;
         }
-        let mut arcs = HashMap::new();
-        for (link, &capacity) in network.links.iter().zip(capacities).filter(|&(_, &capacity)| capacity > C::ZERO) {
-            let known = arcs.insert((link.from, link.to), (capacity.to_u128(), link.latency_ns));
-            if known.is_some() {
-                return None;
-            }
-        }
-        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); count as usize];
-        for (&(from, to), &(capacity, latency)) in &arcs {
-            let &(back, latency_back) = arcs.get(&(to, from))?;
-            labels[from as usize].insert(to, (capacity, latency, back, latency_back));
+        let capacities = left.capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO);
+        let arcs: HashMap<(u32, u32), u128> =
+            capacities.map(|(edge, &capacity)| (grower.ends(edge), capacity.to_u128())).collect();
+        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); grower.rank_count()];
+        for (&(from, to), &capacity) in &arcs {
+            labels[from as usize].insert(to, (capacity, *arcs.get(&(to, from))?));
         }
         let neighbours: Vec<Vec<u32>> = labels.iter().map(sorted_keys).collect();
-        let degree = neighbours[0].len();
-        let work = arcs.len().checked_mul(degree * degree).filter(|&work| work <= WORK_MAX);
-        let is_regular = neighbours.iter().all(|around| around.len() == degree);
-        (is_regular && work.is_some()).then_some(Self { labels, neighbours })
+        let is_regular = neighbours.iter().all(|around| around.len() == neighbours[0].len());
+        is_regular.then_some(Self { labels, neighbours })
     }
 
     fn rank_count(&self) -> usize {
@@ -143,6 +167,11 @@ type Domains = Vec<Vec<u32>>;
 impl Search<'_> {
     /// One that moves rank 0 to this neighbour and commutes with all generators.
     fn find(&mut self, target: u32) -> Result<Option<Vec<u32>>, Stopped> {
+        let degree = self.graph.neighbours[0].len();
+        let work = self.graph.rank_count().saturating_mul(degree * degree * degree);
+        if work > WORK_MAX {
+            return Ok(None);
+        }
         let mut domains: Domains = self.graph.neighbours.clone();
         domains[0] = vec![target];
         let all: Vec<u32> = (0_u32..).take(domains.len()).collect();

@@ -4,19 +4,15 @@
 //! have to be found, such that no orbit is used more than its arcs can carry. Every rank may choose its parent among
 //! the neighbours nearer to the root, whatever the others choose: a transport problem of ranks and orbits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use canopy_optimize::{FlowNetwork, FlowUnit, Stop};
-use canopy_schedule::{RouteIndex, RouteTable};
-use canopy_topology::LinkIndex;
 
 use crate::error::SynthesisError;
-use crate::forest::assembly::{count, position};
-use crate::forest::network::Network;
-use crate::forest::packing::require_room;
+use crate::forest::ask;
+use crate::forest::condition::EdgeIndex;
 use crate::forest::symmetry::{Translations, translations};
-use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask};
-use crate::progress::{Progress, Stage};
+use crate::forest::trees::{Grower, PackedTree, Remainder};
 
 /// Different trees per root, at most.
 const TREES_MAX: usize = 64;
@@ -24,85 +20,66 @@ const TREES_MAX: usize = 64;
 /// Trees for equal demands, as shallow as any: no rank is deeper in one than its distance from the root. `None` if the
 /// network has no translations, or its shortest paths do not load it evenly enough.
 ///
-/// * **Source.** Our own. **Errors.** Stopped, too many hops.
+/// * **In.** `boxes`: of each rank, where known. **Source.** Our own. **Errors.** Stopped.
 /// * **Cost.** That of [`translations`], a flow of `ranks · degree` arcs, and what the result takes.
-pub(super) fn solve_by_translation<C: FlowUnit>(
-    network: &Network<'_>,
-    capacities: &[C],
-    demands: &[C],
-    trees_per_root: u64,
+pub(super) fn translated_trees<C: FlowUnit>(
+    grower: &Grower<C>,
+    left: &Remainder<C>,
+    boxes: &[Option<u32>],
     stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Option<RoutedTrees>, SynthesisError> {
-    let Some((&demand, others)) = demands.split_first() else { return Ok(None) };
+) -> Result<Option<Vec<PackedTree<C>>>, SynthesisError> {
+    let Some((&demand, others)) = left.demands.split_first() else { return Ok(None) };
     if demand == C::ZERO || others.iter().any(|&other| other != demand) {
         return Ok(None);
     }
-    let Some(translations) = translations(network, capacities, stop)? else { return Ok(None) };
-    let orbits = Orbits::new(network, capacities, &translations, stop)?;
+    let Some(translations) = translations(grower, left, boxes, stop)? else { return Ok(None) };
+    let orbits = Orbits::new(grower, left, &translations, stop)?;
     let Some(trees) = orbits.trees_of_first_rank(demand, stop)? else { return Ok(None) };
-    let rank_count = translations.image.len();
-    require_room(trees.len() * rank_count, rank_count)?;
-    let mut routes = RouteTable::default();
-    for link in (0_u32..).take(network.links.len()) {
-        routes.push(&[LinkIndex::new(link)]);
-    }
-    let (mut routed, mut hops, mut carriers) = (Vec::new(), Vec::new(), Vec::new());
-    let total = rank_count as u64;
+    let mut packed = Vec::with_capacity(trees.len() * translations.image.len());
     for (root, image) in (0_u32..).zip(&translations.image) {
-        progress.report(Stage::Routes, root.into(), total);
-        for (weight, edges) in &trees {
+        for (weight, arcs) in &trees {
             ask(stop)?;
-            let start = position(hops.len())?;
-            for &(from, to, orbit) in edges {
-                let (from, to) = (image[from as usize], image[to as usize]);
-                let carrier = position(carriers.len())?;
-                carriers.push((RouteIndex::new(orbits.links[from as usize][orbit]), count(*weight)));
-                hops.push(RoutedHop { from, to, carriers: carrier..carrier + 1 });
-            }
-            routed.push(RoutedTree { root, multiplicity: count(*weight), hops: start..position(hops.len())? });
+            let edges = arcs.iter().map(|&(from, _, orbit)| orbits.edges[image[from as usize] as usize][orbit]);
+            packed.push(PackedTree { root, weight: *weight, edges: edges.collect() });
         }
     }
-    progress.report(Stage::Routes, total, total);
-    Ok(Some(RoutedTrees { trees_per_root, trees: routed, hops, carriers, routes }))
+    Ok(Some(packed))
 }
 
 /// Equal trees: how many, and their arcs with the orbits of these, nearest to the root first.
 type OrbitTree<C> = (C, Vec<(u32, u32, usize)>);
 
-/// The arcs that leave each rank, by orbit: that of the arc of rank 0 that a translation moves onto them.
+/// The edges that leave each rank, by orbit: that of the edge of rank 0 that a translation moves onto them.
 struct Orbits<C> {
     /// By orbit.
     capacities: Vec<C>,
-    /// By rank and orbit: position and head of the link.
-    links: Vec<Vec<u32>>,
+    /// By rank and orbit: the edge and its head.
+    edges: Vec<Vec<EdgeIndex>>,
     heads: Vec<Vec<u32>>,
 }
 
 impl<C: FlowUnit> Orbits<C> {
     fn new(
-        network: &Network<'_>,
-        capacities: &[C],
+        grower: &Grower<C>,
+        left: &Remainder<C>,
         translations: &Translations,
         stop: &dyn Stop,
     ) -> Result<Self, SynthesisError> {
         let leaving = |rank: u32| {
-            let start = network.links.partition_point(|link| link.from < rank);
-            let links = (0_u32..).zip(&network.links).skip(start).take_while(move |(_, link)| link.from == rank);
-            links.filter(|&(index, _)| capacities[index as usize] > C::ZERO)
+            let edges = grower.leaving(rank).iter().copied().filter(|&edge| left.capacities[edge] > C::ZERO);
+            edges.map(|edge| (grower.ends(edge).1, edge))
         };
-        let first: Vec<(u32, u32)> = leaving(0).map(|(index, link)| (index, link.to)).collect();
-        let (mut links, mut heads) = (Vec::new(), Vec::new());
+        let first: Vec<(u32, EdgeIndex)> = leaving(0).collect();
+        let (mut edges, mut heads) = (Vec::new(), Vec::new());
         for (rank, image) in (0_u32..).zip(&translations.image) {
             ask(stop)?;
-            let here: Vec<u32> = first.iter().map(|&(_, to)| image[to as usize]).collect();
-            let link_to = |head: &u32| leaving(rank).find(|(_, link)| link.to == *head).map(|(index, _)| index);
-            let indices: Option<Vec<u32>> = here.iter().map(link_to).collect();
-            links
-                .push(indices.ok_or_else(|| SynthesisError::Broken { what: "a translation loses a link".to_owned() })?);
+            let here: Vec<u32> = first.iter().map(|&(to, _)| image[to as usize]).collect();
+            let by_head: HashMap<u32, EdgeIndex> = leaving(rank).collect();
+            let moved: Option<Vec<EdgeIndex>> = here.iter().map(|head| by_head.get(head).copied()).collect();
+            edges.push(moved.ok_or_else(|| SynthesisError::Broken { what: "a translation loses a link".to_owned() })?);
             heads.push(here);
         }
-        Ok(Self { capacities: first.iter().map(|&(index, _)| capacities[index as usize]).collect(), links, heads })
+        Ok(Self { capacities: first.iter().map(|&(_, edge)| left.capacities[edge]).collect(), edges, heads })
     }
 
     /// Trees of rank 0 for this demand whose translations fit the capacities together.

@@ -114,6 +114,11 @@ impl<C: FlowUnit> Grower<C> {
         self.ends[edge]
     }
 
+    /// Number of edges, those of capacity zero included.
+    pub(super) fn edge_count(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Edges that leave a rank.
     pub(super) fn leaving(&self, rank: u32) -> &[EdgeIndex] {
         &self.leaving[rank as usize]

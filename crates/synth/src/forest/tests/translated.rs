@@ -6,14 +6,21 @@ use canopy_topology::{Topology, TopologyLimits, generate};
 
 use super::pieces::{depth_max, in_pieces};
 use super::{both_ways, one_way};
+use crate::forest::condition::Condition;
 use crate::forest::instance::{Instance, Roots};
 use crate::forest::network::Network;
 use crate::forest::symmetry::translations;
+use crate::forest::trees::{Grower, Remainder};
 
-/// The images of rank 0's neighbour under all translations, if there are any.
+/// The images of all ranks under all translations, if there are any, by the rank that rank 0 is moved to.
 fn found(topology: &Topology) -> Option<Vec<Vec<u32>>> {
-    let capacities: Vec<i128> = topology.links().iter().map(|link| link.capacity.bytes_per_sec().into()).collect();
-    translations(&Network::of(topology), &capacities, &Never).unwrap().map(|translations| translations.image)
+    let network = Network::of(topology);
+    let edges = topology.links().iter();
+    let edges = edges.map(|link| (link.from.number(), link.to.number(), i128::from(link.capacity.bytes_per_sec())));
+    let nodes = u32::try_from(topology.nodes().len()).unwrap();
+    let condition = Condition::new(edges, vec![1; nodes as usize], nodes, &Never).unwrap();
+    let (grower, left) = (Grower::new(&condition, nodes), Remainder::of(&condition, nodes));
+    translations(&grower, &left, &network.boxes, &Never).unwrap().map(|translations| translations.image)
 }
 
 fn generated(expression: &str) -> Topology {
@@ -38,14 +45,15 @@ fn tori_rings_and_hypercubes_have_translations() {
     }
 }
 
-/// A mesh has corners, a random network nothing regular, one slow link breaks a ring, and a switch is no rank.
+/// A mesh has corners, a random network nothing regular, one slow link breaks a ring, and a star has a middle.
 #[test]
 fn other_networks_have_none() {
     let ring = |slow| [("a", "b", slow), ("b", "c", 2), ("c", "d", 2), ("d", "e", 2), ("e", "a", 2)];
     assert!(found(&both_ways("a b c d e", &ring(2))).is_some());
     assert!(found(&both_ways("a b c d e", &ring(1))).is_none());
     assert!(found(&one_way("a b c d e", &ring(2))).is_none());
-    for expression in ["mesh:4x4", "random-euler:n=12,switches=0,seed=1", "dgx-a100:boxes=2", "bipartite:2x3"] {
+    assert!(found(&both_ways("a b c s", &[("a", "s", 1), ("b", "s", 1), ("c", "s", 1)])).is_none());
+    for expression in ["mesh:4x4", "random-euler:n=12,switches=0,seed=1", "bipartite:2x3"] {
         assert!(found(&generated(expression)).is_none(), "{expression}");
     }
 }
@@ -59,6 +67,18 @@ fn translated_trees_are_as_flat_as_the_network() {
         let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
         assert_eq!(depth_max(&forest), eccentricity, "{expression}");
         in_pieces(&generated(expression), CollectiveKind::ReduceScatter);
+    }
+}
+
+/// Boxes so well joined that every rank is as scarce as its box, which therefore has nothing to trim: what is left once
+/// the switches are gone looks the same from all ranks.
+#[test]
+fn machines_without_tight_boxes_are_symmetric() {
+    for expression in
+        ["rail:boxes=4,gpus=4,nv=60GB/s,nic=50GB/s", "dgx-h100:boxes=2", "dgx-h100:boxes=3", "dgx-a100:boxes=1"]
+    {
+        let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
+        assert!(depth_max(&forest) <= 2, "{expression}: {} hops", depth_max(&forest));
     }
 }
 
