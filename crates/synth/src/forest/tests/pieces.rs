@@ -179,6 +179,32 @@ fn machines() -> impl Strategy<Value = Topology> {
     })
 }
 
+/// Sums of closed walks over ranks and switches, one of which visits all ranks: balanced everywhere, and of no shape.
+fn walks() -> impl Strategy<Value = Topology> {
+    (3_usize..12, 0_usize..6).prop_flat_map(|(ranks, switches)| {
+        let nodes = ranks + switches;
+        let walk = (proptest::collection::vec(0..nodes, 2..=nodes), 1_u64..20, any::<bool>());
+        let tour = (Just((0..ranks).collect::<Vec<_>>()).prop_shuffle(), 1_u64..5, Just(true));
+        (tour, proptest::collection::vec(walk, 0..8)).prop_map(move |(tour, mut walks)| {
+            walks.push(tour);
+            let mut draft = TopologyDraft::default();
+            (0..ranks).for_each(|rank| draft.add_compute(format!("r{rank:02}")));
+            (0..switches).for_each(|switch| draft.add_switch(format!("s{switch}")));
+            let id = |node: usize| if node < ranks { format!("r{node:02}") } else { format!("s{}", node - ranks) };
+            for (walk, capacity, both_ways) in &walks {
+                let capacity = Capacity::from_bytes_per_sec(*capacity).unwrap();
+                for (&from, &to) in walk.iter().zip(walk.iter().cycle().skip(1)).filter(|(from, to)| from != to) {
+                    draft.add_link(id(from), id(to), capacity, Latency::from_nanos(0));
+                    if *both_ways {
+                        draft.add_link(id(to), id(from), capacity, Latency::from_nanos(0));
+                    }
+                }
+            }
+            draft.build(&TopologyLimits::STANDARD).unwrap()
+        })
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -186,5 +212,11 @@ proptest! {
     fn machines_in_pieces_reach_the_bound(topology in machines()) {
         in_pieces(&topology, CollectiveKind::Allgather);
         in_pieces(&topology, CollectiveKind::Broadcast);
+    }
+
+    #[test]
+    fn networks_of_no_shape_reach_the_bound(topology in walks()) {
+        in_pieces(&topology, CollectiveKind::Allgather);
+        in_pieces(&topology, CollectiveKind::ReduceScatter);
     }
 }
