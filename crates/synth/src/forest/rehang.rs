@@ -87,6 +87,9 @@ fn exchange_all<C: FlowUnit>(
             while let Some((edge, second)) = next_exchange(grower, left, trees, &users, (first, rank), looks)? {
                 let given_up = trees[first].parents[rank as usize].expect("a root has nothing to exchange");
                 exchange(grower, left, trees, (first, second), rank);
+                // Two surveys cost as much as many looks.
+                looks.take(trees[first].order.len() / 16)?;
+                ask(looks.stop)?;
                 users[edge].retain(|&user| user != second);
                 users[edge].push(first);
                 users[given_up].retain(|&user| user != first);
@@ -268,7 +271,8 @@ impl<C: FlowUnit> Hung<C> {
                     left.capacities[parent] += self.weight;
                     left.capacities[edge] -= self.weight;
                     self.hang(grower, to, edge);
-                    looks.take(self.order.len() / 8)?;
+                    looks.take(self.order.len() / 16)?;
+                    ask(looks.stop)?;
                     // What is before the branch in the order stays where it is.
                     position = position.min(self.span[from as usize].0 + 1);
                     changed = true;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
-use crate::forest::ask;
 use crate::forest::trees::{Grower, Remainder};
+use crate::forest::{ASK_INTERVAL, ask};
 
 /// Pairs of values compared per search, at most: some tenths of a second.
 const WORK_MAX: usize = 20_000_000;
@@ -39,7 +39,7 @@ pub(super) fn translations<C: FlowUnit>(
     boxes: &[Option<u32>],
     stop: &dyn Stop,
 ) -> Result<Option<Translations>, Stopped> {
-    let Some(graph) = Graph::new(grower, left) else { return Ok(None) };
+    let Some(graph) = Graph::new(grower, left, stop)? else { return Ok(None) };
     let mut generators: Vec<Vec<u32>> = Vec::new();
     for turn in turns_of_boxes(boxes) {
         ask(stop)?;
@@ -113,20 +113,24 @@ struct Graph {
 
 impl Graph {
     /// `None` for networks with arcs of one direction, too many ranks, or such as differ at a glance.
-    fn new<C: FlowUnit>(grower: &Grower<C>, left: &Remainder<C>) -> Option<Self> {
+    fn new<C: FlowUnit>(grower: &Grower<C>, left: &Remainder<C>, stop: &dyn Stop) -> Result<Option<Self>, Stopped> {
         if !(2..=RANKS_MAX).contains(&grower.rank_count()) {
-            return None;
+            return Ok(None);
         }
-        let capacities = left.capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO);
-        let arcs: HashMap<(u32, u32), u128> =
-            capacities.map(|(edge, &capacity)| (grower.ends(edge), capacity.to_u128())).collect();
         let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); grower.rank_count()];
-        for (&(from, to), &capacity) in &arcs {
-            labels[from as usize].insert(to, (capacity, *arcs.get(&(to, from))?));
+        for (edge, &capacity) in left.capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO) {
+            if edge.is_multiple_of(ASK_INTERVAL as usize) {
+                ask(stop)?;
+            }
+            let (from, to) = grower.ends(edge);
+            labels[from as usize].entry(to).or_default().0 = capacity.to_u128();
+            labels[to as usize].entry(from).or_default().1 = capacity.to_u128();
         }
+        ask(stop)?;
         let neighbours: Vec<Vec<u32>> = labels.iter().map(sorted_keys).collect();
         let is_regular = neighbours.iter().all(|around| around.len() == neighbours[0].len());
-        is_regular.then_some(Self { labels, neighbours })
+        let is_two_way = || labels.iter().flat_map(HashMap::values).all(|&(there, back)| there > 0 && back > 0);
+        Ok((is_regular && is_two_way()).then_some(Self { labels, neighbours }))
     }
 
     fn rank_count(&self) -> usize {
