@@ -110,7 +110,8 @@ fn jobs_are_listed_followed_and_ended() {
     assert_eq!(fetched.status, Some(0), "{fetched:?}");
     assert_eq!(desk.json("stats --json")["syntheses"], 1, "what was prefetched is there");
 
-    let large = prefetch("complete:400");
+    // Ranks as scarce as their boxes, which differ in size: slow to plan.
+    let large = prefetch("rail:boxes=128,nv=60GB/s,nic=50GB/s,nodes-down=b0g0+b1g1+b5g3");
     let open = desk.json("jobs list --filter done=false --json");
     assert_eq!(names(&open, "jobs", "operation"), [large.as_str()]);
     desk.json(&format!("jobs cancel {large} --json"));
