@@ -1,6 +1,6 @@
 //! What the store takes on the disk after many overwrites, and how long it takes to open with many plans.
 //!
-//! `cargo run --release -p canopy-benches --bin store -- [OVERWRITES] [PLANS]`
+//! `cargo run --release -p canopy-benches --bin store -- [OVERWRITES] [PLANS] [LIVE]`
 
 use std::error::Error;
 use std::path::Path;
@@ -9,8 +9,6 @@ use canopy_benches::{disk_bytes, print_table, timed};
 use canopy_proto::v1::{Artifact, Plan};
 use canopy_server::{PlanKey, Records, StoreEngine, StoredPlan, open_store};
 
-/// Plans that live while they are overwritten.
-const LIVE: u64 = 8;
 /// Bytes of a plan that is overwritten.
 const LARGE_BYTES: usize = 2_000_000;
 /// Bytes of one of many plans.
@@ -20,12 +18,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>());
     let overwrites = arguments.next().transpose()?.unwrap_or(10_000);
     let plans = arguments.next().transpose()?.unwrap_or(100_000);
+    // Plans that live while they are overwritten.
+    let live = arguments.next().transpose()?.unwrap_or(100).max(1);
     let mut rows = Vec::new();
     for engine in [StoreEngine::Sled, StoreEngine::Redb] {
         let folder = tempfile::tempdir()?;
-        let (disk, writing) = overwritten(folder.path(), engine, overwrites)?;
-        let live = LIVE * LARGE_BYTES as u64;
-        let ratio = disk as f64 / live as f64;
+        let (disk, writing) = overwritten(folder.path(), engine, overwrites, live)?;
+        let ratio = disk as f64 / (live * LARGE_BYTES as u64) as f64;
         let folder = tempfile::tempdir()?;
         let (open, first) = opened(folder.path(), engine, plans)?;
         rows.push([
@@ -37,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             format!("{:.0} ms", first.as_secs_f64() * 1e3),
         ]);
     }
-    let disk = format!("disk after {overwrites} overwrites of 2 MB");
+    let disk = format!("disk after {overwrites} writes of 2 MB to {live} plans");
     let open = format!("open with {plans} plans");
     print_table(["engine", &disk, "÷ live data", "per write", &open, "usage known after"], &rows);
     Ok(())
@@ -48,11 +47,12 @@ fn overwritten(
     folder: &Path,
     engine: StoreEngine,
     overwrites: u64,
+    live: u64,
 ) -> Result<(u64, std::time::Duration), Box<dyn Error>> {
     let (result, writing) = timed(|| -> Result<(), Box<dyn Error>> {
         let records = Records::new(open_store(folder, engine)?.plans);
         for round in 0..overwrites {
-            let key = key(round % LIVE);
+            let key = key(round % live);
             records.put(&key, &plan(&key, round, LARGE_BYTES))?;
         }
         Ok(())
