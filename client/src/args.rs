@@ -1,5 +1,6 @@
 //! Values of options: durations, sizes, collectives.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_schedule::{Collective, CollectiveKind};
@@ -102,6 +103,45 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     if scaled.is_multiple_of(divisor) { u64::try_from(scaled / divisor).ok() } else { None }
 }
 
+/// Most ranks that a list may name: as many as the largest plan has.
+const RANKS_MAX: usize = 1 << 16;
+
+/// Ranks in rising order, each once, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RankList(Vec<u32>);
+
+impl RankList {
+    pub(crate) fn ranks(&self) -> &[u32] {
+        &self.0
+    }
+
+    pub(crate) fn into_ranks(self) -> Vec<u32> {
+        self.0
+    }
+}
+
+/// Reads `0,4,8-15`: ranks and ranges of ranks, both ends included.
+pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
+    let error = || format!("`{text}` is no list of ranks; write numbers and ranges such as 0,4,8-15");
+    let number = |digits: &str| -> Option<u32> {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+        digits.parse().ok()
+    };
+    let mut ranks = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = number(first).zip(number(last)).filter(|(first, last)| first <= last).ok_or_else(error)?;
+        if (last - first) as usize >= RANKS_MAX {
+            return Err(format!("{first}-{last} are too many ranks; name at most {RANKS_MAX}"));
+        }
+        ranks.extend(first..=last);
+        if ranks.len() > RANKS_MAX {
+            return Err(format!("more than {RANKS_MAX} ranks are named; leave the list out for all ranks"));
+        }
+    }
+    Ok(RankList(ranks.into_iter().collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +165,17 @@ mod tests {
         for bad in ["30", "", "s", "0s", "-1s", "1d", "999999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn ranks_are_listed_one_by_one_and_in_ranges() {
+        assert_eq!(rank_list("3").unwrap().ranks(), [3]);
+        assert_eq!(rank_list("8-10,0,9").unwrap().into_ranks(), [0, 8, 9, 10]);
+        for wrong in ["", ",", "1,", "-1", "3-2", "1-2-3", "+1", " 1", "4294967296", "a", "0-65536", "0-4294967295"] {
+            assert!(rank_list(wrong).is_err(), "{wrong}");
+        }
+        let many: Vec<String> = (0..4_u32).map(|part| format!("{}-{}", part << 15, (part << 15) + 32_767)).collect();
+        assert!(rank_list(&many[..2].join(",")).is_ok());
+        assert!(rank_list(&many.join(",")).unwrap_err().contains("more than 65536"));
     }
 }

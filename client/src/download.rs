@@ -14,8 +14,8 @@ use crate::client::Client;
 use crate::error::{ClientError, from_status};
 use crate::retry::Retries;
 
-/// A file of a cached plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file of a cached plan, or a part of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileName {
     /// `plans/…`.
     pub plan: String,
@@ -23,6 +23,8 @@ pub struct FileName {
     pub format: OutputFormat,
     /// Its runtime profile; empty for [`OutputFormat::Json`].
     pub profile: String,
+    /// Ranks whose part of it alone is wanted, of formats whose runtimes need no more; empty: the whole file.
+    pub ranks: Vec<u32>,
 }
 
 /// What there is of a file whose transfer broke off.
@@ -133,6 +135,7 @@ impl Client {
             format: file.format.into(),
             profile: file.profile.clone(),
             offset: transfer.offset(),
+            ranks: file.ranks.clone(),
         };
         let mut planner = self.planner.clone();
         let mut stream = answer(planner.fetch_artifact(limited(request, limit)), limit).await?;

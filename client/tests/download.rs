@@ -145,7 +145,7 @@ async fn bring(turns: Vec<Turn>, deadline: Option<Duration>, there: Option<Parti
     let service = PlannerServer::new(script.clone());
     let server = tonic::transport::Server::builder().add_service(service).serve_with_incoming(listener);
     let policy = RetryPolicy { tries_max: 3, pause_min: Duration::from_millis(1), pause_max: Duration::from_millis(1) };
-    let file = FileName { plan: "plans/x".to_owned(), format: OutputFormat::Json, profile: String::new() };
+    let file = FileName { plan: "plans/x".to_owned(), format: OutputFormat::Json, ..FileName::default() };
     let (mut content, mut retries) = (Vec::new(), Retries::new(policy, Jitter::seeded(1)));
     let outcome = tokio::select! {
         outcome = async {

@@ -238,7 +238,7 @@ fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
     let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
     let (format, profile) = (artifact.format(), artifact.profile.clone());
-    Ok((FileName { plan: plan.id.clone(), format, profile }, artifact.size_bytes))
+    Ok((FileName { plan: plan.id.clone(), format, profile, ..FileName::default() }, artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {

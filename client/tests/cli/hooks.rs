@@ -40,6 +40,7 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
         ("fetch ring:4 -c allgather --job 1 --out out --runtime auto", 2, "--runtime is not available yet"),
         ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl", 2, "not available yet"),
         ("fetch ring:4 -c allgather --out out", 2, "--job"),
+        ("fetch ring:4 -c allgather --job 1 --out out --ranks 3-1", 2, "no list of ranks"),
         ("prefetch ring:4 -c allgather --job 1", 2, "lives on when the command ends"),
         ("prefetch ring:4 -c allgather --job 1 --partition p", 2, ""),
         ("prefetch ring:4 -c allgather --job 1 --server unix:none.sock", 6, "no server answers"),
@@ -144,4 +145,41 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
     hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
     assert!(!desk.path("jobs/17").exists());
     hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
+}
+
+/// A node takes the part of the files that its ranks read, and no more.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_node_gets_the_part_of_its_ranks() {
+    let desk = Desk::new();
+    let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --on-miss fail --strict";
+    hook(&desk, &format!("{fetch} --out whole"), 0, "1 of 1 plans for job 17");
+    hook(&desk, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plans for job 17");
+    let file = |folder: &str| {
+        let manifest: serde_json::Value =
+            serde_json::from_slice(&desk.read(&format!("{folder}/manifest.json"))).unwrap();
+        let entry = manifest["files"][0].clone();
+        let text = desk.read(&format!("{folder}/{}", entry["path"].as_str().unwrap()));
+        assert_eq!(entry["bytes"], text.len());
+        assert_eq!(entry["sha256"], crate::support::sha256(&desk.path(folder).join(entry["path"].as_str().unwrap())));
+        (entry, String::from_utf8(text).unwrap())
+    };
+    let ((whole, whole_text), (part, part_text)) = (file("whole"), file("part"));
+    assert_eq!((&part["plan"], &part["slice"]), (&whole["plan"], &serde_json::json!([8, 9, 10, 11, 12, 13, 14, 15])));
+    assert_eq!(whole.get("slice"), None);
+    // The head, the ids of the other box, and the rest of the file as it is.
+    let (head, rest) = (whole_text.lines().next().unwrap(), whole_text.split_once("  <gpu id=\"8\"").unwrap().1);
+    let ids: String = (0..8).map(|rank| format!("  <gpu id=\"{rank}\"/>\n")).collect();
+    assert_eq!(part_text, format!("{head}\n{ids}  <gpu id=\"8\"{rest}"));
+    // A task finds the slice in its environment, checked.
+    let mut task = desk.command("env --format slurm-task-prolog --dir part --strict");
+    for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"] {
+        task.env_remove(name);
+    }
+    let found = Run::of(task.output().unwrap());
+    assert!(found.stdout.contains(part["path"].as_str().unwrap()), "{found:?}");
+    // A rank that there is not is a wrong request, and no plan is left.
+    hook(&desk, &format!("{fetch} --out part --ranks 15-16"), 2, "rank 16 is not in the file");
+    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("part/manifest.json")).unwrap();
+    assert_eq!(manifest["files"], serde_json::json!([]));
 }

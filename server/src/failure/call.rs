@@ -1,5 +1,6 @@
 //! Why a call that makes no plan has no answer.
 
+use canopy_plan::NoSuchRank;
 use canopy_proto::v1::OutputFormat;
 
 use super::PlanFailure;
@@ -20,6 +21,10 @@ pub(crate) enum CallFailure {
     ArtifactUnknown { plan: String, format: OutputFormat, profile: String },
     #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
+    #[error("files of format {} cannot be cut by ranks; fetch the whole file", format.as_str_name())]
+    NotSliced { format: OutputFormat },
+    #[error(transparent)]
+    SliceRank(#[from] NoSuchRank),
     #[error("there is no topology `{name}`; put it, or list the topologies")]
     TopologyUnknown { name: String },
     #[error(transparent)]

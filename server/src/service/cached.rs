@@ -1,6 +1,6 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
-use canopy_plan::{Profile, ProfileError, ProgramFigures, parse_msccl_xml};
+use canopy_plan::{Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml, write_msccl_xml_slice};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
     Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
@@ -9,6 +9,7 @@ use canopy_proto::v1::{
 use canopy_topology::Rate;
 
 use super::desk::shown;
+use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::job::plan_header;
 use crate::order::RequestError;
@@ -36,12 +37,32 @@ pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Res
     let Some((position, artifact)) = found else {
         return Err(CallFailure::ArtifactUnknown { plan: stored.plan.id.clone(), format, profile });
     };
+    let artifact = match request.ranks.is_empty() {
+        true => artifact.clone(),
+        false => slice(artifact, &request.ranks)?,
+    };
     let error = CallFailure::Offset { offset: request.offset, size: artifact.size_bytes };
     if request.offset > artifact.size_bytes {
         return Err(error);
     }
     let offset = usize::try_from(request.offset).map_err(|_| error)?;
-    Ok(ChosenFile { position, artifact: artifact.clone(), offset })
+    Ok(ChosenFile { position, artifact, offset })
+}
+
+/// What some ranks need of a file. The same ranks get the same bytes, so a transfer of them can go on. O(file).
+fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
+    let format = artifact.format();
+    let (profile, program) = match format {
+        OutputFormat::MscclXml => msccl_program(artifact).map_err(|what| CallFailure::Broken { what })?,
+        OutputFormat::Json | OutputFormat::Unspecified => return Err(CallFailure::NotSliced { format }),
+    };
+    let content = write_msccl_xml_slice(&program, profile, &ranks.iter().copied().collect())?.into_bytes();
+    Ok(Artifact {
+        size_bytes: content.len() as u64,
+        sha256: sha256_hex(&content),
+        content: Some(content.into()),
+        ..artifact.clone()
+    })
 }
 
 fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
@@ -89,11 +110,17 @@ fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
     Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
 }
 
-fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
+/// A stored MSCCL file, read.
+fn msccl_program(artifact: &Artifact) -> Result<(Profile, Program), String> {
     let profile: Profile = artifact.profile.parse().map_err(|error: ProfileError| error.to_string())?;
     let content = artifact.content.as_deref().unwrap_or_default();
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
     let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
+    Ok((profile, program))
+}
+
+fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
+    let (profile, program) = msccl_program(artifact)?;
     let figures = ProgramFigures::of(&program, profile);
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let binding = figures.binding();

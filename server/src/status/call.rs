@@ -29,6 +29,10 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         }
         CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
         CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
+        CallFailure::NotSliced { .. } => Refusal::input("SLICE_UNSUPPORTED", "ranks"),
+        CallFailure::SliceRank(error) => {
+            Refusal::input("SLICE_RANK_UNKNOWN", "ranks").with("rank_count", error.rank_count)
+        }
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::Shelf(error) => shelf(error),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
@@ -98,6 +102,7 @@ fn missing(reason: &'static str, kind: &'static str, name: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use canopy_plan::NoSuchRank;
     use canopy_proto::v1::OutputFormat;
     use tonic_types::StatusExt as _;
 
@@ -138,6 +143,8 @@ mod tests {
     fn bad_input_names_its_field() {
         let check = |failure, reason, field| check(failure, Code::InvalidArgument, reason, field);
         check(CallFailure::Offset { offset: 9, size: 8 }, "OFFSET_INVALID", "offset");
+        check(CallFailure::NotSliced { format: OutputFormat::Json }, "SLICE_UNSUPPORTED", "ranks");
+        check(CallFailure::SliceRank(NoSuchRank { rank: 9, rank_count: 8 }), "SLICE_RANK_UNKNOWN", "ranks");
         check(CallFailure::Filter { position: 3, problem: String::new() }, "FILTER_SYNTAX", "filter");
         check(CallFailure::OrderBy { problem: String::new() }, "ORDER_SYNTAX", "order_by");
         check(CallFailure::PageSize { found: 9, limit: 8 }, "PAGE_SIZE_INVALID", "page_size");

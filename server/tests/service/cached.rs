@@ -148,6 +148,7 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
             format: artifact.format,
             profile: String::new(),
             offset,
+            ranks: Vec::new(),
         };
         for offset in [0, 1, file.len() / 2, 256 << 10, file.len() - 1, file.len()] {
             if offset > file.len() {
@@ -164,12 +165,66 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
         plan: plan.id.clone(),
         format,
         profile: profile.to_owned(),
-        offset: 0,
+        ..FetchArtifactRequest::default()
     };
     let refused = fetch(&server, json(0, "")).await;
     check_refused(refused, Code::InvalidArgument, "ENUM_VALUE_UNKNOWN", "format");
     let refused = fetch(&server, json(OutputFormat::Json.into(), "msccl")).await;
     check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    server.stop().await;
+}
+
+/// The lines of each `<gpu>` of a file, which canopy writes one element a line.
+fn parts_of_ranks(file: &[u8]) -> Vec<Vec<String>> {
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for line in std::str::from_utf8(file).unwrap().lines() {
+        if line.starts_with("  <gpu ") {
+            parts.push(Vec::new());
+        }
+        if line != "</algo>"
+            && let Some(part) = parts.last_mut()
+        {
+            part.push(line.to_owned());
+        }
+    }
+    parts
+}
+
+#[tokio::test]
+async fn some_ranks_fetch_their_part_of_a_file() {
+    let server = TestServer::start().await;
+    let (plan, files) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("ring:8") }).await;
+    let wanted = |ranks: &[u32], offset| FetchArtifactRequest {
+        plan: plan.id.clone(),
+        format: OutputFormat::MscclXml.into(),
+        offset,
+        ranks: ranks.to_vec(),
+        ..FetchArtifactRequest::default()
+    };
+    let whole = parts_of_ranks(&files[1]);
+    let (described, slice) = fetch(&server, wanted(&[6, 2, 6], 0)).await.unwrap();
+    assert_eq!(described.size_bytes, slice.len() as u64);
+    assert_ne!(described.sha256, plan.artifacts[1].sha256);
+    let head = |file: &[u8]| file.split(|&byte| byte == b'\n').next().unwrap().to_vec();
+    assert_eq!(head(&slice), head(&files[1]));
+    for (rank, (part, of_whole)) in parts_of_ranks(&slice).into_iter().zip(whole).enumerate() {
+        match rank {
+            2 | 6 => assert_eq!(part, of_whole),
+            _ => assert_eq!(part, [format!("  <gpu id=\"{rank}\"/>")]),
+        }
+    }
+    // A transfer goes on within the slice, whatever the order in which the ranks are named.
+    let (again, rest) = fetch(&server, wanted(&[2, 6], 100)).await.unwrap();
+    assert_eq!((again, &rest[..]), (described, &slice[100..]));
+    let beyond = fetch(&server, wanted(&[2, 6], slice.len() as u64 + 1)).await;
+    check_refused(beyond, Code::InvalidArgument, "OFFSET_INVALID", "offset");
+    // All ranks: the whole file, byte by byte.
+    let all: Vec<u32> = (0..8).collect();
+    assert_eq!(fetch(&server, wanted(&all, 0)).await.unwrap(), (plan.artifacts[1].clone(), files[1].clone()));
+    let refused = fetch(&server, wanted(&[0, 8], 0)).await;
+    check_refused(refused, Code::InvalidArgument, "SLICE_RANK_UNKNOWN", "ranks");
+    let json = FetchArtifactRequest { format: OutputFormat::Json.into(), ..wanted(&[0], 0) };
+    check_refused(fetch(&server, json).await, Code::InvalidArgument, "SLICE_UNSUPPORTED", "ranks");
     server.stop().await;
 }
 

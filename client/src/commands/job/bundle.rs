@@ -64,6 +64,9 @@ pub(super) struct PlanEntry {
     /// Why it stands in for the plan that was asked for, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fallback: Option<String>,
+    /// The ranks whose part alone is in the file; none: all ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) slice: Option<Vec<u32>>,
 }
 
 /// A plan that there is not.

@@ -164,6 +164,7 @@ mod tests {
                 size_bytes_max: 1 << 30,
                 in_place: false,
                 fallback: None,
+                slice: None,
             });
         }
         manifest.write(folder.path()).unwrap();

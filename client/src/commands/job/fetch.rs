@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use tempfile::NamedTempFile;
 use tokio::task::JoinSet;
 
-use crate::args;
+use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
@@ -35,6 +35,7 @@ Examples:
 
 Writes the files and manifest.json under temporary names and renames them; `canopy env` reads them.
 All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
+With --ranks a file holds the part of these ranks, which is all that they read; a folder is then for those ranks only.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct FetchArgs {
     #[command(flatten)]
@@ -45,6 +46,9 @@ pub(crate) struct FetchArgs {
     /// Longest time in all, such as 5s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     deadline: Duration,
+    /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
+    #[arg(long, value_name = "RANKS", value_parser = args::rank_list)]
+    ranks: Option<RankList>,
     /// What a plan that does not come in time, or that cannot be, means
     #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
     on_miss: OnMiss,
@@ -148,7 +152,7 @@ async fn ask(
         for (position, (kind, request)) in wanted.requests.iter().enumerate() {
             if outcomes[position].is_none() {
                 let (client, folder) = (connection.client().clone(), folder.to_owned());
-                let call = bring(client, *kind, request.clone(), position, folder, end);
+                let call = bring(client, *kind, request.clone(), position, folder, args.ranks.clone(), end);
                 calls.spawn(async move { (position, call.await) });
             }
         }
@@ -177,18 +181,36 @@ fn late() -> Failure {
 
 /// Brings one plan and gives its file its name.
 async fn bring(
-    mut client: Client,
+    client: Client,
     kind: CollectiveKind,
     request: PlanRequest,
     position: usize,
     folder: PathBuf,
+    ranks: Option<RankList>,
     end: Deadline,
 ) -> Result<PlanEntry, ClientError> {
+    let (reply, file) = match &ranks {
+        None => whole(client, request, &folder, end).await?,
+        Some(ranks) => slice(&client, request, &folder, ranks, end).await?,
+    };
+    let entry = PlanEntry { slice: ranks.map(RankList::into_ranks), ..entry(kind, &reply, position)? };
+    bundle::publish(file, &folder, &entry.path)
+        .map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))?;
+    Ok(entry)
+}
+
+/// A plan and its whole file.
+async fn whole(
+    mut client: Client,
+    request: PlanRequest,
+    folder: &Path,
+    end: Deadline,
+) -> Result<(PlanReply, NamedTempFile), ClientError> {
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let (reply, file) = loop {
-        let mut incoming = Incoming { file: new_file(&folder)?, begun: None };
+    loop {
+        let mut incoming = Incoming { file: new_file(folder)?, begun: None };
         let error = match client.plan(request.clone(), end.remaining(), &mut incoming).await {
-            Ok(reply) => break (reply, incoming.file),
+            Ok(reply) => return Ok((reply, incoming.file)),
             Err(error) => error,
         };
         match retries.pause_after(&error, end.remaining()) {
@@ -197,13 +219,45 @@ async fn bring(
         }
         // What is there of the file is not sent again, if the server still has it; else all begins anew.
         if let Some(whole) = incoming.complete(&client, end).await? {
-            break whole;
+            return Ok(whole);
+        }
+    }
+}
+
+/// A plan, described with the part of its file that these ranks read, and that part.
+async fn slice(
+    client: &Client,
+    request: PlanRequest,
+    folder: &Path,
+    ranks: &RankList,
+    end: Deadline,
+) -> Result<(PlanReply, NamedTempFile), ClientError> {
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut reply = loop {
+        let error = match client.plan_metadata(request.clone(), end.remaining()).await {
+            Ok(reply) => break reply,
+            Err(error) => error,
+        };
+        match retries.pause_after(&error, end.remaining()) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(error),
         }
     };
-    let entry = entry(kind, &reply, position)?;
-    bundle::publish(file, &folder, &entry.path)
-        .map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))?;
-    Ok(entry)
+    let incomplete = ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
+    let plan = reply.plan.as_mut().ok_or(incomplete)?;
+    let [artifact] = plan.artifacts.as_mut_slice() else {
+        return Err(ClientError::Protocol { what: "one file was asked for, the server announces another number" });
+    };
+    let name = FileName {
+        plan: plan.id.clone(),
+        format: artifact.format(),
+        profile: artifact.profile.clone(),
+        ranks: ranks.ranks().to_vec(),
+    };
+    let mut file = new_file(folder)?;
+    let mut write = |data: &[u8]| file.write_all(data);
+    *artifact = client.download(&name, end.remaining(), &mut retries, &mut write).await?;
+    Ok((reply, file))
 }
 
 fn new_file(folder: &Path) -> Result<NamedTempFile, ClientError> {
@@ -231,6 +285,7 @@ fn entry(kind: CollectiveKind, reply: &PlanReply, position: usize) -> Result<Pla
         size_bytes_max: valid.size_bytes_max,
         in_place: valid.in_place,
         fallback: reply.fallback.as_ref().map(|fallback| fallback.text.clone()),
+        slice: None,
     })
 }
 
@@ -249,7 +304,8 @@ impl Incoming {
         let Some((plan, artifact)) = plan.and_then(|plan| Some((plan, plan.artifacts.first()?))) else {
             return Ok(None);
         };
-        let name = FileName { plan: plan.id.clone(), format: artifact.format(), profile: artifact.profile.clone() };
+        let (format, profile) = (artifact.format(), artifact.profile.clone());
+        let name = FileName { plan: plan.id.clone(), format, profile, ranks: Vec::new() };
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
         let mut write = |data: &[u8]| file.write_all(data);
         match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {
