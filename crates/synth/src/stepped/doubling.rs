@@ -1,5 +1,7 @@
 //! Recursive doubling and halving.
 
+use std::ops::Range;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
@@ -12,9 +14,13 @@ use super::{StepParts, SteppedError};
 /// backwards: each rank sends the half of its sums that is the partner's, and adds what it gets to its own half. log₂ N
 /// steps each; every share is sent N−1 times.
 ///
-/// * **Source.** Thakur, Rabenseifner and Gropp 2005; the allreduce is Rabenseifner's.
-/// * **In.** A power of two ranks, any two that differ in one bit joined over switches. **Out.** k = 1.
-/// * **Errors.** [`SteppedError`]: another collective, not a power of two, no route, too many sends, stopped.
+/// Where N is no power of two, the ranks from the largest power of two P on are folded: in a step before, rank P + i
+/// hands what it contributes to rank i, which then stands for both; in a step after, it gets from it what it is promised.
+/// That is at most two steps more, and the links of the ranks that stand for two carry up to twice as much.
+///
+/// * **Source.** Thakur, Rabenseifner and Gropp 2005, who fold neighbours; the allreduce is Rabenseifner's.
+/// * **In.** Ranks below P joined over switches where they differ in one bit, and each i with P + i. **Out.** k = 1.
+/// * **Errors.** [`SteppedError`]: another collective, no route, too many sends, stopped.
 /// * **Cost.** O(N²), and a search of the network per rank.
 pub fn recursive_doubling(
     topology: &Topology,
@@ -29,31 +35,69 @@ pub fn recursive_doubling(
         CollectiveKind::Allreduce => (true, true),
         _ => return Err(parts.unsupported("allgather, reduce-scatter and allreduce")),
     };
-    if !rank_count.is_power_of_two() {
-        return Err(SteppedError::NotPowerOfTwo { name: parts.name, rank_count });
-    }
+    let fold = Fold { core: 1 << rank_count.ilog2(), rank_count };
     let levels = rank_count.ilog2();
     let mut step = 0;
+    if fold.folded().next().is_some() {
+        // What is added must all be handed over; of a gathered vector a rank has its own share only.
+        let action = if halves { Action::Reduce } else { Action::Copy };
+        for folded in fold.folded() {
+            let handed = if halves { 0..rank_count } else { folded..folded + 1 };
+            parts.send(step, action, (Rank::new(folded), Rank::new(folded - fold.core)), handed.map(u64::from))?;
+        }
+        step += 1;
+    }
     for level in (0..levels).rev().filter(|_| halves) {
-        exchange(&mut parts, step, Action::Reduce, level)?;
+        exchange(&mut parts, step, Action::Reduce, level, &fold)?;
         step += 1;
     }
     for level in (0..levels).filter(|_| doubles) {
-        exchange(&mut parts, step, Action::Copy, level)?;
+        exchange(&mut parts, step, Action::Copy, level, &fold)?;
         step += 1;
+    }
+    for folded in fold.folded() {
+        // Its own share is not new to a rank that only gathers, and all that is promised to one that only adds.
+        let is_due = |share: &u32| match (halves, doubles) {
+            (true, true) => true,
+            (true, false) => *share == folded,
+            _ => *share != folded,
+        };
+        let due = (0..rank_count).filter(is_due).map(u64::from);
+        parts.send(step, Action::Copy, (Rank::new(folded - fold.core), Rank::new(folded)), due)?;
     }
     Ok(parts.finish())
 }
 
-/// Every rank sends to the one that differs in bit `level` only: to be copied, the shares of its own group of 2^level
-/// ranks; to be reduced, those of the receiver's.
-fn exchange(parts: &mut StepParts<'_>, step: u32, action: Action, level: u32) -> Result<(), SteppedError> {
+/// Which ranks take part, and for whom they stand.
+struct Fold {
+    /// The largest power of two that is no more than the ranks: those below it take part.
+    core: u32,
+    rank_count: u32,
+}
+
+impl Fold {
+    /// The ranks that others stand for.
+    fn folded(&self) -> impl Iterator<Item = u32> + use<> {
+        self.core..self.rank_count
+    }
+
+    /// The shares of those for whom a group of ranks stands.
+    fn shares(&self, group: Range<u32>) -> impl Iterator<Item = u64> + use<> {
+        let (core, rank_count) = (self.core, self.rank_count);
+        let folded = group.clone().map(move |rank| rank + core).filter(move |&rank| rank < rank_count);
+        group.chain(folded).map(u64::from)
+    }
+}
+
+/// Every rank that takes part sends to the one that differs in bit `level` only: to be copied, the shares of its own group
+/// of 2^level ranks; to be reduced, those of the receiver's.
+fn exchange(parts: &mut StepParts<'_>, step: u32, action: Action, level: u32, fold: &Fold) -> Result<(), SteppedError> {
     let size = 1_u32 << level;
-    for from in parts.topology.ranks() {
+    for from in (0..fold.core).map(Rank::new) {
         let to = Rank::new(from.number() ^ size);
         let of = if action == Action::Copy { from } else { to };
         let first = of.number() & !(size - 1);
-        parts.send(step, action, (from, to), (first..first + size).map(u64::from))?;
+        parts.send(step, action, (from, to), fold.shares(first..first + size))?;
     }
     Ok(())
 }

@@ -9,8 +9,6 @@ use canopy_schedule::CollectiveKind;
 pub enum SteppedError {
     #[error("{name} does not plan {collective}; it plans {supported}")]
     Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static str },
-    #[error("{name} needs a power of two ranks, found {rank_count}; use bruck or pairwise")]
-    NotPowerOfTwo { name: &'static str, rank_count: u32 },
     #[error(
         "{name} needs a route over switches only from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is \
          none; use direct or ring, whose ranks forward"
