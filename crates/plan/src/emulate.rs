@@ -48,6 +48,24 @@ impl EmulateOptions {
             operator: Operator::Sum,
         }
     }
+
+    /// The runs that a program made here must survive: they differ in data, interleaving, type, operator and in how
+    /// steps are cut into transfers.
+    ///
+    /// A sum finds contributions that are missing or counted twice; a product depends on all bits of odd factors; a
+    /// maximum of signed bytes needs the order of numbers, not of bits. The first is the largest message with the
+    /// runtime's own queues; the second the same with two slots in every queue, whatever the protocol has, as lowering
+    /// relies on no number of them; the third a small message, whose steps are one transfer each.
+    pub const fn various(profile: Profile, seed: u64) -> [Self; 3] {
+        let first = Self::standard(profile, seed);
+        let (element, operator) = (ElementType::I32, Operator::Product);
+        let narrow = Self { seed: seed.wrapping_add(1), slots: Some(2), element, operator, ..first };
+        let (element, operator) = (ElementType::I8, Operator::Max);
+        // No step moves more chunks than the runtime's table has room for.
+        let at_once = Some(profile.limits().chunks_per_step);
+        let small = Self { seed: seed.wrapping_add(2), chunks_per_transfer: at_once, element, operator, ..first };
+        [first, narrow, small]
+    }
 }
 
 /// What a successful run did.

@@ -99,13 +99,15 @@ impl Files {
             return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
         }
         let seed = key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        match emulate_until(program, &EmulateOptions::standard(profile, seed), &is_stopped) {
-            Ok(_) => {}
-            Err(EmulationError::Stopped) => return Err(PlanFailure::Stopped),
-            Err(error @ EmulationError::TooLarge { .. }) => {
-                return Err(PlanFailure::TooLargeToRun { output: self.artifacts.len(), error });
+        for options in EmulateOptions::various(profile, seed) {
+            match emulate_until(program, &options, &is_stopped) {
+                Ok(_) => {}
+                Err(EmulationError::Stopped) => return Err(PlanFailure::Stopped),
+                Err(error @ EmulationError::TooLarge { .. }) => {
+                    return Err(PlanFailure::TooLargeToRun { output: self.artifacts.len(), error });
+                }
+                Err(error) => return Err(rejected(error.to_string())),
             }
-            Err(error) => return Err(rejected(error.to_string())),
         }
         for warning in proof.warnings {
             let text = format!("{}: {}: {}", profile.name(), warning.where_, warning.message);

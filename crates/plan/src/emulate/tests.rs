@@ -50,6 +50,28 @@ fn every_type_and_operator_gives_right_results() {
     }
 }
 
+/// The runs of a server differ in all that they may, and each by itself finds a wrong sum or a lack of slots.
+#[test]
+fn the_various_runs_differ_and_all_judge() {
+    for profile in Profile::ALL {
+        let runs = EmulateOptions::various(profile, u64::MAX);
+        assert_eq!(runs[0], EmulateOptions::standard(profile, u64::MAX));
+        assert_eq!((runs[1].slots, runs[2].chunks_per_transfer), (Some(2), Some(71)));
+        for (position, run) in runs.iter().enumerate() {
+            let differs = |other: &EmulateOptions| {
+                (run.seed, run.element, run.operator) != (other.seed, other.element, other.operator)
+            };
+            assert!(runs[..position].iter().all(differs), "{run:?}");
+            for program in [ring_allgather(2), ring_allreduce(), split_allgather()] {
+                emulate(&program, run).unwrap();
+            }
+            let mut wrong = ring_allreduce();
+            wrong.ranks[2].thread_blocks[0].steps[2].operation = Operation::ReceiveCopySend;
+            assert!(matches!(emulate(&wrong, run), Err(EmulationError::WrongOutput { .. })), "{run:?}");
+        }
+    }
+}
+
 /// A contribution missing or added twice shows in every type whose operator is not idempotent; the largest of many
 /// random words hides some, so only a wrong value there is certain to show.
 #[test]
