@@ -63,4 +63,4 @@ pub use store::{
     Store, StoreEngine, StoreError, StoredPlan, Usage, check_store, decode_record, encode_record, open_store,
     pending_migration, read_archive, receive_archive, write_archive,
 };
-pub use telemetry::Telemetry;
+pub use telemetry::{Telemetry, flush_log};

@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use canopy_server::{
-    ConfigError, MaintenanceCommand, ServerFlags, StartError, print_effective, print_sample, run_maintenance,
-    run_server,
+    ConfigError, MaintenanceCommand, ServerFlags, StartError, flush_log, print_effective, print_sample,
+    run_maintenance, run_server,
 };
 use clap::{Parser, Subcommand};
 
@@ -61,6 +61,7 @@ fn serve(flags: ServerFlags) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = %error, "canopyd ends");
+            flush_log();
             // The exit status of canopy: 2 for bad input, 6 for busy, 4 for everything else.
             ExitCode::from(match error.start_error() {
                 Some(StartError::Config(_)) => 2,

@@ -11,7 +11,7 @@ use crate::notify::Notifier;
 use crate::reload::Reload;
 use crate::server::{RunError, Server, StartError};
 use crate::tasks;
-use crate::telemetry::start_logging;
+use crate::telemetry::{flush_log, start_logging};
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
     let result = runtime.block_on(serve(options, reload));
     // The runtime still carries the connection to the collector.
     telescope.finish();
+    flush_log();
     result
 }
 
@@ -113,6 +114,7 @@ async fn serve(options: Options, reload: Reload) -> Result<(), ServeError> {
         result = serving => result.map_err(ServeError::Run),
         () = signals.next() => {
             tracing::warn!("ending at once");
+            flush_log();
             std::process::exit(130)
         }
     }

@@ -4,9 +4,12 @@
 //! have a target of their own, so that without a collector they cost no more than the question whether to make them.
 
 mod lines;
+mod outlet;
 
 use std::env;
 use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::WithExportConfig as _;
@@ -19,6 +22,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use self::lines::JsonLines;
+use self::outlet::Outlet;
 use crate::config::{ConfigError, LogFormat};
 
 /// Target of all spans that make up the trace of a request.
@@ -82,10 +86,12 @@ impl Telemetry {
             LogFormat::Text => false,
         };
         let (filter, handle) = reload::Layer::new(EnvFilter::new(&self.filter));
-        let lines = if json {
-            fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(io::stderr).boxed()
-        } else {
-            fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
+        let lines = match (outlet(json), json) {
+            (Some(outlet), true) => fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(outlet).boxed(),
+            (Some(outlet), false) => fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(outlet).boxed(),
+            // Better with a log that may hold up the process than without one.
+            (None, true) => fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(io::stderr).boxed(),
+            (None, false) => fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed(),
         };
         let logs = Registry::default().with(lines.with_filter(filter));
         let (traces, problem) = match self.otlp_endpoint.as_deref().map(provider) {
@@ -118,6 +124,26 @@ impl Telescope {
         {
             tracing::warn!(%error, "the last traces were not sent");
         }
+    }
+}
+
+/// The way of all log lines of the process to standard error; none where the system has no thread for it.
+fn outlet(json: bool) -> Option<Outlet> {
+    OUTLET.get_or_init(|| Outlet::start(io::stderr(), if json { lines::dropped } else { dropped }).ok()).clone()
+}
+
+static OUTLET: OnceLock<Option<Outlet>> = OnceLock::new();
+
+/// Says in words that lines of the log were dropped.
+fn dropped(count: u64) -> String {
+    format!("WARN {count} lines of the log were dropped: its reader did not keep up\n")
+}
+
+/// Waits for the last lines of the log to leave the process, which ends next. Blocks for half a second at most, where
+/// nobody reads them.
+pub fn flush_log() {
+    if let Some(Some(outlet)) = OUTLET.get() {
+        outlet.flush(Duration::from_millis(500));
     }
 }
 

@@ -41,6 +41,20 @@ where
     }
 }
 
+/// The line that says that others were dropped.
+pub(super) fn dropped(count: u64) -> String {
+    let mut time = String::new();
+    // A line without its time says what matters all the same.
+    let _formatted = SystemTime.format_time(&mut Writer::new(&mut time));
+    let message = "lines of the log were dropped: its reader did not keep up";
+    format!(
+        "{{\"timestamp\":{},\"level\":\"WARN\",\"message\":{},\"dropped\":{count},\"target\":{}}}\n",
+        quoted(&time),
+        quoted(message),
+        quoted(module_path!()),
+    )
+}
+
 /// The fields of an event, each with a comma before it.
 #[derive(Default)]
 struct Fields {
@@ -154,6 +168,15 @@ mod tests {
         let expected = json!({"level": "INFO", "target": "t", "message": "said", "text": "a \"b\"\n{c}", "count": 3,
             "less": -1, "ratio": 0.5, "bad": null});
         assert_eq!(lines, [expected]);
+    }
+
+    #[test]
+    fn the_line_about_dropped_lines_is_like_all_others() {
+        let line = dropped(7);
+        assert!(line.ends_with('\n'));
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&line["level"], &line["dropped"]), (&json!("WARN"), &json!(7)));
+        assert!(line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
     }
 
     #[test]

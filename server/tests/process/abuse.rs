@@ -99,8 +99,6 @@ async fn check_unharmed(process: &Process, by: &str) {
 async fn serving() -> Process {
     let process = Process::start(|command, _| {
         command.args(["--workers", "1", "--queue-length", "4", "--drain-timeout", "0s"]);
-        // Nobody reads the log until the end, and a pipe holds little.
-        command.args(["--log", "warn,canopy_server::process=info"]);
     });
     process.client().await.plan(request("ring:8")).await.unwrap();
     process
@@ -194,6 +192,24 @@ async fn readers_that_take_nothing_hold_back_nobody_else() {
     check_unharmed(&process, "slow readers").await;
     drop(readers);
     end(process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_holds_up_nobody() {
+    let process = Process::start(|command, _| {
+        command.args(["--log", "debug", "--drain-timeout", "0s"]);
+    });
+    let mut client = process.client().await;
+    // A pipe holds 64 KiB; each of these writes more than 1 KiB of lines.
+    for number in 0..300 {
+        let mut asked = tonic::Request::new(request(&format!("ring:{}", 3 + number % 4)));
+        asked.set_timeout(Duration::from_secs(60));
+        client.plan(asked).await.unwrap();
+    }
+    process.signal("TERM");
+    let (status, lines) = tokio::task::spawn_blocking(|| process.end()).await.unwrap();
+    assert_eq!(status, Some(0));
+    assert!(lines.iter().map(|line| line.to_string().len()).sum::<usize>() > 128 << 10, "{} lines", lines.len());
 }
 
 /// Deadlines too short for any answer have the code of deadlines all the same.
