@@ -14,6 +14,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDef
 
 use super::directory::{DirectoryLock, Engine, OpenFailure};
 use super::{Durability, Space, Store, StoreError};
+use crate::failure::chain;
 use crate::key::PlanKey;
 
 /// Whole values: redb gives back the space of large ones.
@@ -52,29 +53,9 @@ impl Engine for RedbEngine {
     type Space = RedbSpace;
 
     fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure> {
-        fs::create_dir_all(path).map_err(OpenFailure::of_io)?;
-        let mut builder = Database::builder();
-        builder.set_cache_size(CACHE_BYTES);
-        // redb may panic on a damaged file instead of returning an error.
-        let opened = catch_unwind(AssertUnwindSafe(|| builder.create(path.join("db"))));
-        let database = match opened {
-            Ok(Ok(database)) => database,
-            Ok(Err(redb::DatabaseError::Storage(redb::StorageError::Io(error)))) => {
-                return Err(OpenFailure::of_io(error));
-            }
-            Ok(Err(error)) => return Err(OpenFailure::Damaged(error.to_string())),
-            Err(_) => return Err(OpenFailure::Damaged("the engine could not make sense of the file".to_owned())),
-        };
-        let files = Files { database, path: path.to_owned(), _lock: Arc::clone(lock) };
-        let made = files.write(Durability::Synced, |transaction| {
-            for name in Space::ALL.into_iter().flat_map(Space::trees) {
-                transaction.open_table(Bytes::new(name))?;
-            }
-            transaction.open_table(META)?;
-            Ok(())
-        });
-        made.map_err(|error| OpenFailure::Damaged(error.to_string()))?;
-        Ok(Self { files: Arc::new(files) })
+        // redb may panic on a damaged file instead of returning an error, at its first use if not before.
+        catch_unwind(AssertUnwindSafe(|| Self::open_files(path, lock)))
+            .unwrap_or_else(|_| Err(OpenFailure::Damaged("the engine could not make sense of the file".to_owned())))
     }
 
     fn space(&self, space: Space) -> RedbSpace {
@@ -105,6 +86,32 @@ impl Engine for RedbEngine {
 
     fn wait_until_closed(_: &Path) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl RedbEngine {
+    /// Opens the file and looks at what every start needs of it.
+    fn open_files(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure> {
+        fs::create_dir_all(path).map_err(OpenFailure::of_io)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE_BYTES);
+        let database = match builder.create(path.join("db")) {
+            Ok(database) => database,
+            Err(redb::DatabaseError::Storage(redb::StorageError::Io(error))) => return Err(OpenFailure::of_io(error)),
+            Err(error) => return Err(OpenFailure::Damaged(error.to_string())),
+        };
+        let files = Files { database, path: path.to_owned(), _lock: Arc::clone(lock) };
+        let made = files.write(Durability::Synced, |transaction| {
+            for name in Space::ALL.into_iter().flat_map(Space::trees) {
+                transaction.open_table(Bytes::new(name))?;
+            }
+            transaction.open_table(META)?;
+            Ok(())
+        });
+        made.map_err(|error| OpenFailure::Damaged(error.to_string()))?;
+        let engine = Self { files: Arc::new(files) };
+        engine.schema_version().map_err(|error| OpenFailure::Damaged(chain(&error)))?;
+        Ok(engine)
     }
 }
 

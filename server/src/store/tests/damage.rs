@@ -23,6 +23,27 @@ fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
     }
 }
 
+/// redb reads the names of tables when it opens them, and panics where they are no text.
+#[test]
+fn a_database_whose_tables_cannot_be_named_is_moved_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    Records::new(open(directory.path(), StoreEngine::Redb)).put(&key(1), &plan(&key(1), 10)).unwrap();
+    let file = directory.path().join("store-redb/db");
+    let mut bytes = fs::read(&file).unwrap();
+    let names = Space::ALL.into_iter().flat_map(Space::trees).chain(["meta"]);
+    let mut hurt = 0;
+    for name in names.map(str::as_bytes) {
+        let found: Vec<usize> = (0..bytes.len() - name.len()).filter(|&at| bytes[at..].starts_with(name)).collect();
+        hurt += found.len();
+        found.into_iter().for_each(|at| bytes[at..at + name.len()].fill(0xFF));
+    }
+    assert!(hurt > 0);
+    fs::write(&file, bytes).unwrap();
+    let opened = open_store(directory.path(), StoreEngine::Redb).unwrap();
+    assert!(opened.moved_aside.is_some());
+    Records::new(opened.plans).put(&key(1), &plan(&key(1), 10)).unwrap();
+}
+
 #[test]
 fn a_check_finds_and_fixes_what_is_wrong() {
     on_every_space(|engine, store| {
