@@ -48,6 +48,7 @@ impl Planner for Pipeline {
         let root = order.root.map(canopy_topology::Rank::new);
         let collective = Collective::new(order.kind, root, topology.rank_count())?;
         let topology_key = TopologyKey::of(&topology);
+        ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, order);
         let memory_bytes = memory::estimate_bytes(&topology, collective, &order.outputs);
         Ok(Prepared { key, topology, topology_key, collective, memory_bytes, warnings })

@@ -93,7 +93,7 @@ pub fn read_document_until(
     };
     let draft = document.into_draft()?;
     ask(stop)?;
-    let topology = draft.build(limits)?;
+    let topology = draft.build_until(limits, stop)?.ok_or(ReadError::Stopped)?;
     ask(stop)?;
     let warnings = observations(&topology);
     Ok(Imported { topology, warnings })

@@ -303,6 +303,19 @@ impl TopologyDraft {
     ///
     /// O(nodes log nodes + links log links); refuses over-limit input before it allocates for it.
     pub fn build(self, limits: &TopologyLimits) -> Result<Topology, TopologyError> {
+        self.build_until(limits, &|| false).map(|built| built.expect("nobody asks it to stop"))
+    }
+
+    /// The same, until `stop` says that nobody wants the topology any more: then `None`, soon after. It is asked every
+    /// few thousand links, and before they are sorted.
+    ///
+    /// # Errors
+    /// As [`TopologyDraft::build`].
+    pub fn build_until(
+        self,
+        limits: &TopologyLimits,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Topology>, TopologyError> {
         limits.check(self.nodes.len(), self.links.len())?;
         let nodes = ordered_nodes(self.nodes)?;
         let rank_count = nodes.iter().filter(|node| node.kind == NodeKind::Compute).count();
@@ -313,6 +326,9 @@ impl TopologyDraft {
             (0_u32..).zip(&nodes).map(|(index, node)| (node.id.as_str(), index)).collect();
         let mut links: Vec<Link> = Vec::with_capacity(self.links.len());
         for (position, link) in self.links.iter().enumerate() {
+            if position.is_multiple_of(LINKS_BETWEEN_STOPS) && stop() {
+                return Ok(None);
+            }
             let find = |id: &str, end: &'static str| {
                 let index = index_of.get(id).copied().map(NodeIndex::new);
                 index.ok_or_else(|| TopologyError::UnknownNode { position, end, id: shorten(id) })
@@ -328,11 +344,17 @@ impl TopologyDraft {
             let capacity = capacity.ok_or_else(|| overflow(&nodes, from, to))?;
             links.push(Link { from, to, capacity, latency: link.latency });
         }
+        if stop() {
+            return Ok(None);
+        }
         let links = merged(links).map_err(|(from, to)| overflow(&nodes, from, to))?;
         let rank_count = u32::try_from(rank_count).expect("limits keep node counts within u32");
-        Ok(Topology::assemble(self.name, nodes, links, rank_count))
+        Ok(Some(Topology::assemble(self.name, nodes, links, rank_count)))
     }
 }
+
+/// Links that are looked at between two questions whether to stop: less than a millisecond's worth.
+const LINKS_BETWEEN_STOPS: usize = 4096;
 
 /// Adds up links that agree in (from, to, latency), in that order; the ends of the first sum that is too large.
 fn merged(mut links: Vec<Link>) -> Result<Vec<Link>, (NodeIndex, NodeIndex)> {

@@ -30,31 +30,37 @@ pub(crate) fn read_topology(
             let warning = |text| v1::Warning { code: "TOPOLOGY_ASSUMED".to_owned(), text };
             Ok((imported.topology, imported.warnings.into_iter().map(warning).collect()))
         }
-        TopologyInput::Inline(topology) => Ok((inline(topology, limits)?, Vec::new())),
+        TopologyInput::Inline(topology) => Ok((inline(topology, limits, stop)?, Vec::new())),
     }
 }
 
-/// Builds a topology from nodes and links.
-fn inline(topology: &v1::Topology, limits: &TopologyLimits) -> Result<Topology, InlineError> {
+/// Builds a topology from nodes and links; [`PlanFailure::Stopped`] soon after `stop` is requested.
+fn inline(topology: &v1::Topology, limits: &TopologyLimits, stop: &dyn Stop) -> Result<Topology, PlanFailure> {
     // Before anything is copied for it.
-    limits.check(topology.nodes.len(), topology.links.len())?;
-    let nodes = topology.nodes.iter().enumerate().map(|(position, node)| draft_node(position, node));
-    let links = topology.links.iter().enumerate().map(|(position, link)| {
-        Ok(DraftLink {
+    limits.check(topology.nodes.len(), topology.links.len()).map_err(InlineError::from)?;
+    let mut draft =
+        TopologyDraft { name: Some(topology.name.clone()).filter(|name| !name.is_empty()), ..TopologyDraft::default() };
+    for (position, node) in topology.nodes.iter().enumerate() {
+        draft.nodes.push(draft_node(position, node)?);
+    }
+    for (position, link) in topology.links.iter().enumerate() {
+        if position.is_multiple_of(LINKS_BETWEEN_STOPS) && stop.is_requested() {
+            return Err(PlanFailure::Stopped);
+        }
+        draft.links.push(DraftLink {
             from: link.from.clone(),
             to: link.to.clone(),
             capacity: Capacity::from_bytes_per_sec(link.bandwidth).ok_or(InlineError::NoBandwidth { position })?,
             latency: Latency::from_nanos(link.latency_ns),
             count: 1,
-        })
-    });
-    let draft = TopologyDraft {
-        name: Some(topology.name.clone()).filter(|name| !name.is_empty()),
-        nodes: nodes.collect::<Result<_, _>>()?,
-        links: links.collect::<Result<_, InlineError>>()?,
-    };
-    Ok(draft.build(limits)?)
+        });
+    }
+    let built = draft.build_until(limits, &|| stop.is_requested()).map_err(InlineError::from)?;
+    built.ok_or(PlanFailure::Stopped)
 }
+
+/// Links that are copied between two questions whether to stop: less than a millisecond's worth.
+const LINKS_BETWEEN_STOPS: usize = 4096;
 
 fn draft_node(position: usize, node: &v1::Node) -> Result<DraftNode, InlineError> {
     let kind = match v1::NodeKind::try_from(node.kind) {

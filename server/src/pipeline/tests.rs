@@ -181,6 +181,32 @@ fn a_stop_ends_the_reading_of_a_document_at_its_next_line() {
 }
 
 #[test]
+fn a_stop_ends_the_reading_of_an_inline_topology_wherever_it_comes() {
+    let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
+    let link = |latency_ns| v1::Link { from: "a".to_owned(), to: "b".to_owned(), bandwidth: 1, latency_ns };
+    let topology = v1::Topology {
+        nodes: vec![node("a"), node("b")],
+        links: (0..20_000).map(link).collect(),
+        ..v1::Topology::default()
+    };
+    let order = order(TopologyInput::Inline(topology), CollectiveKind::Allgather, vec![Output::Json]);
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let ask = |patience: usize| {
+        asked.store(0, std::sync::atomic::Ordering::Relaxed);
+        let soon = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= patience;
+        (pipeline.prepare(&order, &soon), asked.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    let (read, questions) = ask(usize::MAX);
+    assert!(read.is_ok() && questions > 10, "{questions}");
+    for patience in 0..questions {
+        let (read, questions) = ask(patience);
+        assert!(matches!(read, Err(PlanFailure::Stopped)), "{patience}");
+        assert_eq!(questions, patience + 1, "no question is asked after the answer");
+    }
+}
+
+#[test]
 fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
     for kind in CollectiveKind::ALL {
         for profile in Profile::ALL {
