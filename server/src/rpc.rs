@@ -31,7 +31,7 @@ use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
 use crate::trace::call_span;
 
-pub(crate) use self::received::UploadBudget;
+pub(crate) use self::received::{Arrived, UploadBudget};
 
 /// The methods a server knows. A path that names none of them is counted as `other`.
 #[derive(Clone, Debug)]
@@ -114,7 +114,10 @@ where
         let metrics = self.layer.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
         let uploads = self.layer.uploads.clone();
-        let request = request.map(|body| Body::new(Received::new(body, uploads, metrics.clone())));
+        let arrived = Arrived::default();
+        let received = |body| Body::new(Received::new(body, uploads, arrived.clone(), metrics.clone()));
+        let mut request = request.map(received);
+        request.extensions_mut().insert(arrived);
         let context = CallContext::begin(metrics, self.layer.lines.clone(), request.headers(), &span);
         let answer = {
             let _within = (span.enter(), context.enter());

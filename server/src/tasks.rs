@@ -34,3 +34,14 @@ where
     let call = CallContext::current();
     Task(tokio::spawn(call::within(call, future).instrument(tracing::info_span!("task", task = name))))
 }
+
+/// Starts a task that handles the present call, within its spans.
+#[expect(clippy::disallowed_methods, reason = "its name is that of the call's span")]
+pub(crate) fn spawn_call<T, F>(future: F) -> Task<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let call = CallContext::current();
+    Task(tokio::spawn(call::within(call, future).in_current_span()))
+}

@@ -73,6 +73,7 @@ impl Workers {
             let workshop = Arc::clone(workshop);
             let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
             workers.threads.push(builder.spawn(move || {
+                step_back();
                 while let Some(job) = workshop.queue.next_to_plan() {
                     workshop.guard(&job, || workshop.plan(&job));
                     workshop.queue.vacate(&job);
@@ -102,6 +103,16 @@ impl Workers {
             let _ended = thread.join();
         }
     }
+}
+
+/// How far planning threads stand back behind all others (nice value): they take what is left of the processors, so
+/// that calls with deadlines and cached plans are answered while all of them compute.
+const PLANNER_NICENESS: i32 = 10;
+
+/// Lets the other threads of this process, and its neighbours, go first.
+fn step_back() {
+    // Without a process named, Linux means the calling thread. Where it is refused, planning is as urgent as all else.
+    let _refused = rustix::process::nice(PLANNER_NICENESS);
 }
 
 impl Drop for Workers {

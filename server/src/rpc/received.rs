@@ -33,6 +33,27 @@ impl UploadBudget {
     }
 }
 
+/// How much of a call's request has arrived; clones share it. Goes with the request, for those who handle it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrived(Arc<AtomicU64>);
+
+impl Arrived {
+    /// Bytes of its body so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// As if so many bytes had arrived.
+    #[cfg(test)]
+    pub(crate) fn of(bytes: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(bytes)))
+    }
+}
+
 /// The body of a request.
 pub(super) struct Received<B> {
     body: B,
@@ -40,18 +61,20 @@ pub(super) struct Received<B> {
     budget: UploadBudget,
     /// What this body has of the budget.
     held: u64,
+    arrived: Arrived,
     metrics: Metrics,
     silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Received<B> {
-    pub(super) fn new(body: B, budget: UploadBudget, metrics: Metrics) -> Self {
-        Self { body, messages: Messages::default(), budget, held: 0, metrics, silence: None }
+    pub(super) fn new(body: B, budget: UploadBudget, arrived: Arrived, metrics: Metrics) -> Self {
+        Self { body, messages: Messages::default(), budget, held: 0, arrived, metrics, silence: None }
     }
 
     /// Counts bytes that have arrived.
     fn take(&mut self, data: &[u8]) -> Result<(), Status> {
         let metrics = &self.metrics;
+        self.arrived.add(data.len());
         self.messages.take(data, |length| metrics.message_bytes("in", length));
         let (before, now) = (self.held, self.messages.arrived());
         self.held = now;
@@ -135,7 +158,7 @@ mod tests {
     fn begun(arrived: usize, budget: &UploadBudget) -> Received<Trickle> {
         let mut data = vec![0, 0, 0, 0, 100];
         data.resize(5 + arrived, 7);
-        Received::new(Trickle([data.into()].into()), budget.clone(), Metrics::off())
+        Received::new(Trickle([data.into()].into()), budget.clone(), Arrived::default(), Metrics::off())
     }
 
     async fn next(body: &mut Received<Trickle>) -> Option<Result<Frame<Bytes>, Status>> {
