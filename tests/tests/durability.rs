@@ -43,15 +43,53 @@ struct Wish {
     collective: &'static str,
 }
 
+/// Plans of another server, in a file that can be imported.
+struct Archive {
+    path: String,
+    plans: BTreeMap<Wish, (String, Vec<u8>)>,
+}
+
+impl Archive {
+    /// Makes some plans on a server of their own, pins them and exports them.
+    fn prepare() -> (Bench, Self) {
+        let bench = Bench::default();
+        let daemon = Daemon::start(&bench, &[]);
+        let number = AtomicU64::new(0);
+        // The last ones are among those that the callers ask for, too.
+        let topologies = (2..8).map(|ranks| format!("ring:{ranks},lat=1us")).chain((2..6).map(callers_ring));
+        let plans: BTreeMap<_, _> = topologies
+            .map(|topology| {
+                let wish = Wish { topology, collective: COLLECTIVES[0] };
+                let (plan, content, _) = ask(&bench, daemon.address(), &wish, &number).expect("the server delivers");
+                (wish, (plan, content))
+            })
+            .collect();
+        // All of them: an import puts its plans in place of those of the same keys, pins included.
+        for (plan, _) in plans.values() {
+            bench.canopy(&["plans", "pin", plan, "--server", daemon.address()]).exits(0);
+        }
+        let path = bench.file("plans.canopy").to_str().expect("temporary paths are text").to_owned();
+        bench.canopy(&["plans", "export", "--all", "-o", &path, "--server", daemon.address()]).exits(0);
+        (bench, Self { path, plans })
+    }
+}
+
+/// One of the rings that callers ask for.
+fn callers_ring(ranks: u64) -> String {
+    format!("ring:{ranks},bw={}GB/s", ranks * 7)
+}
+
 /// What the server has acknowledged.
 #[derive(Default)]
 struct Acknowledged {
     plans: BTreeMap<Wish, (String, Vec<u8>)>,
     pinned: BTreeSet<String>,
+    import_count: u64,
 }
 
 struct Load<'a> {
     bench: &'a Bench,
+    archive: &'a Archive,
     address: String,
     over: AtomicBool,
     file_number: AtomicU64,
@@ -59,11 +97,12 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Asks for plans and pins them until the server is gone.
+    /// Asks for plans, pins them and imports others until the server is gone.
     fn run(&self, mut chance: Chance) {
         while !self.over.load(Ordering::Relaxed) {
-            match chance.below(4) {
-                0 => self.pin(&mut chance),
+            match chance.below(8) {
+                0 => self.import(),
+                1 | 2 => self.pin(&mut chance),
                 _ => self.plan(&mut chance),
             }
         }
@@ -72,6 +111,7 @@ impl Load<'_> {
     fn plan(&self, chance: &mut Chance) {
         let topology = match chance.below(8) {
             0 => format!("dgx-a100:boxes=2,lat={}ns", chance.below(1000)),
+            1 | 2 => callers_ring(2 + chance.below(12)),
             _ => format!("ring:{},bw={}GB/s", 2 + chance.below(12), 1 + chance.below(100)),
         };
         let collective = COLLECTIVES[chance.position(COLLECTIVES.len())];
@@ -80,6 +120,20 @@ impl Load<'_> {
             let mut acknowledged = self.acknowledged.lock().expect("no caller panics");
             let known = acknowledged.plans.entry(wish.clone()).or_insert_with(|| (plan.clone(), content.clone()));
             assert_eq!(*known, (plan, content), "{wish:?} was answered with two plans");
+        }
+    }
+
+    /// Imports the archive: from then on its plans and their pins must be there.
+    fn import(&self) {
+        if self.bench.canopy(&["plans", "import", &self.archive.path, "--server", &self.address]).status != Some(0) {
+            return;
+        }
+        let mut acknowledged = self.acknowledged.lock().expect("no caller panics");
+        acknowledged.import_count += 1;
+        acknowledged.pinned.extend(self.archive.plans.values().map(|(plan, _)| plan.clone()));
+        for (wish, plan) in &self.archive.plans {
+            let known = acknowledged.plans.entry(wish.clone()).or_insert_with(|| plan.clone());
+            assert_eq!(known, plan, "{wish:?} was imported as another plan");
         }
     }
 
@@ -132,12 +186,14 @@ fn everything_is_there(bench: &Bench, address: &str, acknowledged: &Acknowledged
 fn what_was_acknowledged_survives_kills_at_random_moments() {
     let rounds = std::env::var("CANOPY_CRASH_ROUNDS").map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
     let bench = Bench::default();
+    let (_its_files, archive) = Archive::prepare();
     let file_number = AtomicU64::new(0);
     let mut acknowledged = Acknowledged::default();
     for round in 0..rounds {
         let mut daemon = Daemon::start(&bench, &[]);
         let load = Load {
             bench: &bench,
+            archive: &archive,
             address: daemon.address().to_owned(),
             over: AtomicBool::new(false),
             file_number: AtomicU64::new(file_number.load(Ordering::Relaxed)),
@@ -168,4 +224,5 @@ fn what_was_acknowledged_survives_kills_at_random_moments() {
         everything_is_there(&bench, daemon.address(), &acknowledged, &file_number);
     }
     assert!(!acknowledged.plans.is_empty() && !acknowledged.pinned.is_empty(), "the load did nothing");
+    assert!(acknowledged.import_count > 0, "nothing was imported in {rounds} rounds");
 }
