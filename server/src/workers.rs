@@ -52,7 +52,8 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts the readers, `planner_count` planning threads, one for plans that may have to stand in for others, and one for the journal if there is one.
+    /// Starts the readers, `planner_count` planning threads, one for plans that may have to stand in for others, and one
+    /// for the journal if there is one.
     pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
         let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
         if let Some(journal) = &workshop.journal {
@@ -69,11 +70,15 @@ impl Workers {
                 }
             })?);
         }
+        // A server that keeps a journal serves others, too; one inside a command has nobody to stand back for.
+        let stands_back = workshop.journal.is_some();
         for number in 0..planner_count {
             let workshop = Arc::clone(workshop);
             let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
             workers.threads.push(builder.spawn(move || {
-                step_back();
+                if stands_back {
+                    step_back();
+                }
                 while let Some(job) = workshop.queue.next_to_plan() {
                     workshop.guard(&job, || workshop.plan(&job));
                     workshop.queue.vacate(&job);

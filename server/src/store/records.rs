@@ -183,8 +183,8 @@ impl Records {
         Ok(())
     }
 
-    /// Stores a plan of an archive with its pin and its uses, in place of what was there under its key. Evicts others
-    /// where the limit asks for it, and returns once the plan survives a crash.
+    /// Stores a plan of an archive with its pin and its uses, in place of what was there under its key; a plan that is
+    /// pinned here stays so. Evicts others where the limit asks for it, and returns once the plan survives a crash.
     ///
     /// # Errors
     /// As [`Records::put`].
@@ -193,7 +193,13 @@ impl Records {
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
         self.shared.make_room(ledger, key, archived.record.len() as u64)?;
-        let stored = self.shared.store.put(key, archived.record, archived.summary);
+        let is_pinned = self.shared.stored_summary(key)?.is_some_and(|summary| summary.pinned);
+        let pinned = match PlanSummary::decode(key, archived.summary) {
+            Ok(summary) if is_pinned && !summary.pinned => Some(PlanSummary { pinned: true, ..summary }.encode()),
+            _ => None,
+        };
+        let summary = pinned.as_deref().unwrap_or(archived.summary);
+        let stored = self.shared.store.put(key, archived.record, summary);
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.strike(key);

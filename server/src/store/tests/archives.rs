@@ -154,3 +154,21 @@ fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
     let listed: u64 = target.list(None, 9).unwrap().iter().map(|summary| summary.size_bytes).sum();
     assert_eq!(usage.bytes, listed);
 }
+
+#[test]
+fn an_archive_takes_nobodys_pin_away() {
+    let source = in_memory();
+    let unpinned = records(&source.plans);
+    unpinned.put(&key(1), &plan(&key(1), 10)).unwrap();
+    unpinned.get(&key(1)).unwrap();
+    let mut archive = Vec::new();
+    drop(unpinned);
+    write_archive(&source, &mut archive).unwrap();
+    let target = Records::with_options(Arc::new(MemoryStore::default()), RecordOptions::STANDARD);
+    target.put(&key(1), &plan(&key(1), 10)).unwrap();
+    target.pin(&key(1)).unwrap();
+    read_archive(&mut Cursor::new(&archive), 0, |record| target.adopt(&record)).unwrap();
+    let summary = target.summary(&key(1)).unwrap().unwrap();
+    assert_eq!((summary.pinned, summary.hits), (true, 1));
+    assert_eq!(target.usage().unwrap().pinned, 1);
+}
