@@ -10,6 +10,8 @@ pub(super) mod stats;
 
 use std::time::Duration;
 
+use canopy_client::ClientError;
+
 use crate::args;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
@@ -30,9 +32,23 @@ pub(in crate::commands) struct CommonArgs {
 /// Most entries the server puts on a page.
 const PAGE_MAX: u32 = 1000;
 
-/// How many entries to ask for where so many are wanted and so many are there.
-pub(in crate::commands) fn page_size(limit: usize, there: usize) -> u32 {
-    u32::try_from(limit.saturating_sub(there)).unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX)
+/// At most `limit` entries of a list, with what its last page says besides. `page` is told how many entries to ask for
+/// and the token of the page; it answers with the entries, the token of the next page, and the rest.
+pub(in crate::commands) async fn pages<T, R, F>(limit: usize, page: F) -> Result<(Vec<T>, R), ClientError>
+where
+    F: AsyncFn(u32, String) -> Result<(Vec<T>, String, R), ClientError>,
+{
+    let (mut entries, mut token) = (Vec::new(), String::new());
+    loop {
+        let wanted = u32::try_from(limit.saturating_sub(entries.len())).unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let (mut more, next, rest) = page(wanted, token).await?;
+        entries.append(&mut more);
+        token = next;
+        if entries.len() >= limit || token.is_empty() {
+            entries.truncate(limit);
+            return Ok((entries, rest));
+        }
+    }
 }
 
 /// Names such as `plans/…`, where the part before the stroke may be left out.

@@ -16,7 +16,7 @@ use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, full_name, page_size};
+use super::{CommonArgs, full_name, pages};
 
 /// Longest wait of one question while a job is followed: so often its progress is shown.
 const WATCH_PAUSE_SECONDS: i64 = 1;
@@ -185,19 +185,13 @@ pub(crate) async fn run(command: JobsCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let operations = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let (mut operations, mut page_token) = (Vec::new(), String::new());
-        loop {
-            let page_size = page_size(args.limit, operations.len());
+    let (operations, ()) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        pages(args.limit, async |page_size, page_token| {
             let request = ListOperationsRequest { page_size, page_token, filter: args.filter.clone() };
-            let mut page = connection.shared().list_operations(request, left).await?;
-            operations.append(&mut page.operations);
-            page_token = page.next_page_token;
-            if operations.len() >= args.limit || page_token.is_empty() {
-                operations.truncate(args.limit);
-                return Ok(operations);
-            }
-        }
+            let page = connection.shared().list_operations(request, left).await?;
+            Ok((page.operations, page.next_page_token, ()))
+        })
+        .await
     })
     .await?;
     let jobs: Vec<Row> = operations.into_iter().map(Row::of).collect();

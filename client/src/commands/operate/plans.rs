@@ -13,7 +13,7 @@ use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, archive, diff, full_name, order, page_size, show};
+use super::{CommonArgs, archive, diff, full_name, order, pages, show};
 
 /// Cached plans: list, show, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -165,22 +165,13 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
 async fn list(args: &ListArgs) -> Result<(), Failure> {
     let order_by = order(&args.sort)?;
     let (plans, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let (mut plans, mut page_token) = (Vec::new(), String::new());
-        loop {
-            let request = ListPlansRequest {
-                page_size: page_size(args.limit, plans.len()),
-                page_token,
-                filter: args.filter.clone(),
-                order_by: order_by.clone(),
-            };
-            let mut page = connection.shared().list_plans(request, left).await?;
-            plans.append(&mut page.plans);
-            page_token = page.next_page_token;
-            if plans.len() >= args.limit || page_token.is_empty() {
-                plans.truncate(args.limit);
-                return Ok((plans, page.total_size));
-            }
-        }
+        pages(args.limit, async |page_size, page_token| {
+            let (filter, order_by) = (args.filter.clone(), order_by.clone());
+            let request = ListPlansRequest { page_size, page_token, filter, order_by };
+            let page = connection.shared().list_plans(request, left).await?;
+            Ok((page.plans, page.next_page_token, page.total_size))
+        })
+        .await
     })
     .await?;
     let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();

@@ -11,7 +11,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::Format;
-use crate::commands::operate::{CommonArgs, full_name, order, page_size};
+use crate::commands::operate::{CommonArgs, full_name, order, pages};
 use crate::connection::ask;
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
@@ -230,22 +230,13 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
 async fn list(args: &ListArgs) -> Result<(), Failure> {
     let order_by = order(&args.sort)?;
     let (topologies, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let (mut topologies, mut page_token) = (Vec::new(), String::new());
-        loop {
-            let request = ListTopologiesRequest {
-                page_size: page_size(args.limit, topologies.len()),
-                page_token,
-                filter: args.filter.clone(),
-                order_by: order_by.clone(),
-            };
-            let mut page = connection.shared().list_topologies(request, left).await?;
-            topologies.append(&mut page.topologies);
-            page_token = page.next_page_token;
-            if topologies.len() >= args.limit || page_token.is_empty() {
-                topologies.truncate(args.limit);
-                return Ok((topologies, page.total_size));
-            }
-        }
+        pages(args.limit, async |page_size, page_token| {
+            let (filter, order_by) = (args.filter.clone(), order_by.clone());
+            let request = ListTopologiesRequest { page_size, page_token, filter, order_by };
+            let page = connection.shared().list_topologies(request, left).await?;
+            Ok((page.topologies, page.next_page_token, page.total_size))
+        })
+        .await
     })
     .await?;
     let topologies: Vec<Row> = topologies.into_iter().map(Row::of).collect();
