@@ -79,20 +79,12 @@ impl Workers {
                 if stands_back {
                     step_back();
                 }
-                while let Some(job) = workshop.queue.next_to_plan() {
-                    workshop.guard(&job, || workshop.plan(&job));
-                    workshop.queue.vacate(&job);
-                }
+                workshop.plan_all(Queue::next_to_plan);
             })?);
         }
         let workshop = Arc::clone(workshop);
         let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
-        workers.threads.push(builder.spawn(move || {
-            while let Some(job) = workshop.queue.next_quick() {
-                workshop.guard(&job, || workshop.plan(&job));
-                workshop.queue.vacate(&job);
-            }
-        })?);
+        workers.threads.push(builder.spawn(move || workshop.plan_all(Queue::next_quick))?);
         Ok(workers)
     }
 
@@ -206,6 +198,14 @@ impl Workshop {
         job.trace.wait();
         let read = Read { prepared, queue_ms, canonical_ms, queued: clock::now() };
         self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
+    }
+
+    /// Makes the plans of the jobs that `next` hands out, until it has no more.
+    fn plan_all(&self, next: fn(&Queue) -> Option<Arc<Job>>) {
+        while let Some(job) = next(&self.queue) {
+            self.guard(&job, || self.plan(&job));
+            self.queue.vacate(&job);
+        }
     }
 
     /// Makes the plan and stores it.
