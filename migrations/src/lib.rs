@@ -9,6 +9,7 @@ mod record;
 mod v0001_first;
 mod v0002_summaries;
 mod v0003_spaces;
+mod v0004_files;
 
 /// One version of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,8 @@ impl Version {
 pub type Upgrade = fn(&[u8]) -> Result<Vec<u8>, UpgradeError>;
 
 /// All versions, oldest first.
-pub const VERSIONS: &[Version] = &[v0001_first::VERSION, v0002_summaries::VERSION, v0003_spaces::VERSION];
+pub const VERSIONS: &[Version] =
+    &[v0001_first::VERSION, v0002_summaries::VERSION, v0003_spaces::VERSION, v0004_files::VERSION];
 
 /// The version this build reads and writes.
 pub const fn current_version() -> u32 {

@@ -1,4 +1,4 @@
-//! The envelope that records of versions 1 to 3 share; see `v0001_first` for its layout.
+//! The envelope that records of versions 1 to 4 share; see `v0001_first` for its layout.
 
 const MAGIC: [u8; 4] = *b"CNPY";
 const CODEC_PLAIN: [u8; 2] = [0, 0];

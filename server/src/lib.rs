@@ -59,8 +59,8 @@ pub use server::{RunError, Server, StartError, Statistics};
 pub use socket::SocketPath;
 pub use store::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord, Durability, Eviction,
-    Lookup, MemoryStore, Migration, Opened, Pending, PlanSummary, RecordOptions, Records, Repair, Space, Staging,
-    Store, StoreEngine, StoreError, StoredPlan, Usage, check_store, decode_record, encode_record, open_store,
+    Lookup, MemoryStore, Migration, Opened, Pending, PlanSummary, RecordOptions, Records, Recovery, Repair, Space,
+    Staging, Store, StoreEngine, StoreError, StoredPlan, Usage, check_store, decode_record, encode_record, open_store,
     pending_migration, read_archive, receive_archive, write_archive,
 };
 pub use telemetry::{Telemetry, flush_log};

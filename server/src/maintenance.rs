@@ -8,7 +8,7 @@ use crate::clock;
 use crate::config::{ConfigError, ServerFlags};
 use crate::failure::chain;
 use crate::store::{
-    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Repair, Space, StoreEngine, StoreError,
+    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Recovery, Repair, Space, StoreEngine, StoreError,
     check_store, open_store, pending_migration, read_archive, write_archive,
 };
 
@@ -69,6 +69,16 @@ impl Place {
                 output,
                 "the store could not be opened ({reason}); it is now {path}, and one with what could be saved is there"
             )?;
+        }
+        let Recovery { restored, lost, quarantined } = opened.recovery;
+        for (count, what) in [
+            (restored, "records were known to their files alone and are served again"),
+            (lost, "records have lost their files"),
+            (quarantined, "damaged files of records that nothing else knew are in quarantine now"),
+        ] {
+            if count > 0 {
+                writeln!(output, "{count} {what}")?;
+            }
         }
         Ok(opened)
     }

@@ -32,7 +32,7 @@ use crate::receipts::{ReceiptOptions, Receipts};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
 use crate::socket::{self, SocketPath};
-use crate::store::{RecordOptions, Records, Store, StoreError, open_store};
+use crate::store::{RecordOptions, Records, Recovery, Store, StoreError, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::TimeoutLayer;
 use crate::topologies::{Shelf, ShelfOptions};
@@ -116,6 +116,15 @@ impl Server {
         if let Some(done) = &opened.migration {
             let (from, to, records, left_behind) = (done.from, done.to, done.records, done.left_behind);
             tracing::info!(from, to, records, left_behind, "the store has been brought up to date");
+        }
+        if !opened.recovery.is_empty() {
+            let Recovery { restored, lost, quarantined } = opened.recovery;
+            tracing::warn!(
+                restored,
+                lost,
+                quarantined,
+                "the index of the store has been brought in line with its files"
+            );
         }
         let listen_error = |address: String| move |source| StartError::Listen { address, source };
         let bind = async |address: Option<SocketAddr>| match address {

@@ -7,6 +7,8 @@
 mod archive;
 mod check;
 mod directory;
+mod file;
+mod filed;
 mod ledger;
 mod memory;
 mod migrate;
@@ -24,7 +26,7 @@ pub use archive::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, Staging, read_archive, receive_archive, write_archive,
 };
 pub use check::{CheckReport, Repair, check_store};
-pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
+pub use directory::{Opened, Pending, Recovery, StoreEngine, open_store, pending_migration};
 pub use memory::MemoryStore;
 pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};

@@ -4,21 +4,28 @@
 //! |---|---|
 //! | `lock` | held by the process that owns the directory |
 //! | `store`, `store-redb` | the files of the engine |
+//! | `records-4` | plans and topologies, a file each, of this schema version |
 //! | `….damaged-N` | files that could not be opened, kept for a person |
 //! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
 
+use super::filed::FiledSpace;
 use super::migrate::{Migration, migrate};
 use super::redb::RedbEngine;
 use super::sled::SledEngine;
 use super::{Space, Store, StoreError};
+use crate::failure::chain;
+
+/// First schema version that keeps records of some spaces in files.
+const FILED_SINCE: u32 = 4;
 
 /// What keeps the records on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
@@ -63,6 +70,27 @@ pub struct Opened {
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
     pub migration: Option<Migration>,
+    /// How far the database and the files beside it had to be brought in line.
+    pub recovery: Recovery,
+}
+
+/// What was done because the database and the files of records beside it did not agree: after a crash for a record or
+/// two, for many where the database was damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Records that only the files knew, and that are served again.
+    pub restored: usize,
+    /// Records whose file is gone.
+    pub lost: usize,
+    /// Files that only the folder knew, and that are damaged.
+    pub quarantined: usize,
+}
+
+impl Recovery {
+    /// Whether there was nothing to do.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Opened {
@@ -147,7 +175,7 @@ fn open_with<E: Engine>(
 ) -> Result<Opened, StoreError> {
     let path = path_of(directory, engine)?;
     clean_up(&path).map_err(io_error(directory, "finishing an interrupted migration"))?;
-    let (engine, moved_aside) = match E::open(&path, lock) {
+    let (engine, moved_aside) = match open_sound::<E>(&path, lock) {
         Ok(engine) => (engine, None),
         Err(OpenFailure::File(source)) => return Err(io_error(directory, "opening it")(source)),
         Err(OpenFailure::Damaged(reason)) => {
@@ -156,26 +184,93 @@ fn open_with<E: Engine>(
             (start_anew(directory, &path, &aside, lock)?, Some((aside, reason)))
         }
     };
-    let (engine, migration) = match pending_steps(&engine, directory)? {
-        None => {
-            engine.set_schema_version(current_version())?;
-            (engine, None)
-        }
-        Some((_, [])) => (engine, None),
-        Some((from, steps)) => {
-            let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
-            (engine, Some(migration))
-        }
+    let (from, steps) = pending_steps(&engine, directory)?;
+    let (engine, migration) = if steps.is_empty() {
+        engine.set_schema_version(from)?;
+        (engine, None)
+    } else {
+        let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
+        (engine, Some(migration))
     };
-    let space = |space| -> Arc<dyn Store> { Arc::new(engine.space(space)) };
-    Ok(Opened {
-        plans: space(Space::Plans),
-        topologies: space(Space::Topologies),
-        jobs: space(Space::Jobs),
-        requests: space(Space::Requests),
-        moved_aside,
-        migration,
-    })
+    let Spaces { spaces: [plans, topologies, jobs, requests], recovery } =
+        Spaces::of(&engine, directory, current_version())?;
+    remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
+    Ok(Opened { plans, topologies, jobs, requests, moved_aside, migration, recovery })
+}
+
+/// The spaces of a data directory, those whose records are files included.
+pub(super) struct Spaces {
+    /// In the order of [`Space::ALL`].
+    pub(super) spaces: [Arc<dyn Store>; Space::ALL.len()],
+    pub(super) recovery: Recovery,
+}
+
+impl Spaces {
+    /// Opens the spaces of data of this schema version.
+    pub(super) fn of(engine: &impl Engine, directory: &Path, version: u32) -> Result<Self, StoreError> {
+        let mut recovery = Recovery::default();
+        let mut open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
+            if !space.is_filed() || version < FILED_SINCE {
+                return Ok(Arc::new(engine.space(space)));
+            }
+            let folder = records_folder(directory, version).join(space.name());
+            let (filed, part) = FiledSpace::open(engine.space(space), folder)?;
+            recovery.restored += part.restored;
+            recovery.lost += part.lost;
+            recovery.quarantined += part.quarantined;
+            Ok(Arc::new(filed))
+        };
+        let [plans, topologies, jobs, requests] = Space::ALL;
+        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?];
+        Ok(Self { spaces, recovery })
+    }
+}
+
+/// Where data of this schema version has the files of its records.
+fn records_folder(directory: &Path, version: u32) -> PathBuf {
+    directory.join(format!("{RECORDS}{version}"))
+}
+
+/// How the names of folders of records begin; the schema version follows.
+const RECORDS: &str = "records-";
+
+/// The schema versions whose folders of records there are.
+fn records_versions(directory: &Path) -> io::Result<Vec<u32>> {
+    let mut versions = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        versions.extend(name.to_str().and_then(|name| name.strip_prefix(RECORDS)?.parse::<u32>().ok()));
+    }
+    Ok(versions)
+}
+
+/// Removes what a migration has left of other versions: unfinished files, or those it was made from.
+pub(super) fn remove_other_records(directory: &Path, version: u32) -> io::Result<()> {
+    for other in records_versions(directory)?.into_iter().filter(|&other| other != version) {
+        fs::remove_dir_all(records_folder(directory, other))?;
+    }
+    Ok(())
+}
+
+/// Opens the files at this path and reads through all that is listed in them. Engines may fail, or panic, at a damaged
+/// place only when they come to it: better now, when another database can take its place. O(records).
+fn open_sound<E: Engine>(path: &Path, lock: &Arc<DirectoryLock>) -> Result<E, OpenFailure> {
+    let engine = E::open(path, lock)?;
+    let read_through = || -> Result<(), StoreError> {
+        engine.schema_version()?;
+        for space in Space::ALL {
+            let space = engine.space(space);
+            space.keys(None, usize::MAX)?;
+            space.summaries(None, usize::MAX)?;
+            space.quarantined_count()?;
+        }
+        Ok(())
+    };
+    match catch_unwind(AssertUnwindSafe(read_through)) {
+        Ok(Ok(())) => Ok(engine),
+        Ok(Err(error)) => Err(OpenFailure::Damaged(chain(&error))),
+        Err(_) => Err(OpenFailure::Damaged("the engine could not make sense of what the files hold".to_owned())),
+    }
 }
 
 /// Opens a store in place of a damaged one: with what can be saved of it, else an empty one.
@@ -187,7 +282,7 @@ fn start_anew<E: Engine>(
 ) -> Result<E, StoreError> {
     let failed = io_error(directory, "starting it anew");
     E::salvage(damaged, path).map_err(&failed)?;
-    match E::open(path, lock) {
+    match open_sound::<E>(path, lock) {
         Ok(engine) => Ok(engine),
         Err(OpenFailure::File(source)) => Err(failed(source)),
         Err(OpenFailure::Damaged(_)) => {
@@ -207,23 +302,29 @@ fn pending_with<E: Engine>(
         return Ok(None);
     }
     let engine = E::open(&path, lock).map_err(|failure| io_error(directory, "opening it")(failure.into()))?;
-    match pending_steps(&engine, directory)? {
-        None | Some((_, [])) => Ok(None),
-        Some((from, _)) => {
-            let mut records = 0;
-            for space in Space::ALL {
-                records += engine.space(space).keys(None, usize::MAX)?.len();
-            }
-            Ok(Some(Pending { from, to: current_version(), records }))
-        }
+    let (from, steps) = pending_steps(&engine, directory)?;
+    if steps.is_empty() {
+        return Ok(None);
     }
+    let mut records = 0;
+    for space in Spaces::of(&engine, directory, from)?.spaces {
+        records += space.keys(None, usize::MAX)?.len();
+    }
+    Ok(Some(Pending { from, to: current_version(), records }))
 }
 
-/// The version of a store and the steps to the current one; `None` for a new store.
-fn pending_steps(engine: &impl Engine, directory: &Path) -> Result<Option<(u32, &'static [Version])>, StoreError> {
-    let Some(found) = engine.schema_version()? else { return Ok(None) };
+/// The version of a store and the steps to the current one. A new database has that of the files it stands beside, if
+/// there are any.
+fn pending_steps(engine: &impl Engine, directory: &Path) -> Result<(u32, &'static [Version]), StoreError> {
+    let found = match engine.schema_version()? {
+        Some(found) => found,
+        None => {
+            let versions = records_versions(directory).map_err(io_error(directory, "listing its files"))?;
+            versions.into_iter().max().unwrap_or(current_version())
+        }
+    };
     let version_error = |source| StoreError::Version { directory: directory.display().to_string(), source };
-    Ok(Some((found, steps_from(found).map_err(version_error)?)))
+    Ok((found, steps_from(found).map_err(version_error)?))
 }
 
 /// Where the engine has its files. Those of another engine must not be passed over in silence.

@@ -1,7 +1,8 @@
 //! Brings a store of an older schema version up to date.
 //!
 //! The new store is written beside the old one, and takes its name when it is complete and on the disk: a crash at any
-//! moment leaves one that is whole, and the next start goes on from there.
+//! moment leaves one that is whole, and the next start goes on from there. Files of records have the version in the name
+//! of their folder, so those of either store are out of the other's way.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use canopy_migrations::{Version, current_version};
 
-use super::directory::{DirectoryLock, Engine, Names, OpenFailure, io_error};
+use super::directory::{DirectoryLock, Engine, Names, OpenFailure, Spaces, io_error, remove_other_records};
 use super::upgrade::upgrade;
 use super::{Space, Store, StoreError};
 use crate::clock;
@@ -44,13 +45,17 @@ pub(super) fn migrate<E: Engine>(
     let open = |path: &Path| {
         E::open(path, lock).map_err(|failure: OpenFailure| failed("opening its successor")(failure.into()))
     };
+    // What an interrupted migration may have left.
+    remove_other_records(directory, from).map_err(failed("removing an unfinished successor"))?;
     let new = open(&names.migrating)?;
     let mut migration = Migration { from, to: current_version(), records: 0, left_behind: 0 };
-    for space in Space::ALL {
-        copy_space(space, &old.space(space), &new.space(space), steps, &mut migration)?;
+    let old_spaces = Spaces::of(&old, directory, from)?.spaces;
+    let new_spaces = Spaces::of(&new, directory, current_version())?.spaces;
+    for (space, (old, new)) in Space::ALL.into_iter().zip(old_spaces.iter().zip(&new_spaces)) {
+        copy_space(space, old.as_ref(), new.as_ref(), steps, &mut migration)?;
     }
     new.set_schema_version(current_version())?;
-    drop((old, new));
+    drop((old_spaces, new_spaces, old, new));
     for path in [path, &names.migrating] {
         E::wait_until_closed(path).map_err(failed("closing it for migration"))?;
     }

@@ -95,11 +95,13 @@ impl RedbEngine {
         fs::create_dir_all(path).map_err(OpenFailure::of_io)?;
         let mut builder = Database::builder();
         builder.set_cache_size(CACHE_BYTES);
-        let database = match builder.create(path.join("db")) {
+        let mut database = match builder.create(path.join("db")) {
             Ok(database) => database,
             Err(redb::DatabaseError::Storage(redb::StorageError::Io(error))) => return Err(OpenFailure::of_io(error)),
             Err(error) => return Err(OpenFailure::Damaged(error.to_string())),
         };
+        // Its pages have checksums, but are taken on trust otherwise.
+        database.check_integrity().map_err(|error| OpenFailure::Damaged(error.to_string()))?;
         let files = Files { database, path: path.to_owned(), _lock: Arc::clone(lock) };
         let made = files.write(Durability::Synced, |transaction| {
             for name in Space::ALL.into_iter().flat_map(Space::trees) {

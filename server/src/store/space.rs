@@ -31,6 +31,12 @@ impl Space {
         }
     }
 
+    /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
+    /// jobs and requests are many, small and soon gone.
+    pub(super) const fn is_filed(self) -> bool {
+        matches!(self, Self::Plans | Self::Topologies)
+    }
+
     /// Names of its records, summaries and quarantine in an engine. Those of plans are older than the other spaces.
     pub(super) const fn trees(self) -> [&'static str; 3] {
         match self {

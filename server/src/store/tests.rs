@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use super::*;
 
 mod archives;
 mod damage;
+mod filed;
 mod limits;
 mod versions;
 
@@ -34,6 +35,7 @@ fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {
 fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
     let opened = open_store(directory, engine).unwrap();
     assert_eq!((&opened.moved_aside, &opened.migration), (&None, &None));
+    assert!(opened.recovery.is_empty(), "{:?}", opened.recovery);
     opened
 }
 
@@ -41,7 +43,7 @@ fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
 fn in_memory() -> Opened {
     let space = || Arc::new(MemoryStore::default());
     let (plans, topologies, jobs, requests) = (space(), space(), space(), space());
-    Opened { plans, topologies, jobs, requests, moved_aside: None, migration: None }
+    Opened { plans, topologies, jobs, requests, moved_aside: None, migration: None, recovery: Recovery::default() }
 }
 
 fn records(store: &Arc<dyn Store>) -> Records {

@@ -6,8 +6,7 @@ const PLANS: u8 = 40;
 
 #[test]
 fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
-    // sled's log tells all; redb has but one file.
-    for (engine, file, saved) in [(StoreEngine::Sled, "conf", true), (StoreEngine::Redb, "db", false)] {
+    for (engine, file) in [(StoreEngine::Sled, "conf"), (StoreEngine::Redb, "db")] {
         let directory = tempfile::tempdir().unwrap();
         Records::new(open(directory.path(), engine)).put(&key(1), &plan(&key(1), 10)).unwrap();
         let path = directory.path().join(if engine == StoreEngine::Sled { "store" } else { "store-redb" });
@@ -17,8 +16,7 @@ fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
         assert_eq!(aside, path.with_extension("damaged-1"));
         assert!(aside.join("db").exists() && !reason.is_empty());
         let records = Records::new(opened.plans);
-        let found = matches!(records.get(&key(1)).unwrap(), Lookup::Found(_));
-        assert_eq!(found, saved, "{engine:?} {file}");
+        assert!(matches!(records.get(&key(1)).unwrap(), Lookup::Found(_)), "{engine:?} {file}");
         records.put(&key(1), &plan(&key(1), 10)).unwrap();
     }
 }
@@ -130,8 +128,9 @@ fn damage(file: &Path, numbers: &mut Numbers) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Damages a store in so many ways; returns how many plans were served in all.
-fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
+/// Damages one file of a store in so many ways: the start succeeds, nothing but the true plan is ever served, and no plan
+/// is lost but the one whose file it was.
+fn check_damage(engine: StoreEngine, rounds: u64) {
     let origin = tempfile::tempdir().unwrap();
     let records = Records::new(open(origin.path(), engine));
     let plans: Vec<_> = (0..PLANS).map(|byte| plan(&key(byte), 1000 * usize::from(byte))).collect();
@@ -139,7 +138,6 @@ fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
         records.put(&key(byte), plan).unwrap();
     }
     drop(records);
-    let mut served = 0;
     for round in 0..rounds {
         let directory = tempfile::tempdir().unwrap();
         versions::copy(origin.path(), directory.path());
@@ -147,36 +145,32 @@ fn check_damage(engine: StoreEngine, rounds: u64) -> usize {
         let mut found = Vec::new();
         files(directory.path(), &mut found);
         found.retain(|file| !file.ends_with("lock") && fs::metadata(file).unwrap().len() > 0);
+        // Every other time a file of the database: there are few of them.
+        let of_records = |file: &Path| file.starts_with(directory.path().join("records-4"));
+        found.retain(|file| of_records(file) == (round % 2 == 0));
         damage(&found[numbers.below(found.len())], &mut numbers);
         let opened = open_store(directory.path(), engine).expect("the start succeeds");
         let records = Records::new(opened.plans);
         // Whatever it says: a start asks for it, and goes on.
         let _known = (records.usage(), opened.jobs.keys(None, 9), opened.jobs.summaries(None, 9));
-        let mut count = 0;
+        let mut lost = 0;
         for (byte, plan) in (0..PLANS).zip(&plans) {
             match records.get(&key(byte)) {
-                Ok(Lookup::Found(stored)) => {
-                    assert_eq!(*stored, *plan, "round {round}: a wrong plan was served");
-                    count += 1;
-                }
+                Ok(Lookup::Found(stored)) => assert_eq!(*stored, *plan, "round {round}: a wrong plan was served"),
                 Ok(Lookup::Missing | Lookup::Quarantined(_)) | Err(_) => {
+                    lost += 1;
                     records.put(&key(byte), plan).expect("a plan that is lost can be stored again");
                 }
             }
         }
-        served += count;
+        let most = u64::from(round % 2 == 0);
+        assert!(lost <= most, "{}, round {round}: {lost} plans are lost", engine.name());
     }
-    served
 }
 
-/// A start never fails, and nothing but the true plan is ever served: that is asserted in each round. How much is lost
-/// depends on where the damage is; that it is not everything, again and again, is asserted here.
 #[test]
 fn damaged_files_are_survived() {
-    const ROUNDS: u64 = 60;
     for engine in ENGINES {
-        let served = check_damage(engine, ROUNDS);
-        let stored = usize::from(PLANS) * usize::try_from(ROUNDS).unwrap();
-        assert!(2 * served >= stored, "{}: {served} of {stored} plans are left", engine.name());
+        check_damage(engine, 40);
     }
 }

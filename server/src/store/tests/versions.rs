@@ -57,7 +57,7 @@ fn a_store_of_version_1_is_brought_up_to_date_once() {
     check_migrated(&open(directory.path(), StoreEngine::Sled));
     let mut names: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["lock", "store"], "nothing is left over");
+    assert_eq!(names, ["lock", "records-4", "store"], "nothing is left over");
 }
 
 /// The same plans; a build of version 2 had pinned the second and served the third twice.
@@ -75,6 +75,35 @@ fn a_store_of_version_2_keeps_its_pins_and_uses() {
     for space in Space::ALL {
         let expected = if space == Space::Plans { 3 } else { 0 };
         assert_eq!(opened.space(space).keys(None, 9).unwrap().len(), expected, "{}", space.name());
+    }
+}
+
+/// The same plans and a topology; a build of version 3 had pinned the second plan and served the third twice. They move
+/// out of the database into files, the answers to two requests stay in it.
+#[test]
+fn a_store_of_version_3_has_its_records_moved_into_files() {
+    let directory = tempfile::tempdir().unwrap();
+    plant(directory.path(), "v0003");
+    let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
+    let expected = Migration { from: 3, to: canopy_migrations::current_version(), records: 6, left_behind: 0 };
+    assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
+    let listed = records(&opened.plans).list(None, 10).unwrap();
+    let history: Vec<_> = listed.iter().map(|summary| (summary.pinned, summary.hits)).collect();
+    assert_eq!(history, [(false, 0), (true, 0), (false, 2)]);
+    for space in Space::ALL {
+        let report = check_store(space, opened.space(space).as_ref(), Repair::Report, 0).unwrap();
+        let expected = match space {
+            Space::Plans => 3,
+            Space::Topologies => 1,
+            Space::Jobs => 0,
+            Space::Requests => 2,
+        };
+        assert!(report.is_clean() && report.intact == expected, "{}: {report:?}", space.name());
+    }
+    for summary in listed {
+        let name = summary.key.to_string();
+        let file = directory.path().join("records-4/plans").join(&name[..2]).join(&name);
+        assert!(file.exists(), "{}", file.display());
     }
 }
 
@@ -153,6 +182,7 @@ fn a_migration_interrupted_anywhere_is_finished_or_done_again() {
             fs::rename(directory.path().join("store"), directory.path().join(old)).unwrap();
         }
         copy(&migrated_once.path().join("store"), &directory.path().join(new));
+        copy(&migrated_once.path().join("records-4"), &directory.path().join("records-4"));
         let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
         assert_eq!((opened.migration.is_some(), opened.moved_aside), (again, None), "{old} and {new}");
         check_migrated(&opened.plans);

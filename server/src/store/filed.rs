@@ -1,0 +1,231 @@
+//! A space whose records are files, one each; an engine keeps the summaries.
+//!
+//! An engine of one log or one file takes more room than what lives in it, and a damaged byte there costs records that
+//! are far from it. A file of its own costs what it holds, and is damaged alone. The files are what counts: what the
+//! engine has lost is read from them when the space is opened.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::directory::io_error;
+use super::file::{head, read_summary, record_range};
+use super::{Durability, Recovery, Store, StoreError};
+use crate::key::PlanKey;
+
+/// Summaries handled at a time.
+const PAGE: usize = 1024;
+/// How names of files that are being written begin.
+const UNFINISHED: &str = ".new-";
+const QUARANTINE: &str = "quarantine";
+
+/// One space: records in files below a folder, summaries in a space of an engine whose records stay empty.
+#[derive(Debug)]
+pub(super) struct FiledSpace<S> {
+    index: S,
+    folder: PathBuf,
+    /// Keys of all files: 32 bytes for each record.
+    keys: Mutex<BTreeSet<PlanKey>>,
+}
+
+impl<S: Store> FiledSpace<S> {
+    /// Opens the files below this folder, which is made if needed, and brings the index in line with them.
+    ///
+    /// O(records) names and summaries; of files that the index does not know the first kilobyte.
+    pub(super) fn open(index: S, folder: PathBuf) -> Result<(Self, Recovery), StoreError> {
+        let failed = |doing| io_error(&folder, doing);
+        fs::create_dir_all(folder.join(QUARANTINE)).map_err(failed("making its folders"))?;
+        let keys = list_files(&folder).map_err(failed("listing its files"))?;
+        let space = Self { index, keys: Mutex::new(keys), folder };
+        let recovery = space.reconcile()?;
+        Ok((space, recovery))
+    }
+
+    /// Makes summaries that are missing from the files they belong to, and forgets those without a file.
+    fn reconcile(&self) -> Result<Recovery, StoreError> {
+        let mut unknown = self.lock_keys().clone();
+        let mut lost = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.index.summaries(after.as_ref(), PAGE)?;
+            let Some(&(last, _)) = page.last() else { break };
+            after = Some(last);
+            lost.extend(page.iter().map(|(key, _)| *key).filter(|key| !unknown.remove(key)));
+        }
+        self.index.remove(&lost)?;
+        let mut recovery = Recovery { lost: lost.len(), ..Recovery::default() };
+        let mut found = Vec::new();
+        for key in unknown {
+            let file = File::open(self.path_of(&key)).map_err(self.failed("reading a record"))?;
+            match read_summary(BufReader::new(file), &key).map_err(self.failed("reading a record"))? {
+                Some(summary) => found.push((key, summary)),
+                None => {
+                    self.quarantine(&key)?;
+                    recovery.quarantined += 1;
+                }
+            }
+        }
+        if !found.is_empty() {
+            self.index.set_summaries(&found, Durability::Synced)?;
+        }
+        recovery.restored = found.len();
+        Ok(recovery)
+    }
+
+    fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+        io_error(&self.folder, doing)
+    }
+
+    fn lock_keys(&self) -> MutexGuard<'_, BTreeSet<PlanKey>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path_of(&self, key: &PlanKey) -> PathBuf {
+        let name = key.to_string();
+        self.folder.join(format!("{name:.2}")).join(name)
+    }
+
+    /// Writes a file in place of an earlier one; returns once it survives a crash.
+    fn write(&self, key: &PlanKey, parts: [&[u8]; 2]) -> io::Result<()> {
+        let path = self.path_of(key);
+        let folder = path.parent().expect("files of records are in folders");
+        if !folder.exists() {
+            fs::create_dir_all(folder)?;
+            sync_folder(&self.folder)?;
+        }
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(&path)?;
+        sync_folder(folder)
+    }
+
+    /// Writes a summary into the file of its record. A file that is damaged or not there is left as it is.
+    fn write_summary(&self, key: &PlanKey, summary: &[u8]) -> Result<(), StoreError> {
+        let Some(file) = self.read(key)? else { return Ok(()) };
+        let (Some(record), Some(head)) = (record_range(&file, key), head(key, summary)) else { return Ok(()) };
+        let record = file.get(record).unwrap_or_default();
+        self.write(key, [&head, record]).map_err(self.failed("writing a summary"))
+    }
+
+    fn read(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        match fs::read(self.path_of(key)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("reading a record")(error)),
+        }
+    }
+}
+
+impl<S: Store> Store for FiledSpace<S> {
+    /// What a damaged file holds is given as it is: it is no record, and whoever reads it will notice.
+    fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(mut file) = self.read(key)? else { return Ok(None) };
+        if let Some(record) = record_range(&file, key) {
+            file.drain(..record.start);
+        }
+        Ok(Some(file))
+    }
+
+    /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
+    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        let too_long = || self.failed("writing a record")(io::Error::other("its summary is too long"));
+        let head = head(key, summary).ok_or_else(too_long)?;
+        self.write(key, [&head, record]).map_err(self.failed("writing a record"))?;
+        let is_new = self.lock_keys().insert(*key);
+        let durability = if is_new { Durability::Lazy } else { Durability::Synced };
+        self.index.set_summaries(&[(*key, summary.to_vec())], durability)
+    }
+
+    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        let mut folders = BTreeSet::new();
+        for key in keys {
+            let path = self.path_of(key);
+            match fs::remove_file(&path) {
+                Ok(()) => folders.extend(path.parent().map(Path::to_owned)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.failed("removing a record")(error)),
+            }
+            self.lock_keys().remove(key);
+        }
+        for folder in folders {
+            sync_folder(&folder).map_err(self.failed("removing a record"))?;
+        }
+        self.index.remove(keys)
+    }
+
+    fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
+        let path = self.path_of(key);
+        let aside = self.folder.join(QUARANTINE);
+        let moved = match fs::rename(&path, aside.join(key.to_string())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => path.parent().map_or(Ok(()), sync_folder).and_then(|()| sync_folder(&aside)),
+        };
+        moved.map_err(self.failed("quarantining a record"))?;
+        self.lock_keys().remove(key);
+        self.index.remove(&[*key])
+    }
+
+    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        self.index.summary(key)
+    }
+
+    /// Synced summaries go into the files as well, so that a pin outlives the index.
+    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
+        if durability == Durability::Synced {
+            for (key, summary) in summaries {
+                self.write_summary(key, summary)?;
+            }
+        }
+        self.index.set_summaries(summaries, durability)
+    }
+
+    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
+        self.index.summaries(after, limit)
+    }
+
+    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
+        let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        Ok(self.lock_keys().range((from, std::ops::Bound::Unbounded)).take(limit).copied().collect())
+    }
+
+    fn quarantined_count(&self) -> Result<usize, StoreError> {
+        let aside = fs::read_dir(self.folder.join(QUARANTINE)).map_err(self.failed("counting its quarantine"))?;
+        Ok(aside.count())
+    }
+}
+
+/// Makes names in a folder survive a power cut.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Keys of the files below a folder. Files that a crash left unfinished are removed; anything else that is no record's
+/// is not canopy's and stays.
+fn list_files(folder: &Path) -> io::Result<BTreeSet<PlanKey>> {
+    let mut keys = BTreeSet::new();
+    for shard in fs::read_dir(folder)? {
+        let shard = shard?;
+        if shard.file_name() == QUARANTINE || !shard.file_type()?.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(shard.path())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.starts_with(UNFINISHED) {
+                fs::remove_file(entry.path())?;
+            } else if shard.file_name().to_str() == name.get(..2)
+                && let Some(key) = PlanKey::from_digits(name).filter(|key| key.to_string() == name)
+            {
+                keys.insert(key);
+            }
+        }
+    }
+    Ok(keys)
+}
