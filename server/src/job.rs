@@ -39,6 +39,8 @@ pub(crate) struct Job {
     state: watch::Sender<JobState>,
     cancelled: AtomicBool,
     ties: Mutex<Ties>,
+    /// Held by who writes it down, so that whoever finds it written can rely on that.
+    pub(crate) writing: Mutex<()>,
 }
 
 /// What is known of a job once its topology has been read.
@@ -157,6 +159,7 @@ impl Job {
             state: watch::Sender::new(JobState::Working(waiting)),
             cancelled: AtomicBool::new(false),
             ties: Mutex::new(ties),
+            writing: Mutex::new(()),
         }
     }
 

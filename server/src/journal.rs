@@ -2,13 +2,14 @@
 //!
 //! | event | what is written down |
 //! |---|---|
-//! | a job is about to enter the line for planning | its order |
+//! | a caller is about to be told that a job goes on without callers | its order |
+//! | a job is about to enter the line for planning | the same |
 //! | a worker takes it | one more start, before anything is computed |
 //! | it ends, well or badly | nothing is left |
 //! | the end of the server ends it | its start is taken back: that was no fault of the job |
 //! | the same, but nobody had read it | its order, if it was to go on without its callers |
 //!
-//! The first two are on the disk before the job goes on; the others follow soon, on a thread of the journal's own,
+//! The first three are on the disk before anything goes on; the others follow soon, on a thread of the journal's own,
 //! since jobs end where nobody may wait for a disk. A crash in between costs a job that is begun again and finds its
 //! plan in the store. A store that fails costs durability, not the job.
 
@@ -75,9 +76,10 @@ impl Journal {
         Self { store, noted: Mutex::new(Noted { open: true, ends: BTreeMap::new() }), ready: Condvar::new() }
     }
 
-    /// Writes a job down that is about to wait for its plan; returns once that survives a crash. Nothing happens to
-    /// one that is written down already, or has ended.
+    /// Writes a job down that is about to wait for its plan, or to be left alone; returns once that survives a crash.
+    /// Nothing happens to one that is written down already, or has ended.
     pub(crate) fn enter(&self, job: &Arc<Job>) {
+        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ties = job.ties();
         if ties.phase.is_end() || ties.written.is_some() {
             return;

@@ -74,7 +74,7 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     /// The job.
-    pub(crate) fn job(&self) -> &Job {
+    pub(crate) fn job(&self) -> &Arc<Job> {
         &self.job
     }
 }
@@ -132,6 +132,14 @@ impl Queue {
         self.note_whether_idle(&lines);
         self.shared.reading_ready.notify_one();
         Ok(self.subscribe(job, false, position))
+    }
+
+    /// Writes a job down, if there is a journal; returns once it survives a crash.
+    pub(crate) fn write_down(&self, job: &Arc<Job>) {
+        let journal = self.lines().journal.clone();
+        if let Some(journal) = journal {
+            journal.enter(job);
+        }
     }
 
     /// The next job whose topology is to be read; waits for one. None once the queue is closed and the line empty.

@@ -39,6 +39,7 @@ use tokio::sync::mpsc;
 use tokio::time;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataMap;
 use tonic::server::NamedService as _;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -217,6 +218,28 @@ impl PlannerService {
         self.submit(call, order, terms, method.goal())
     }
 
+    /// Has the job of a call written down before its caller is told that it goes on alone.
+    async fn write_down(&self, headers: &MetadataMap, call: &Call) -> Result<(), Status> {
+        if self.answers.find(&call.terms.key).is_some() {
+            // It ends at once, with a plan that is stored.
+            return Ok(());
+        }
+        let (queue, job) = (self.queue.clone(), Arc::clone(call.subscription.job()));
+        let written = self.desk.work(headers, move |_| {
+            queue.write_down(&job);
+            Ok(())
+        });
+        written.await.map_err(|failure| call_status(&failure))
+    }
+
+    /// Admits a prefetch and leaves its job alone.
+    async fn leave(&self, request: Request<PlanRequest>) -> Result<Operation, Status> {
+        let headers = request.metadata().clone();
+        let call = self.admit(request, Method::Prefetch)?;
+        self.write_down(&headers, &call).await?;
+        Ok(call.leave())
+    }
+
     /// Answers a request at once if its plan is known, else when its job has ended.
     async fn answer(&self, request: Request<PlanRequest>, method: Method, inline: usize) -> Result<PlanReply, Status> {
         let (call, order, terms) = self.read(request, method)?;
@@ -241,7 +264,11 @@ impl Planner for PlannerService {
 
     async fn plan_stream(&self, request: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
         let request = self.resolve(request, Method::PlanStream).await?;
+        let (headers, detached) = (request.metadata().clone(), request.get_ref().detached);
         let call = self.admit(request, Method::PlanStream)?;
+        if detached {
+            self.write_down(&headers, &call).await?;
+        }
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("plan-stream", call.stream(Sink::new(sender), self.progress_interval));
         Ok(Response::new(EventStream::new(receiver, task)))
@@ -255,7 +282,7 @@ impl Planner for PlannerService {
     async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
         if request.get_ref().request_id.is_empty() {
             let request = self.resolve(request, Method::Prefetch).await?;
-            return Ok(Response::new(self.admit(request, Method::Prefetch)?.leave()));
+            return self.leave(request).await.map(Response::new);
         }
         let open = match self.repeated(&request).await? {
             Ok(operation) => return Ok(Response::new(operation)),
@@ -263,7 +290,7 @@ impl Planner for PlannerService {
         };
         let headers = request.metadata().clone();
         let request = self.resolve(request, Method::Prefetch).await?;
-        let operation = self.admit(request, Method::Prefetch)?.leave();
+        let operation = self.leave(request).await?;
         let answer = operation.encode_to_vec();
         let kept = self.desk.work(&headers, move |_| {
             if let Some(open) = open {

@@ -228,3 +228,24 @@ fn what_was_acknowledged_survives_kills_at_random_moments() {
     assert!(!acknowledged.plans.is_empty() && !acknowledged.pinned.is_empty(), "the load did nothing");
     assert!(acknowledged.import_count > 0, "nothing was imported in {rounds} rounds");
 }
+
+/// A prefetch is acknowledged before its network has been read: it must be made all the same.
+#[test]
+fn a_prefetch_that_was_acknowledged_outlives_a_kill_at_once() {
+    for topology in ["ring:11", "dgx-a100:boxes=4", "mi250:boxes=2,gpus=8", "hypercube:5"] {
+        let bench = Bench::default();
+        let mut daemon = Daemon::start(&bench, &[]);
+        let server = ["--server", daemon.address()];
+        let arguments = ["prefetch", topology, "--job", "17", "--strict", "-c", "allgather"];
+        bench.canopy(&[&arguments[..], &server].concat()).exits(0);
+        daemon.kill();
+        let daemon = Daemon::start(&bench, &[]);
+        // Joins the job that was resumed, or finds its plan; a server that had forgotten it would plan it anew.
+        let name = bench.file("plan.xml");
+        let name = name.to_str().expect("temporary paths are text");
+        let arguments = ["plan", topology, "-c", "allgather", "--format", "msccl-xml", "-o", name, "--json"];
+        let reply = bench.canopy(&[&arguments[..], &["--server", daemon.address()]].concat()).exits(0).json();
+        let cache = reply["cache"].as_str().expect("the reply names it");
+        assert!(cache == "hit" || cache == "joined", "{topology}: {cache}");
+    }
+}

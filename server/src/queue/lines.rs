@@ -39,7 +39,7 @@ pub(super) struct Lines {
     /// Lookups that have not ended.
     pub(super) lookups: usize,
     /// Where jobs that must survive a crash are written down.
-    journal: Option<Arc<Journal>>,
+    pub(super) journal: Option<Arc<Journal>>,
 }
 
 impl Lines {
