@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use canopy_benches::{print_table, timed};
 use canopy_plan::{
-    EmulateOptions, LowerOptions, Profile, ProgramFigures, emulate, lower, parse_msccl_xml, prove, write_msccl_xml,
+    EmulateOptions, Instances, LowerOptions, Profile, ProgramFigures, emulate, lower, parse_msccl_xml, prove,
+    write_msccl_xml,
 };
 use canopy_schedule::{Collective, CollectiveKind, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
@@ -34,10 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (verdict, checking) = timed(|| check(&topology, &graph));
         verdict?;
         let name = || "speed".to_owned();
-        let options = LowerOptions { in_place: false, bytes_max: 1 << 30, profile, name: name() };
+        let options =
+            LowerOptions { in_place: false, bytes_max: 1 << 30, profile, name: name(), instances: Instances::ONE };
         let (program, lowering) = timed(|| lower(&graph, &options, &|| false));
         let program = match program {
-            Ok(program) => program,
+            Ok(lowered) => lowered.program,
             Err(error) => {
                 rows.push(row(network, kind, profile, error.to_string(), [compiling, checking, lowering], None));
                 continue;

@@ -10,8 +10,8 @@ use std::error::Error;
 
 use canopy_benches::print_table;
 use canopy_plan::{
-    EmulateOptions, LowerOptions, Profile, Program, ProgramFigures, emulate, lower, parse_msccl_xml, prove,
-    write_msccl_xml,
+    EmulateOptions, Instances, LowerOptions, Lowered, Profile, Program, ProgramFigures, emulate, lower,
+    parse_msccl_xml, prove, write_msccl_xml,
 };
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
@@ -49,9 +49,10 @@ fn plan(topology: &Topology, kind: CollectiveKind) -> Result<(String, TransferGr
 fn cell(graph: &TransferGraph, profile: Profile) -> Result<String, Box<dyn Error>> {
     let mut text = String::new();
     for in_place in [true, false] {
-        let options = LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "table".to_owned() };
+        let options =
+            LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "table".to_owned(), instances: Instances::ONE };
         text = match lower(graph, &options, &|| false) {
-            Ok(program) => {
+            Ok(Lowered { program, .. }) => {
                 judge(&program, profile)?;
                 let ProgramFigures { blocks, steps, nodes, .. } = ProgramFigures::of(&program, profile);
                 format!("{} · {} · {}", blocks.need, steps.need, nodes.need)

@@ -17,8 +17,8 @@ mod traffic;
 mod write;
 
 pub use convert::{Change, Conversion, ConvertError, convert};
-pub use figures::{Figure, ProgramFigures};
-pub use lower::{LowerError, LowerOptions, lower};
+pub use figures::{Figure, InstanceRoom, ProgramFigures};
+pub use lower::{Instances, LowerError, LowerOptions, Lowered, lower};
 pub use parse::{
     ForeignFile, Oddity, ParseError, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_foreign_msccl_xml,
 };

@@ -7,8 +7,8 @@
 mod graphs;
 
 use canopy_plan::{
-    EmulateOptions, LowerError, LowerOptions, Profile, Program, ProgramFigures, emulate, lower, parse_msccl_xml, prove,
-    write_msccl_xml,
+    EmulateOptions, Instances, LowerError, LowerOptions, Lowered, Profile, Program, ProgramFigures, emulate, lower,
+    parse_msccl_xml, prove, write_msccl_xml,
 };
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
@@ -16,7 +16,7 @@ use canopy_topology::Rank;
 use graphs::{around, graph, heap_tree, paths, planned, ring_tree, sends, star_tree, synthesized};
 
 fn options(profile: Profile, in_place: bool) -> LowerOptions {
-    LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned() }
+    LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned(), instances: Instances::ONE }
 }
 
 /// Reads back, proves, and runs with the runtime's queues and with a single slot.
@@ -38,7 +38,7 @@ fn judge_all(graph: &TransferGraph) {
     for profile in Profile::ALL {
         for in_place in [false, true] {
             match lower(graph, &options(profile, in_place), &|| false) {
-                Ok(program) => judge(&program, profile),
+                Ok(lowered) => judge(&lowered.program, profile),
                 Err(LowerError::Unsupported { collective, .. }) => assert_eq!(profile.spell(collective), None),
                 Err(error) => panic!("{profile}: {error}"),
             }
@@ -82,7 +82,7 @@ fn paths_through_relays_use_scratch() {
 fn scratch_is_used_again() {
     for profile in [Profile::MscclExecutor, Profile::RcclMsccl] {
         let ring = paths(CollectiveKind::AllToAll, 12, 1, |from, to| around(12, from, to));
-        let program = lower(&ring, &options(profile, false), &|| false).unwrap();
+        let program = lower(&ring, &options(profile, false), &|| false).unwrap().program;
         let most = program.ranks.iter().map(|rank| rank.scratch_chunks).max().unwrap();
         // 25 chunks pass each rank.
         assert!(most <= 13, "{profile}: {most} chunks of scratch");
@@ -105,7 +105,7 @@ fn sends_of_one_step_are_joined() {
     }
     let doubling = sends(CollectiveKind::Allgather, ranks, 1, list);
     judge_all(&doubling);
-    let program = lower(&doubling, &options(Profile::RcclMsccl, true), &|| false).unwrap();
+    let program = lower(&doubling, &options(Profile::RcclMsccl, true), &|| false).unwrap().program;
     // One send and one receive in each of three steps, and a nop: the last send waits for two receives.
     assert_eq!(ProgramFigures::of(&program, Profile::RcclMsccl).steps_per_rank, 7);
 }
@@ -168,7 +168,7 @@ fn allreduce_of_real_machines_fits() {
         let graph = synthesized(expression, CollectiveKind::Allreduce);
         for profile in Profile::ALL {
             for in_place in [false, true] {
-                let program = lower(&graph, &options(profile, in_place), &|| false).unwrap();
+                let program = lower(&graph, &options(profile, in_place), &|| false).unwrap().program;
                 let figures = ProgramFigures::of(&program, profile);
                 println!("{expression} {profile} in place {in_place}: {figures:?}");
                 assert!(profile != Profile::Msccl || figures.blocks.need <= 24, "{expression}: {figures:?}");
@@ -184,7 +184,7 @@ fn the_largest_plan_fits_or_cannot() {
     let graph = synthesized("mi250:boxes=2", CollectiveKind::Allgather);
     for profile in Profile::ALL {
         match lower(&graph, &options(profile, false), &|| false) {
-            Ok(program) => {
+            Ok(Lowered { program, .. }) => {
                 println!("{profile}: {:?}", ProgramFigures::of(&program, profile));
                 judge(&program, profile);
             }
@@ -202,7 +202,7 @@ fn the_largest_plan_fits_or_cannot() {
 fn the_same_request_gives_the_same_bytes_in_any_thread() {
     let graph = synthesized("dgx-a100:boxes=2", CollectiveKind::Allreduce);
     for profile in Profile::ALL {
-        let text = || write_msccl_xml(&lower(&graph, &options(profile, true), &|| false).unwrap(), profile);
+        let text = || write_msccl_xml(&lower(&graph, &options(profile, true), &|| false).unwrap().program, profile);
         let alone = text();
         let together: Vec<String> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(text)).collect();

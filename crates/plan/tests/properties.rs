@@ -6,12 +6,15 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod graphs;
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use canopy_plan::{
-    EmulateOptions, ForeignFile, Profile, Program, convert, emulate, parse_msccl_xml, prove, read_foreign_msccl_xml,
-    write_msccl_xml,
+    EmulateOptions, ForeignFile, Instances, LowerError, Profile, Program, convert, emulate, parse_msccl_xml, prove,
+    read_foreign_msccl_xml, traffic, write_msccl_xml,
 };
 use canopy_schedule::{CollectiveKind, TransferGraph};
-use graphs::{Hops, exploded, graph, heap_tree, lowered, lowered_for, paths};
+use graphs::{Hops, exploded, graph, heap_tree, lowered, lowered_for, lowered_times, paths};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -108,6 +111,61 @@ proptest! {
             prop_assert!(proof.is_ok(), "{:#?}", proof.problems);
             prop_assert!(emulate_for(profile, &program, seed, None));
             prop_assert!(emulate_for(profile, &program, seed, Some(1)));
+        }
+    }
+}
+
+/// What the instances of a program do to their parts of the shares are the same steps on the same connections.
+fn steps_of_instances(program: &Program, instances: u32) -> Vec<BTreeMap<(u32, u32, u32), Vec<u32>>> {
+    let mut found = vec![BTreeMap::new(); instances as usize];
+    for rank in &program.ranks {
+        for block in &rank.thread_blocks {
+            let Some(to) = block.send else { continue };
+            let counts = block.steps.iter().filter(|step| step.operation.sends()).map(|step| step.chunk_count);
+            let connection = (rank.rank, to, block.channel / instances);
+            found[(block.channel % instances) as usize].insert(connection, counts.collect());
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// Any number of instances of any plan is right, puts the load of the plan on every pair of ranks, and treats all
+    /// parts of the message alike.
+    #[test]
+    fn instances_are_right_and_change_no_load(
+        trees in graphs(),
+        relayed in relayed_graphs(),
+        order in prop::collection::vec(any::<u32>(), 1..40),
+        profile in prop::sample::select(&Profile::ALL[..]),
+        instances in 2_u32..6,
+        in_place: bool,
+        seed: u64,
+    ) {
+        for graph in [exploded(&trees, &order), exploded(&relayed, &order), trees, relayed] {
+            if profile.spell(graph.collective.kind()).is_none() {
+                continue;
+            }
+            let wanted = Instances::Exactly(NonZeroU32::new(instances).unwrap());
+            let program = match lowered_times(profile, &graph, in_place, wanted) {
+                Ok(lowered) => lowered.program,
+                Err(LowerError::OverLimit { .. }) => continue,
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            };
+            let parsed = parse_msccl_xml(&write_msccl_xml(&program, profile), profile);
+            prop_assert_eq!(parsed.as_ref(), Ok(&program));
+            let proof = prove(&program, profile);
+            prop_assert!(proof.is_ok(), "{:#?}", proof.problems);
+            prop_assert!(emulate_for(profile, &program, seed, None));
+            prop_assert!(emulate_for(profile, &program, seed, Some(1)));
+            let alone = lowered_for(profile, &graph, in_place);
+            prop_assert_eq!(program.chunk_count, instances * alone.chunk_count);
+            let times = |(pair, chunks)| (pair, chunks * u64::from(instances));
+            prop_assert_eq!(traffic(&program), traffic(&alone).into_iter().map(times).collect());
+            let parts = steps_of_instances(&program, instances);
+            prop_assert!(parts.iter().all(|part| *part == parts[0]), "{:?}", parts);
         }
     }
 }

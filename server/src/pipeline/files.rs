@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use canopy_plan::{
-    EmulateOptions, EmulationError, LowerError, LowerOptions, ParseFault, PlanFile, Profile, Program, emulate_until,
-    lower, parse_msccl_xml_until, prove_until, read_plan, write_msccl_xml, write_plan,
+    EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, ParseFault, PlanFile, Profile, Program,
+    emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, write_msccl_xml, write_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
@@ -60,12 +60,14 @@ impl Files {
             bytes_max: order.size_bytes_max,
             profile,
             name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
+            instances: Instances::ONE,
         };
         let is_stopped = || stop.is_requested();
         let lowered = lower(graph, &options, &is_stopped).map_err(|error| match error {
             LowerError::Stopped => PlanFailure::Stopped,
             error => PlanFailure::Lower { output: self.artifacts.len(), error },
         })?;
+        let lowered = lowered.program;
         let text = write_msccl_xml(&lowered, profile);
         let program = parse_msccl_xml_until(&text, profile, &is_stopped).map_err(|error| match error.fault {
             ParseFault::Stopped => PlanFailure::Stopped,

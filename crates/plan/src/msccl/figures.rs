@@ -1,10 +1,13 @@
 //! How large a program is, beside the runtime's limits.
 
+mod room;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::profile::Profile;
 use super::program::{Program, RankProgram};
+pub use room::InstanceRoom;
 
 /// One number of a program that a runtime limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@
 //! | `placement` | where each move reads and writes; joins neighbours |
 //! | `channels`, `blocks` | which block of which channel serves which connection |
 //! | `fuse`, `scratch`, `emit` | the steps, their waits, and scratch |
+//! | `instances` | how the plan is repeated to fill channels |
 //! | `fit`, `least` | whether a program fits the runtime, and whether any could |
 
 mod blocks;
@@ -25,6 +26,7 @@ mod channels;
 mod emit;
 mod fit;
 mod fuse;
+mod instances;
 mod least;
 mod message;
 mod moves;
@@ -32,12 +34,15 @@ mod placement;
 mod ranges;
 mod scratch;
 
+use std::num::NonZeroU32;
+
 use canopy_schedule::{CollectiveKind, TransferGraph};
 
 use self::blocks::{Sharing, thread_blocks};
 use self::channels::Channels;
 use self::emit::{Emission, emit};
 use self::fuse::Ends;
+pub use self::instances::Instances;
 use self::message::Message;
 use self::moves::{Move, Trees};
 use self::placement::{Placed, place};
@@ -56,6 +61,17 @@ pub struct LowerOptions {
     pub profile: Profile,
     /// Label in the file: 1 to 63 letters, digits, `_`, `-` and `.`.
     pub name: String,
+    /// How often the plan is repeated, each time for another part of every share and on channels of its own.
+    pub instances: Instances,
+}
+
+/// A program, and what was chosen for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// The program.
+    pub program: Program,
+    /// Instances of the plan in it: those asked for, or those found to fit.
+    pub instances: NonZeroU32,
 }
 
 /// Why a plan cannot be lowered.
@@ -124,41 +140,38 @@ fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), LowerError> {
 /// is the largest message asked for, or the largest whose rounds the runtime can count.
 ///
 /// * **Errors.** The collective, its root or its shares cannot be said in a file, an option is unusable, `stop`
-///   returned true, or the plan is larger than a limit of the runtime, which is named with what the plan needs. A graph
-///   that [`check`](canopy_schedule::check) refuses may be refused here too, or give a program that
-///   [`prove`](super::prove) refuses.
+///   returned true, or the plan in as many instances as asked for is larger than a limit of the runtime, which is named
+///   with what the plan needs. A graph that [`check`](canopy_schedule::check) refuses may be refused here too, or give a
+///   program that [`prove`](super::prove) refuses.
 /// * **Cost.** O(steps log steps) per arrangement tried: two orders, each with at most as many numbers of channels as
-///   the runtime has. `stop` is asked about every millisecond.
-pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> Result<Program, LowerError> {
+///   the runtime has, all of that for each number of instances tried: one, or the logarithm of the channels for
+///   [`Instances::Auto`]. `stop` is asked about every millisecond.
+pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> Result<Lowered, LowerError> {
     check_request(graph, options)?;
-    let message = Message::new(graph, options)?;
-    let trees = Trees::read(graph, &message, stop)?;
-    let lowering = Lowering { message: &message, trees: &trees, options, stop };
-    let mut best: Option<Program> = None;
-    let mut missed: Option<Figure> = None;
-    for arrangement in arrangements(options.profile, &trees) {
-        match lowering.arrange(arrangement)? {
-            Ok(Arranged { program, blocks, is_divided }) => {
-                if blocks <= options.profile.limits().blocks_resident.into() {
-                    return Ok(program);
-                }
-                best = best.or(Some(program));
-                // Blocks that may not be resident at once are worth another try, unless there is one per peer anyway.
-                if !is_divided && arrangement.sharing == Sharing::Always {
-                    break;
-                }
-            }
-            Err(over) => missed = missed.or(Some(over)),
-        }
-    }
-    let over = match (best, missed) {
-        (Some(program), _) => return Ok(program),
-        (None, missed) => missed.expect("an arrangement fits or misses a limit"),
+    let plan = Message::new(graph, options)?;
+    let trees = Trees::read(graph, &plan, stop)?;
+    let least = least::Least::of(&trees, &plan, options.profile);
+    let lower_times = |instances: NonZeroU32| {
+        let message = plan.times(instances.get(), options.profile)?;
+        Lowering { plan: &plan, message: &message, trees: &trees, least: &least, options, stop }.best()
     };
-    match least::unavoidable(&trees, &message, options.profile) {
-        Some(least) => Err(fit::error(options.profile, &least, true)),
-        None => Err(fit::error(options.profile, &over, false)),
+    if let Instances::Exactly(instances) = options.instances {
+        let Arranged { program, .. } = lower_times(instances)?;
+        return Ok(Lowered { program, instances });
     }
+    let alone = lower_times(NonZeroU32::MIN)?;
+    let resident = u64::from(options.profile.limits().blocks_resident);
+    let most = if alone.blocks <= resident { least.instances_max(options.profile) } else { 1 };
+    let more = instances::greatest(most, |instances| {
+        let Some(instances) = NonZeroU32::new(instances) else { return Ok(None) };
+        match lower_times(instances) {
+            Ok(arranged) if arranged.blocks <= resident => Ok(Some((arranged.program, instances))),
+            Ok(_) | Err(LowerError::OverLimit { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    })?;
+    let (program, instances) = more.map_or((alone.program, NonZeroU32::MIN), |(_, made)| made);
+    Ok(Lowered { program, instances })
 }
 
 fn check_request(graph: &TransferGraph, options: &LowerOptions) -> Result<(), LowerError> {
@@ -211,25 +224,70 @@ struct Arranged {
 }
 
 struct Lowering<'a> {
+    /// The plan alone.
+    plan: &'a Message,
+    /// All its instances.
     message: &'a Message,
     trees: &'a Trees,
+    least: &'a least::Least,
     options: &'a LowerOptions,
     stop: Stop<'a>,
 }
 
 impl Lowering<'_> {
+    /// The first arrangement that fits with blocks that are resident at once, else the first that fits, else why none
+    /// does.
+    fn best(&self) -> Result<Arranged, LowerError> {
+        let (profile, instances) = (self.options.profile, self.message.instances);
+        if let Some(over) = fit::too_many(instances, profile) {
+            return Err(fit::error(profile, &over, true, instances));
+        }
+        // One instance is always tried; of more, what cannot fit is not even laid out.
+        if let Some(over) = self.least.exceeded(instances, profile).filter(|_| instances > 1) {
+            return Err(fit::error(profile, &over, true, instances));
+        }
+        let mut best: Option<Arranged> = None;
+        let mut missed: Option<Figure> = None;
+        for arrangement in arrangements(profile, self.trees) {
+            match self.arrange(arrangement)? {
+                Ok(arranged) => {
+                    if arranged.blocks <= profile.limits().blocks_resident.into() {
+                        return Ok(arranged);
+                    }
+                    let is_divided = arranged.is_divided;
+                    best = best.or(Some(arranged));
+                    // Blocks that may not be resident at once are worth another try, unless there is one per peer
+                    // anyway.
+                    if !is_divided && arrangement.sharing == Sharing::Always {
+                        break;
+                    }
+                }
+                Err(over) => missed = missed.or(Some(over)),
+            }
+        }
+        let over = match (best, missed) {
+            (Some(arranged), _) => return Ok(arranged),
+            (None, missed) => missed.expect("an arrangement fits or misses a limit"),
+        };
+        match self.least.exceeded(instances, profile) {
+            Some(least) => Err(fit::error(profile, &least, true, instances)),
+            None => Err(fit::error(profile, &over, false, instances)),
+        }
+    }
+
     /// Arranges with more and more channels until the program fits; else the limit that is in the way.
     fn arrange(&self, arrangement: Arrangement) -> Result<Result<Arranged, Figure>, LowerError> {
         let chunks_max = self.options.profile.limits().chunks_per_step;
         let moves = match arrangement.is_in_waves {
-            true => moves::in_waves(self.trees, self.message, self.stop)?,
-            false => moves::in_trees(self.trees, self.message, chunks_max, self.stop)?,
+            true => moves::in_waves(self.trees, self.plan, self.stop)?,
+            false => moves::in_trees(self.trees, self.plan, chunks_max, self.stop)?,
         };
+        let moves = instances::copied(moves, self.plan.share, self.message.instances, self.stop)?;
         let joined = match arrangement.is_in_waves {
             true => Some(self.place(moves.clone(), true)?),
             false => None,
         };
-        let mut channels = Channels::one(self.message.rank_count);
+        let mut channels = Channels::one_each(self.message.rank_count, self.message.instances);
         loop {
             let program = match &joined {
                 Some(placed) => self.joined(placed, &channels, arrangement)?,

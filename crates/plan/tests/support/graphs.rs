@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_plan::{LowerOptions, Profile, Program, lower};
+use canopy_plan::{Instances, LowerError, LowerOptions, Lowered, Profile, Program, lower};
 use canopy_schedule::{
     Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph, compile,
 };
@@ -193,8 +193,18 @@ pub(crate) fn lowered(graph: &TransferGraph, in_place: bool) -> Program {
     lowered_for(Profile::Msccl, graph, in_place)
 }
 
+/// Lowers so many instances for a runtime and messages up to 1 GiB.
+pub(crate) fn lowered_times(
+    profile: Profile,
+    graph: &TransferGraph,
+    in_place: bool,
+    instances: Instances,
+) -> Result<Lowered, LowerError> {
+    let options = LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned(), instances };
+    lower(graph, &options, &|| false)
+}
+
 /// Lowers for a runtime and messages up to 1 GiB.
 pub(crate) fn lowered_for(profile: Profile, graph: &TransferGraph, in_place: bool) -> Program {
-    let options = LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned() };
-    lower(graph, &options, &|| false).unwrap()
+    lowered_times(profile, graph, in_place, Instances::ONE).unwrap().program
 }

@@ -41,7 +41,7 @@ type Place = (u32, u32, u32);
 struct Arrival {
     from: u32,
     channel: u32,
-    piece: Option<u32>,
+    piece: Option<u64>,
 }
 
 /// Thread blocks of each rank, those that receive first: dependencies can name only low ids.

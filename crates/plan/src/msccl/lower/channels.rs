@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use super::moves::Move;
 
 /// How the connections of all ranks spread over channels: the moves of a connection take turns at as many channels as
-/// it needs for the steps of its blocks, and each turn is `spread` channels wide, which divide the peers of a rank.
+/// it needs for the steps of its blocks, and each turn is `spread` channels wide, which divide the peers of a rank. Each
+/// instance of the plan has channels of its own.
 pub(super) struct Channels {
     rank_count: u32,
     /// Turns of connections that need more than one.
     turns: BTreeMap<(u32, u32), u32>,
     spread: u32,
+    instances: u32,
 }
 
 impl Channels {
-    /// One channel for everything.
-    pub(super) const fn one(rank_count: u32) -> Self {
-        Self { rank_count, turns: BTreeMap::new(), spread: 1 }
+    /// One channel for each instance.
+    pub(super) const fn one_each(rank_count: u32, instances: u32) -> Self {
+        Self { rank_count, turns: BTreeMap::new(), spread: 1, instances }
     }
 
     /// Channel of a move. Any rank has peers at distinct distances, so each of the `spread` channels gets at most its
@@ -24,12 +26,13 @@ impl Channels {
     pub(super) fn of(&self, moving: &Move) -> u32 {
         let distance = (moving.to + self.rank_count - moving.from) % self.rank_count;
         let turn = moving.turn % self.turns_of((moving.from, moving.to));
-        turn * self.spread + distance * self.spread / self.rank_count
+        (turn * self.spread + distance * self.spread / self.rank_count) * self.instances + moving.instance
     }
 
     /// Channels that may be used.
     pub(super) fn count(&self) -> u32 {
-        self.turns.values().copied().max().unwrap_or(1) * self.spread
+        let turns = self.turns.values().copied().max().unwrap_or(1);
+        turns.saturating_mul(self.spread).saturating_mul(self.instances)
     }
 
     fn turns_of(&self, connection: (u32, u32)) -> u32 {

@@ -156,7 +156,11 @@ impl<'a> Emitter<'a> {
         let mut programs = Vec::with_capacity(self.ranks.len());
         for (rank, (mut draft, scratch)) in (0_u32..).zip(self.ranks.into_iter().zip(self.scratch)) {
             if let Some((source, target, count)) = message.own_copy(rank) {
-                draft.copy_own(source, target, count, profile.limits());
+                let part = count / message.instances;
+                for instance in 0..message.instances {
+                    let first = instance * part;
+                    draft.copy_own(source + first, target + first, part, instance, profile.limits());
+                }
             }
             programs.push(draft.finish(rank, message.buffers(rank), scratch.size()));
         }

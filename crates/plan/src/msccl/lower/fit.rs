@@ -11,6 +11,9 @@ use crate::msccl::program::Program;
 /// What a person can do about a plan with too many steps.
 pub(super) const FEWER_CHUNKS: &str = "plan with fewer chunks per share, or choose a format without this limit";
 
+/// What a person can do about a plan that is repeated too often.
+pub(super) const FEWER_INSTANCES: &str = "ask for fewer instances of the plan";
+
 /// What a person can do about a plan with too many blocks.
 const FEWER_PEERS: &str = "plan with trees of fewer neighbours per rank";
 
@@ -19,6 +22,13 @@ pub(super) fn bytes_max(options: &LowerOptions, program: &Program) -> u64 {
     let limits = options.profile.limits();
     let round = limits.queue(program.protocol).transfer_bytes.saturating_mul(u64::from(program.chunk_count));
     options.bytes_max.min(round.saturating_mul(limits.rounds))
+}
+
+/// The limit on channels, where even one for each instance is too many.
+pub(super) fn too_many(instances: u32, profile: Profile) -> Option<Figure> {
+    let limit = profile.limits().channels;
+    let over = Figure { name: "channels", need: instances.into(), limit: limit.into(), rank: None };
+    (instances > limit).then_some(over)
 }
 
 /// The first limit that a program exceeds.
@@ -59,8 +69,9 @@ pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &Progra
 }
 
 /// The error for a limit that is exceeded.
-pub(super) fn error(profile: Profile, over: &Figure, is_proven: bool) -> LowerError {
+pub(super) fn error(profile: Profile, over: &Figure, is_proven: bool, instances: u32) -> LowerError {
     let remedy = match over.name {
+        _ if instances > 1 => FEWER_INSTANCES,
         "rounds over a chunk" => "state a smaller largest message",
         "thread blocks per rank" | "as the block of a dependency" | "peers per rank and channel" => FEWER_PEERS,
         _ => FEWER_CHUNKS,

@@ -1,5 +1,6 @@
-//! How many steps and nodes any arrangement of a plan needs at least.
+//! How many steps, blocks and nodes any arrangement of a plan needs at least.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -14,48 +15,94 @@ use crate::msccl::program::Operation;
 /// What one connection carries with one action.
 type Flow = (u32, u32, Action);
 
-/// The first limit on nodes, or on steps of all blocks, that no arrangement of these transfers can keep; `need` is a
-/// lower bound on what a rank needs.
-///
-/// A step takes chunks of one connection, at most `cnt` of them, and neighbours at their final place. Chunks copied to
-/// where they stay in allgather, allreduce and broadcast have the numbers of their places, so each run of neighbouring
-/// numbers takes steps of its own; elsewhere only their count is used. A receive may be one step with a send, where
-/// the runtime has such operations; else a received sum takes a second step. O(transfers log transfers).
-pub(super) fn unavoidable(trees: &Trees, message: &Message, profile: Profile) -> Option<Figure> {
-    let mut flows: BTreeMap<Flow, Vec<Range<u32>>> = BTreeMap::new();
-    for tree in &trees.trees {
-        for &(from, to) in &tree.hops {
-            flows.entry((from, to, tree.action)).or_default().push(tree.chunks.clone());
+/// Lower bounds on what a rank needs in any arrangement of one instance of a plan.
+pub(super) struct Least {
+    rank_count: u32,
+    /// Chunks of the longest buffer of one share per rank, or of one share where there are none.
+    chunks: u32,
+    /// The greatest number of steps, and the first rank that needs them.
+    steps: (u64, u32),
+    /// The same for peers that a rank receives from or sends to, whichever are more.
+    peers: (u64, u32),
+}
+
+impl Least {
+    /// Counts what cannot be avoided.
+    ///
+    /// A step takes chunks of one connection, at most `cnt` of them, and neighbours at their final place. Chunks copied to
+    /// where they stay in allgather, allreduce and broadcast have the numbers of their places, so each run of neighbouring
+    /// numbers takes steps of its own; elsewhere only their count is used. A receive may be one step with a send, where
+    /// the runtime has such operations; else a received sum takes a second step. A block receives from one peer and sends
+    /// to one. O(transfers log transfers).
+    pub(super) fn of(trees: &Trees, plan: &Message, profile: Profile) -> Self {
+        let mut flows: BTreeMap<Flow, Vec<Range<u32>>> = BTreeMap::new();
+        for tree in &trees.trees {
+            for &(from, to) in &tree.hops {
+                flows.entry((from, to, tree.action)).or_default().push(tree.chunks.clone());
+            }
+        }
+        let chunks_max = profile.limits().chunks_per_step;
+        let is_fused = profile.allows(Operation::ReceiveCopySend);
+        // Steps that receive and that send, by rank; then peers.
+        let mut steps = vec![(0_u64, 0_u64); plan.rank_count as usize];
+        let mut peers = steps.clone();
+        let mut connection = None;
+        for ((from, to, action), mut chunks) in flows {
+            if connection.replace((from, to)) != Some((from, to)) {
+                peers[from as usize].1 += 1;
+                peers[to as usize].0 += 1;
+            }
+            chunks.sort_by_key(|chunks| chunks.start);
+            let stays =
+                matches!(plan.kind, CollectiveKind::Allgather | CollectiveKind::Allreduce | CollectiveKind::Broadcast);
+            let count: u64 = chunks.iter().map(|chunks| u64::from(chunks.end - chunks.start)).sum();
+            let least = match action {
+                Action::Copy if stays => runs(&chunks, chunks_max),
+                _ => count.div_ceil(chunks_max.into()),
+            };
+            steps[from as usize].1 += least;
+            steps[to as usize].0 += if action == Action::Reduce && !is_fused { 2 * least } else { least };
+        }
+        let most = |counts: &[(u64, u64)], need: &dyn Fn(u64, u64) -> u64| {
+            let needs = (0_u32..).zip(counts).map(|(rank, &(received, sent))| (need(received, sent), rank));
+            needs.max_by_key(|&(need, rank)| (need, Reverse(rank))).unwrap_or((0, 0))
+        };
+        let longest = |received: u64, sent: u64| received.max(sent);
+        Self {
+            rank_count: plan.rank_count,
+            chunks: plan.chunk_count(),
+            steps: most(&steps, if is_fused { &longest } else { &|received, sent| received + sent }),
+            peers: most(&peers, &longest),
         }
     }
-    let limits = profile.limits();
-    let is_fused = profile.allows(Operation::ReceiveCopySend);
-    // Steps that receive and that send, by rank.
-    let mut steps = vec![(0_u64, 0_u64); message.rank_count as usize];
-    for ((from, to, action), mut chunks) in flows {
-        chunks.sort_by_key(|chunks| chunks.start);
-        let stays =
-            matches!(message.kind, CollectiveKind::Allgather | CollectiveKind::Allreduce | CollectiveKind::Broadcast);
-        let count: u64 = chunks.iter().map(|chunks| u64::from(chunks.end - chunks.start)).sum();
-        let least = match action {
-            Action::Copy if stays => runs(&chunks, limits.chunks_per_step),
-            _ => count.div_ceil(limits.chunks_per_step.into()),
-        };
-        steps[from as usize].1 += least;
-        steps[to as usize].0 += if action == Action::Reduce && !is_fused { 2 * least } else { least };
+
+    /// The first limit on nodes, or on steps of all blocks, that no arrangement of so many instances can keep; `need` is a
+    /// lower bound on what a rank needs.
+    pub(super) fn exceeded(&self, instances: u32, profile: Profile) -> Option<Figure> {
+        let limits = profile.limits();
+        let times = |need: u64| need * u64::from(instances);
+        let over = |name, need, limit: u32, rank| Figure { name, need, limit: limit.into(), rank: Some(rank) };
+        let (steps, rank) = self.steps;
+        // Instances share no block.
+        let blocks = times(steps.div_ceil(limits.steps_per_block.into()));
+        let nodes = 1 + u64::from(self.rank_count) + blocks + times(steps);
+        let found = [
+            over("XML nodes per rank", nodes, limits.nodes, rank),
+            over("thread blocks per rank", blocks, limits.blocks_per_rank, rank),
+            over("thread blocks per rank", times(self.peers.0), limits.blocks_per_rank, self.peers.1),
+        ];
+        found.into_iter().find(|figure| figure.need > figure.limit)
     }
-    let (need, rank) = (0_u32..)
-        .zip(&steps)
-        .map(|(rank, &(received, sent))| (if is_fused { received.max(sent) } else { received + sent }, rank))
-        .max_by_key(|&(need, rank)| (need, std::cmp::Reverse(rank)))?;
-    let blocks = need.div_ceil(limits.steps_per_block.into());
-    let nodes = 1 + u64::from(message.rank_count) + blocks + need;
-    let over = |name, need, limit: u32| Figure { name, need, limit: limit.into(), rank: Some(rank) };
-    let found = [
-        over("XML nodes per rank", nodes, limits.nodes),
-        over("thread blocks per rank", blocks, limits.blocks_per_rank),
-    ];
-    found.into_iter().find(|figure| figure.need > figure.limit)
+
+    /// More instances than this fit no file whose blocks are resident at once.
+    pub(super) fn instances_max(&self, profile: Profile) -> u32 {
+        let limits = profile.limits();
+        let blocks = limits.blocks_resident.min(limits.blocks_per_rank);
+        let by_blocks = u64::from(blocks) / self.peers.0.max(1);
+        let by_offset = u64::from(limits.offset + limits.chunks_per_step) / u64::from(self.chunks.max(1));
+        let by_channels = u64::from(limits.channels);
+        u32::try_from(by_blocks.min(by_offset).min(by_channels)).unwrap_or(u32::MAX)
+    }
 }
 
 /// Steps for all chunks of sorted ranges, where a step takes at most `most` neighbours.

@@ -39,6 +39,8 @@ pub(super) struct Message {
     pub(super) unit: u64,
     /// Chunks that are numbered.
     pub(super) total: u32,
+    /// Instances of the plan; each has an equal part of every share, one after the other.
+    pub(super) instances: u32,
 }
 
 impl Message {
@@ -48,15 +50,14 @@ impl Message {
         if graph.shares != Shares::Equal {
             return Err(LowerError::Shares { profile: options.profile });
         }
-        let unit = unit(graph);
-        let mut message =
-            Self { kind, in_place: options.in_place, rank_count: graph.rank_count, share: 0, unit, total: 0 };
+        let (unit, in_place) = (unit(graph), options.in_place);
+        let mut message = Self { kind, in_place, rank_count: graph.rank_count, share: 0, unit, total: 0, instances: 1 };
         let share = graph.chunks_per_share / unit;
         let longest = match kind {
             CollectiveKind::Broadcast | CollectiveKind::Reduce => Some(share),
             _ => share.checked_mul(graph.rank_count.into()),
         };
-        check_size(graph.rank_count, longest, options.profile)?;
+        check_size(graph.rank_count, longest, options.profile, super::fit::FEWER_CHUNKS)?;
         let narrow = |chunks: u64| u32::try_from(chunks).expect("1,024 ranks with vectors of 32,838 chunks");
         message.share = narrow(share);
         message.total = match kind {
@@ -64,6 +65,26 @@ impl Message {
             _ => narrow(longest.unwrap_or(0)),
         };
         Ok(message)
+    }
+
+    /// The same with this many instances, each with as many chunks as this has.
+    pub(super) fn times(&self, instances: u32, profile: Profile) -> Result<Self, LowerError> {
+        let times = |chunks: u32| u64::from(chunks) * u64::from(instances);
+        let longest = match self.kind {
+            CollectiveKind::Broadcast | CollectiveKind::Reduce => times(self.share),
+            _ => times(self.vector()),
+        };
+        if instances > 1 {
+            check_size(self.rank_count, Some(longest), profile, super::fit::FEWER_INSTANCES)?;
+        }
+        let narrow = |chunks: u64| u32::try_from(chunks).expect("1,024 ranks with vectors of 32,838 chunks");
+        Ok(Self { share: narrow(times(self.share)), total: narrow(times(self.total)), instances, ..*self })
+    }
+
+    /// Number in the graph of a chunk of the file, or of the one it is a part of.
+    pub(super) fn graph_chunk(&self, chunk: u32) -> u64 {
+        let share = self.share / self.instances;
+        (u64::from(self.share_of(chunk)) * u64::from(share) + u64::from(chunk % self.share % share)) * self.unit
     }
 
     /// `nchunksperloop`. The runtimes count one share of a gather or scatter as the message.
@@ -215,7 +236,7 @@ fn divisor(a: u64, b: u64) -> u64 {
 }
 
 /// Refuses more ranks than a file lists and more chunks than offsets can name.
-fn check_size(rank_count: u32, longest: Option<u64>, profile: Profile) -> Result<(), LowerError> {
+fn check_size(rank_count: u32, longest: Option<u64>, profile: Profile, remedy: &'static str) -> Result<(), LowerError> {
     let limits = profile.limits();
     let over = |what, limit: u32, need: u64, remedy| LowerError::OverLimit {
         profile,
@@ -233,7 +254,7 @@ fn check_size(rank_count: u32, longest: Option<u64>, profile: Profile) -> Result
     let need = longest.unwrap_or(u64::MAX);
     // The last step of up to 71 chunks starts before the last chunk; the exact check sees the written offsets.
     if need > u64::from(limits.offset + limits.chunks_per_step) {
-        return Err(over("chunks as an offset", limits.offset, need - 1, super::fit::FEWER_CHUNKS));
+        return Err(over("chunks as an offset", limits.offset, need - 1, remedy));
     }
     Ok(())
 }

@@ -23,7 +23,9 @@ pub(super) struct Move {
     /// Moves with equal numbers prefer the same channel, so that they can be fused.
     pub(super) turn: u32,
     /// Moves with equal numbers belong to one piece of one tree, where the order is tree by tree.
-    pub(super) piece: Option<u32>,
+    pub(super) piece: Option<u64>,
+    /// Instance of the plan that it belongs to.
+    pub(super) instance: u32,
     /// Position of its wave; 0 where the order is tree by tree.
     pub(super) wave: u32,
     /// Nobody needs the chunks at the sender afterwards.

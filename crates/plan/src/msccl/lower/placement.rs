@@ -49,8 +49,8 @@ impl Part {
     /// Joins a neighbour, if one step can do both.
     fn join(&mut self, other: &Self) -> bool {
         let (own, next) = (&self.moving, &other.moving);
-        let is_next = (own.from, own.to, own.action, own.is_last_use, own.chunks.end)
-            == (next.from, next.to, next.action, next.is_last_use, next.chunks.start);
+        let is_next = (own.from, own.to, own.action, own.is_last_use, own.instance, own.chunks.end)
+            == (next.from, next.to, next.action, next.is_last_use, next.instance, next.chunks.start);
         let joins = is_next && (self.source, self.held, self.goal) == (other.source, other.held, other.goal);
         if joins {
             self.moving.chunks.end = next.chunks.end;
@@ -96,7 +96,8 @@ pub(super) fn place(
             }
         }
         for mut part in joined.into_iter().flat_map(|part| cut_part(part, chunks_max)) {
-            let connection = part.moving.from * message.rank_count + part.moving.to;
+            let Move { from, to, instance, .. } = part.moving;
+            let connection = (from * message.rank_count + to) * message.instances + instance;
             turns.update(connection..connection + 1, &0, |turn| {
                 part.moving.turn = *turn;
                 *turn += 1;
@@ -176,7 +177,7 @@ impl<'a> Placer<'a> {
         }
         match at == chunks.end {
             true => Ok(together),
-            false => Err(LowerError::NotHeld { rank, chunk: u64::from(at) * self.message.unit }),
+            false => Err(LowerError::NotHeld { rank, chunk: self.message.graph_chunk(at) }),
         }
     }
 
@@ -240,7 +241,7 @@ impl<'a> Placer<'a> {
         match waiting {
             None => Ok(self.placed),
             Some((rank, waiting)) => {
-                let chunk = u64::from(waiting.displaced.start) * self.message.unit;
+                let chunk = self.message.graph_chunk(waiting.displaced.start);
                 Err(LowerError::NotSent { rank, chunk })
             }
         }

@@ -5,12 +5,17 @@ use canopy_topology::Rank;
 
 use super::channels::Channels;
 use super::moves::Move;
-use super::{LowerError, LowerOptions};
+use super::{Instances, LowerError, LowerOptions};
 use crate::msccl::program::{Operation, Program};
 use crate::msccl::{Profile, write_msccl_xml};
 
-const OPTIONS: LowerOptions =
-    LowerOptions { in_place: false, bytes_max: 1 << 20, profile: Profile::Msccl, name: String::new() };
+const OPTIONS: LowerOptions = LowerOptions {
+    in_place: false,
+    bytes_max: 1 << 20,
+    profile: Profile::Msccl,
+    name: String::new(),
+    instances: Instances::ONE,
+};
 
 fn options() -> LowerOptions {
     LowerOptions { name: "test".to_owned(), ..OPTIONS }
@@ -70,7 +75,7 @@ fn ragged(mut graph: TransferGraph) -> TransferGraph {
 }
 
 fn lower(graph: &TransferGraph, options: &LowerOptions) -> Result<Program, LowerError> {
-    super::lower(graph, options, &|| false)
+    super::lower(graph, options, &|| false).map(|lowered| lowered.program)
 }
 
 #[track_caller]
@@ -171,14 +176,15 @@ fn as_many_channels_are_used_as_needed_and_no_more() {
 #[test]
 fn each_channel_of_a_turn_gets_its_part_of_the_peers() {
     for rank_count in [34, 64, 65, 100, 1000] {
-        let mut channels = Channels::one(rank_count);
+        let mut channels = Channels::one_each(rank_count, 1);
         assert!(channels.spread_peers(rank_count - 1_u32, 32, 200));
         assert!((1..rank_count).all(|peer| channels.divide((0, peer), 100, 64, 200)));
         let mut counts = vec![0; channels.count() as usize];
         for to in 1..rank_count {
             let (from, turn, chunks) = (0, 1, 0..1);
-            let (action, piece, wave, is_last_use) = (Action::Copy, None, 0, false);
-            counts[channels.of(&Move { from, to, chunks, action, turn, piece, wave, is_last_use }) as usize] += 1;
+            let (action, piece, instance, wave, is_last_use) = (Action::Copy, None, 0, 0, false);
+            let moving = Move { from, to, chunks, action, turn, piece, instance, wave, is_last_use };
+            counts[channels.of(&moving) as usize] += 1;
         }
         assert!(counts.iter().all(|&count| count <= 32), "{counts:?}");
         assert_eq!(counts.iter().sum::<u32>(), rank_count - 1);

@@ -91,13 +91,14 @@ impl RankDraft {
         at
     }
 
-    /// Adds blocks that copy `count` input chunks to the output. Nobody waits for them: others read the input.
-    pub(super) fn copy_own(&mut self, source: u32, target: u32, count: u32, limits: &ProfileLimits) {
+    /// Adds blocks of a channel that copy `count` input chunks to the output. Nobody waits for them: others read the
+    /// input.
+    pub(super) fn copy_own(&mut self, source: u32, target: u32, count: u32, channel: u32, limits: &ProfileLimits) {
         let pieces = count.div_ceil(limits.chunks_per_step);
         for piece in 0..pieces {
             if piece % limits.steps_per_block == 0 {
                 let id = u32::try_from(self.blocks.len()).expect("a rank has fewer peers than 2³²");
-                self.blocks.push(ThreadBlock { id, send: None, receive: None, channel: 0, steps: Vec::new() });
+                self.blocks.push(ThreadBlock { id, send: None, receive: None, channel, steps: Vec::new() });
             }
             let first = piece * limits.chunks_per_step;
             let at = |buffer, offset: u32| Chunks { buffer, offset: Some(offset + first) };

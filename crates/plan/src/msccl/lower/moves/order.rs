@@ -42,8 +42,8 @@ pub(in crate::msccl::lower) fn in_trees(
     keyed.sort_by_key(|&(key, _)| key);
     let mut turns: Ranges<[u32; 2]> = Ranges::new();
     let mut moves = Vec::new();
-    for (piece, ((_, _, _, index), chunks)) in (0_u32..).zip(keyed) {
-        check_stop(stop, piece as usize)?;
+    for (piece, ((_, _, _, index), chunks)) in (0_u64..).zip(keyed) {
+        check_stop(stop, usize::try_from(piece).unwrap_or(0))?;
         let Tree { action, hops, .. } = &trees.trees[index];
         let share = message.share_of(chunks.start);
         let mut turn = share;
@@ -58,6 +58,7 @@ pub(in crate::msccl::lower) fn in_trees(
             action: *action,
             turn,
             piece: Some(piece),
+            instance: 0,
             wave: 0,
             is_last_use: false,
         }));
@@ -82,7 +83,9 @@ pub(in crate::msccl::lower) fn in_waves(
             for tree in trees {
                 touch(&mut touched, hop, &tree.chunks, wave + 1);
                 let (chunks, action, (from, to)) = (tree.chunks.clone(), tree.action, hop);
-                moves.push(Move { from, to, chunks, action, turn: 0, piece: None, wave, is_last_use: false });
+                let moving =
+                    Move { from, to, chunks, action, turn: 0, piece: None, instance: 0, wave, is_last_use: false };
+                moves.push(moving);
             }
         }
     }
