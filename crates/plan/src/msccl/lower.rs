@@ -160,12 +160,12 @@ pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> R
         return Ok(Lowered { program, instances });
     }
     let alone = lower_times(NonZeroU32::MIN)?;
+    let most = Lowering { plan: &plan, message: &plan, trees: &trees, least: &least, options, stop }.room()?;
     let resident = u64::from(options.profile.limits().blocks_resident);
-    let most = if alone.blocks <= resident { least.instances_max(options.profile) } else { 1 };
     let more = instances::greatest(most, |instances| {
         let Some(instances) = NonZeroU32::new(instances) else { return Ok(None) };
         match lower_times(instances) {
-            Ok(arranged) if arranged.blocks <= resident => Ok(Some((arranged.program, instances))),
+            Ok(arranged) if arranged.blocks() <= resident => Ok(Some((arranged.program, instances))),
             Ok(_) | Err(LowerError::OverLimit { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -217,10 +217,16 @@ fn arrangements(profile: Profile, trees: &Trees) -> [Arrangement; 2] {
 /// A program that fits.
 struct Arranged {
     program: Program,
-    /// Most blocks of a rank.
-    blocks: u64,
+    figures: ProgramFigures,
     /// Connections take turns at several channels, so there are more blocks than peers.
     is_divided: bool,
+}
+
+impl Arranged {
+    /// Most blocks of a rank.
+    const fn blocks(&self) -> u64 {
+        self.figures.blocks.need
+    }
 }
 
 struct Lowering<'a> {
@@ -251,7 +257,7 @@ impl Lowering<'_> {
         for arrangement in arrangements(profile, self.trees) {
             match self.arrange(arrangement)? {
                 Ok(arranged) => {
-                    if arranged.blocks <= profile.limits().blocks_resident.into() {
+                    if arranged.blocks() <= profile.limits().blocks_resident.into() {
                         return Ok(arranged);
                     }
                     let is_divided = arranged.is_divided;
@@ -275,6 +281,17 @@ impl Lowering<'_> {
         }
     }
 
+    /// Most instances that some arrangement has room for, at least one.
+    fn room(&self) -> Result<u32, LowerError> {
+        let mut most = 1;
+        for arrangement in arrangements(self.options.profile, self.trees) {
+            if let Ok(Arranged { figures, .. }) = self.arrange(arrangement)? {
+                most = most.max(figures.room(1, self.message.rank_count, self.options.profile).instances_max);
+            }
+        }
+        Ok(most)
+    }
+
     /// Arranges with more and more channels until the program fits; else the limit that is in the way.
     fn arrange(&self, arrangement: Arrangement) -> Result<Result<Arranged, Figure>, LowerError> {
         let chunks_max = self.options.profile.limits().chunks_per_step;
@@ -295,8 +312,8 @@ impl Lowering<'_> {
             };
             let figures = ProgramFigures::of(&program, self.options.profile);
             let Some(over) = fit::overrun(&figures) else {
-                let (blocks, is_divided) = (figures.blocks.need, channels.are_divided());
-                return Ok(Ok(Arranged { program, blocks, is_divided }));
+                let is_divided = channels.are_divided();
+                return Ok(Ok(Arranged { program, figures, is_divided }));
             };
             if !fit::widen(&mut channels, &program, &figures, &over) {
                 return Ok(Err(over));

@@ -18,8 +18,6 @@ type Flow = (u32, u32, Action);
 /// Lower bounds on what a rank needs in any arrangement of one instance of a plan.
 pub(super) struct Least {
     rank_count: u32,
-    /// Chunks of the longest buffer of one share per rank, or of one share where there are none.
-    chunks: u32,
     /// The greatest number of steps, and the first rank that needs them.
     steps: (u64, u32),
     /// The same for peers that a rank receives from or sends to, whichever are more.
@@ -70,7 +68,6 @@ impl Least {
         let longest = |received: u64, sent: u64| received.max(sent);
         Self {
             rank_count: plan.rank_count,
-            chunks: plan.chunk_count(),
             steps: most(&steps, if is_fused { &longest } else { &|received, sent| received + sent }),
             peers: most(&peers, &longest),
         }
@@ -92,16 +89,6 @@ impl Least {
             over("thread blocks per rank", times(self.peers.0), limits.blocks_per_rank, self.peers.1),
         ];
         found.into_iter().find(|figure| figure.need > figure.limit)
-    }
-
-    /// More instances than this fit no file whose blocks are resident at once.
-    pub(super) fn instances_max(&self, profile: Profile) -> u32 {
-        let limits = profile.limits();
-        let blocks = limits.blocks_resident.min(limits.blocks_per_rank);
-        let by_blocks = u64::from(blocks) / self.peers.0.max(1);
-        let by_offset = u64::from(limits.offset + limits.chunks_per_step) / u64::from(self.chunks.max(1));
-        let by_channels = u64::from(limits.channels);
-        u32::try_from(by_blocks.min(by_offset).min(by_channels)).unwrap_or(u32::MAX)
     }
 }
 
