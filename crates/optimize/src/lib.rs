@@ -12,6 +12,7 @@ mod rooted;
 mod stop;
 mod strength;
 mod sweep;
+mod whole;
 
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
@@ -22,3 +23,4 @@ pub use rooted::{broadcast_optimum, gather_optimum, scatter_optimum};
 pub use stop::{Never, Stop, Stopped};
 pub use strength::{Strength, strength};
 pub use sweep::sweep;
+pub use whole::{WholeForest, WholeTrees};

@@ -26,6 +26,10 @@ pub enum OptimumError {
     WrongLength { found: usize, node_count: u32 },
     #[error("node {root} is not in the graph of {node_count} nodes")]
     NoSuchRoot { root: u32, node_count: u32 },
+    #[error(
+        "node {node} is no terminal, but {entering} enter it and {leaving} leave; lower one of them until they are equal"
+    )]
+    Unbalanced { node: u32, entering: u128, leaving: u128 },
     #[error("no data has to move: no node has weight that another one needs")]
     NothingToMove,
     #[error("total weight {weight} times capacities exceeds 127 bits; divide the weights by a common factor")]
