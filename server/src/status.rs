@@ -273,6 +273,8 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("entering", entering)
                 .with("leaving", leaving)
         }
+        SynthesisError::LimitNotApplicable { limit, .. } => Refusal::input("LIMIT_NOT_APPLICABLE", *limit),
+        SynthesisError::LimitsContradict { .. } => Refusal::input("LIMITS_CONTRADICT", "max_chunks"),
         SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::NoRing { from_rank, to_rank, .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
             .with("from_rank", from_rank)

@@ -26,6 +26,15 @@ impl Fraction {
     /// `0/1`.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
 
+    /// The sum in lowest terms; `None` where it does not fit 128 bits.
+    #[must_use]
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        let common = self.denominator.gcd(&other.denominator);
+        let (left, right) = (other.denominator / common, self.denominator / common);
+        let numerator = self.numerator.checked_mul(left)?.checked_add(other.numerator.checked_mul(right)?)?;
+        Self::new(numerator, self.denominator.checked_mul(left)?)
+    }
+
     /// The reciprocal; `None` for zero.
     #[must_use]
     pub fn inverse(self) -> Option<Self> {
@@ -85,6 +94,14 @@ mod tests {
         assert_eq!(Fraction::new(0, 0), None);
         assert_eq!(fraction(2, 3).inverse(), Some(fraction(3, 2)));
         assert_eq!(Fraction::ZERO.inverse(), None);
+    }
+
+    #[test]
+    fn sums_are_reduced_and_never_overflow() {
+        assert_eq!(fraction(1, 6).checked_add(fraction(1, 3)), Some(fraction(1, 2)));
+        assert_eq!(Fraction::ZERO.checked_add(fraction(5, 7)), Some(fraction(5, 7)));
+        assert_eq!(fraction(u128::MAX, 1).checked_add(fraction(1, 1)), None);
+        assert_eq!(fraction(1, u128::MAX).checked_add(fraction(1, u128::MAX - 1)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The names under which users choose a synthesizer.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use canopy_schedule::Collective;
@@ -84,6 +85,34 @@ pub struct SynthesisRequest {
     pub collective: Collective,
     /// How to find it.
     pub algorithm: Algorithm,
+    /// What its trees must keep to.
+    pub limits: TreeLimits,
+}
+
+/// What the trees of a schedule must keep to, at the expense of its rate. Only [`Algorithm::Forest`] heeds it; the others
+/// refuse whatever is stated.
+///
+/// At most one of `trees_per_root` and `max_chunks` may be stated: the first says what the second leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TreeLimits {
+    /// Trees rooted at each root, exactly: k. The rate is the best there is for it.
+    pub trees_per_root: Option<NonZeroU64>,
+    /// Most chunks that a share is divided into, which are as many as there are trees per root: the best k up to it.
+    pub max_chunks: Option<NonZeroU64>,
+}
+
+impl TreeLimits {
+    /// Nothing but the rate counts.
+    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None };
+
+    /// The first limit stated, by its name in requests.
+    pub(crate) const fn stated(&self) -> Option<&'static str> {
+        match self {
+            Self { trees_per_root: Some(_), .. } => Some("trees_per_root"),
+            Self { max_chunks: Some(_), .. } => Some("max_chunks"),
+            Self { .. } => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -45,13 +45,13 @@ use canopy_optimize::{FlowUnit, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable};
 use canopy_topology::Topology;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
 use crate::reach::ask;
 use assembly::Assembly;
 use condition::Condition;
-use instance::{Instance, Roots};
+use instance::{Instance, Roots, instances};
 use logical::LogicalGraph;
 use network::Network;
 
@@ -68,16 +68,18 @@ const PIECES_FROM: u32 = 64;
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    limits: TreeLimits,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Forest, SynthesisError> {
-    plan_from(topology, collective, PIECES_FROM, stop, progress)
+    plan_from(topology, collective, limits, PIECES_FROM, stop, progress)
 }
 
 /// [`plan`], taking networks apart from this number of ranks on.
 fn plan_from(
     topology: &Topology,
     collective: Collective,
+    limits: TreeLimits,
     pieces_from: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -100,10 +102,15 @@ fn plan_from(
     // Where the network is its own mirror image, one solution serves both directions.
     let is_mirror = transposed == *topology;
     let behind = instance::links_behind_transposed(topology);
+    let network_of = |&action: &Action| if action == Action::Reduce { &transposed } else { topology };
+    let networks: Vec<&Topology> =
+        actions.iter().take(if is_mirror { 1 } else { actions.len() }).map(network_of).collect();
+    progress.report(Stage::Optimum, 0, 1);
+    let instances = instances(&networks, roots, limits, stop)?;
+    progress.report(Stage::Optimum, 1, 1);
     let mut solutions: Vec<RoutedTrees> = Vec::new();
-    for &action in actions.iter().take(if is_mirror { 1 } else { actions.len() }) {
-        let network = if action == Action::Reduce { &transposed } else { topology };
-        solutions.push(solve(network, roots, pieces_from, stop, progress)?);
+    for (network, instance) in networks.iter().zip(&instances) {
+        solutions.push(solve(network, instance, pieces_from, stop, progress)?);
     }
     let mut assembly = Assembly::new(
         solutions.iter().map(|solution| solution.trees_per_root),
@@ -150,23 +157,20 @@ struct RoutedHop {
     carriers: Range<u32>,
 }
 
-/// Trees that spread the data of `roots` to all ranks at the optimal rate.
+/// Trees that spread the data of an instance to all ranks at its rate.
 fn solve(
     topology: &Topology,
-    roots: Roots,
+    instance: &Instance,
     pieces_from: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
-    progress.report(Stage::Optimum, 0, 1);
-    let instance = Instance::new(topology, roots, stop)?;
-    progress.report(Stage::Optimum, 1, 1);
     // A flow is less than twice the sum of all numbers, an unlimited supply more.
     let fits = |most: u128| instance.magnitude().is_some_and(|sum| sum < most / 4);
     if fits(i64::MAX.unsigned_abs().into()) {
-        solve_in::<i64>(topology, &instance, pieces_from, stop, progress)
+        solve_in::<i64>(topology, instance, pieces_from, stop, progress)
     } else if fits(i128::MAX.unsigned_abs()) {
-        solve_in::<i128>(topology, &instance, pieces_from, stop, progress)
+        solve_in::<i128>(topology, instance, pieces_from, stop, progress)
     } else {
         let trees_per_rank = instance.trees_per_root.into();
         Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })

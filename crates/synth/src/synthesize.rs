@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::direct;
 use crate::error::SynthesisError;
 use crate::flow;
@@ -24,7 +24,7 @@ use crate::ring;
 /// * **In.** Any topology whose ranks reach each other; for forest, where switches carry traffic, as much enters each of
 ///   them as leaves. **Out.** Of forest, a schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast
 ///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on
-///   all. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
+///   all. Limits on its trees lower the rate to the best they allow. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
 ///   boxes, racks, pods or a torus some tenths of a second.
@@ -34,30 +34,46 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let collective = request.collective;
-    let (algorithm, shape) = match request.algorithm {
-        Algorithm::Auto => automatic(topology, collective, stop, progress)?,
-        Algorithm::Forest => (Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?)),
-        Algorithm::Flow => (Algorithm::Flow, Shape::Flow(flow::plan(topology, collective, stop, progress)?)),
-        Algorithm::Direct => (Algorithm::Direct, direct::plan(topology, collective, stop, progress)?),
-        Algorithm::Ring => (Algorithm::Ring, ring::plan(topology, collective, stop, progress)?),
+    let SynthesisRequest { collective, limits, .. } = *request;
+    let algorithm = chosen(request)?;
+    let (algorithm, shape) = match algorithm {
+        Algorithm::Auto => better_of_direct_and_ring(topology, collective, stop, progress)?,
+        Algorithm::Forest => (algorithm, Shape::Forest(forest::plan(topology, collective, limits, stop, progress)?)),
+        Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, stop, progress)?)),
+        Algorithm::Direct => (algorithm, direct::plan(topology, collective, stop, progress)?),
+        Algorithm::Ring => (algorithm, ring::plan(topology, collective, stop, progress)?),
     };
     Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: Shares::Equal, shape })
 }
 
-fn automatic(
+/// What plans a request: of [`Algorithm::Auto`] what plans the collective at the greatest rate, if that is one algorithm
+/// for all networks. Refuses limits on trees where there will be none.
+fn chosen(request: &SynthesisRequest) -> Result<Algorithm, SynthesisError> {
+    let SynthesisRequest { collective, algorithm, limits } = *request;
+    let algorithm = match (algorithm, collective.kind()) {
+        (Algorithm::Auto, CollectiveKind::AllToAll) => Algorithm::Auto,
+        (Algorithm::Auto, CollectiveKind::Gather | CollectiveKind::Scatter) => Algorithm::Flow,
+        (Algorithm::Auto, _) => Algorithm::Forest,
+        (algorithm, _) => algorithm,
+    };
+    match (limits.stated(), limits) {
+        (Some(limit), _) if algorithm != Algorithm::Forest => {
+            Err(SynthesisError::LimitNotApplicable { algorithm, limit })
+        }
+        (_, TreeLimits { trees_per_root: Some(trees_per_root), max_chunks: Some(max_chunks), .. }) => {
+            let (trees_per_root, max_chunks) = (trees_per_root.get(), max_chunks.get());
+            Err(SynthesisError::LimitsContradict { trees_per_root, max_chunks })
+        }
+        _ => Ok(algorithm),
+    }
+}
+
+fn better_of_direct_and_ring(
     topology: &Topology,
     collective: Collective,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Algorithm, Shape), SynthesisError> {
-    match collective.kind() {
-        CollectiveKind::AllToAll => {}
-        CollectiveKind::Gather | CollectiveKind::Scatter => {
-            return Ok((Algorithm::Flow, Shape::Flow(flow::plan(topology, collective, stop, progress)?)));
-        }
-        _ => return Ok((Algorithm::Forest, Shape::Forest(forest::plan(topology, collective, stop, progress)?))),
-    }
     let direct = direct::plan(topology, collective, stop, progress)?;
     let ring = match ring::plan(topology, collective, stop, &Silent) {
         Ok(ring) => ring,

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "forest/limits.rs"]
+mod limits;
 #[path = "forest/oracle.rs"]
 mod oracle;
 #[path = "forest/published.rs"]

@@ -1,10 +1,13 @@
 //! The packing problem of a topology in whole trees: how many per root, and how many each link can carry.
 
+mod whole;
+
 use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, forest_optimum_for};
 use canopy_schedule::Action;
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
+use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::condition::Condition;
 use crate::reach::disconnected;
@@ -46,6 +49,38 @@ pub(super) fn require_plannable(topology: &Topology, roots: Roots, action: Actio
     }
 }
 
+/// One instance per network, for as many trees per root as `limits` say; see [`Instance::new`] where they say nothing.
+///
+/// Networks of one collective follow each other, so that their shares are cut into chunks that suit all of them.
+pub(super) fn instances(
+    networks: &[&Topology],
+    roots: Roots,
+    limits: TreeLimits,
+    stop: &dyn Stop,
+) -> Result<Vec<Instance>, SynthesisError> {
+    if let Some(trees_per_root) = limits.trees_per_root {
+        return networks.iter().map(|network| whole::exactly(network, roots, trees_per_root, stop)).collect();
+    }
+    let optimal = networks.iter().map(|network| Instance::new(network, roots, stop));
+    match limits.max_chunks {
+        None => optimal.collect(),
+        Some(chunks_max) => {
+            // Too many trees to be counted are too many for any limit.
+            let optimal = optimal.collect::<Result<Vec<_>, _>>().map_or_else(
+                |error| if matches!(error, SynthesisError::TooManyTrees { .. }) { Ok(None) } else { Err(error) },
+                |optimal| Ok(Some(optimal)),
+            )?;
+            let chunks = |optimal: &Vec<Instance>| {
+                optimal.iter().fold(1_u128, |chunks, instance| chunks.lcm(&instance.trees_per_root.into()))
+            };
+            match optimal.filter(|optimal| chunks(optimal) <= chunks_max.get().into()) {
+                Some(optimal) => Ok(optimal),
+                None => whole::at_most(networks, roots, chunks_max, stop),
+            }
+        }
+    }
+}
+
 impl Instance {
     /// Scales a topology by its optimal rate.
     ///
@@ -58,13 +93,7 @@ impl Instance {
     pub(super) fn new(topology: &Topology, roots: Roots, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let useful = useful_links(topology);
         let rank_count = topology.rank_count();
-        let is_root = |node: u32| match roots {
-            Roots::All => node < rank_count,
-            Roots::One(root) => node == root.number(),
-        };
-        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
-        let weights: Vec<u64> = (0..node_count).map(|node| u64::from(is_root(node))).collect();
-        let terminals: Vec<bool> = (0..node_count).map(|node| node < rank_count).collect();
+        let (weights, terminals) = weights_and_terminals(topology, roots);
         let Fraction { numerator: p, denominator: q } = inverse_rate(topology, &useful, &weights, &terminals, stop)?;
 
         let bandwidths = || topology.links().iter().map(|link| u128::from(link.capacity.bytes_per_sec()));
@@ -138,6 +167,18 @@ impl Instance {
         let demands = self.demands.iter().map(|&demand| u128::from(demand));
         demands.chain(self.capacities.iter().copied()).try_fold(0_u128, u128::checked_add)
     }
+}
+
+/// By node: weight 1 for each root, and whether it is a rank.
+fn weights_and_terminals(topology: &Topology, roots: Roots) -> (Vec<u64>, Vec<bool>) {
+    let rank_count = topology.rank_count();
+    let is_root = |node: u32| match roots {
+        Roots::All => node < rank_count,
+        Roots::One(root) => node == root.number(),
+    };
+    let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
+    let nodes = || 0..node_count;
+    (nodes().map(|node| u64::from(is_root(node))).collect(), nodes().map(|node| node < rank_count).collect())
 }
 
 fn inverse_rate(

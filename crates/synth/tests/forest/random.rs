@@ -1,7 +1,7 @@
 //! Random networks: the rate of every forest equals the bound of the best of all cuts, found by trying each.
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits};
 use proptest::prelude::*;
 
@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn equal_requests_give_equal_schedules(topology in eulerian()) {
         let collective = canopy_schedule::Collective::new(Allgather, None, topology.rank_count()).unwrap();
-        let request = SynthesisRequest { collective, algorithm: Algorithm::Auto };
+        let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits: TreeLimits::NONE };
         let once = synthesize(&topology, &request, &Never, &Silent);
         prop_assert_eq!(once, synthesize(&topology, &request, &Never, &Silent));
     }

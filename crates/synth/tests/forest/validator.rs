@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, Hop, Schedule, Shape, Tree, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Rate, Topology};
 
 /// A schedule that both judges accepted, and what they agree it reaches.
@@ -33,8 +33,14 @@ impl Judged {
 /// Plans a collective, rooted at rank 0 if it has a root, and has it judged.
 #[track_caller]
 pub(crate) fn plan(topology: &Topology, kind: CollectiveKind) -> Judged {
+    plan_within(topology, kind, TreeLimits::NONE)
+}
+
+/// The same within limits.
+#[track_caller]
+pub(crate) fn plan_within(topology: &Topology, kind: CollectiveKind, limits: TreeLimits) -> Judged {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto };
+    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits };
     let schedule = synthesize(topology, &request, &Never, &Silent).unwrap();
     assert_eq!(schedule.algorithm, "forest");
     let algbw = judge(topology, &schedule);

@@ -1,7 +1,7 @@
 //! Plans with one algorithm and has the checker judge.
 
 use canopy_schedule::{Collective, CollectiveKind, Schedule, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, bound, synthesize};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits, generate};
 
 pub(crate) fn topology(expression: &str) -> Topology {
@@ -24,7 +24,8 @@ pub(crate) fn collective(topology: &Topology, kind: CollectiveKind, root: u32) -
 /// Plans a collective and has it judged.
 #[track_caller]
 pub(crate) fn plan(topology: &Topology, algorithm: Algorithm, kind: CollectiveKind, root: u32) -> Judged {
-    let request = SynthesisRequest { collective: collective(topology, kind, root), algorithm };
+    let request =
+        SynthesisRequest { collective: collective(topology, kind, root), algorithm, limits: TreeLimits::NONE };
     judge(topology, synthesize(topology, &request, &Never, &Silent).unwrap())
 }
 

@@ -6,6 +6,7 @@ use canopy_optimize::Never;
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
+use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::plan;
 use crate::progress::{Progress, Silent, Stage};
@@ -21,16 +22,18 @@ fn collective(kind: CollectiveKind, topology: &Topology) -> Collective {
 #[test]
 fn trees_that_would_fill_the_memory_are_refused_at_once() {
     let topology = topology("mesh:6000");
-    let error = plan(&topology, collective(CollectiveKind::Allgather, &topology), &Never, &Silent).unwrap_err();
+    let error = plan(&topology, collective(CollectiveKind::Allgather, &topology), TreeLimits::NONE, &Never, &Silent)
+        .unwrap_err();
     assert_eq!(error, SynthesisError::TooManyHops { needed: 6000 * 5999, limit: 1 << 25 });
     // One tree is no trouble.
-    plan(&topology, collective(CollectiveKind::Broadcast, &topology), &Never, &Silent).unwrap();
+    plan(&topology, collective(CollectiveKind::Broadcast, &topology), TreeLimits::NONE, &Never, &Silent).unwrap();
 }
 
 #[test]
 fn a_switch_with_too_many_neighbours_is_named() {
     let topology = topology("dgx-a100:boxes=1,gpus=4097");
-    let error = plan(&topology, collective(CollectiveKind::Broadcast, &topology), &Never, &Silent).unwrap_err();
+    let error = plan(&topology, collective(CollectiveKind::Broadcast, &topology), TreeLimits::NONE, &Never, &Silent)
+        .unwrap_err();
     assert_eq!(error, SynthesisError::TooManyNeighbours { node: "b0nv".to_owned(), neighbours: 4097, limit: 4096 });
 }
 
@@ -58,7 +61,7 @@ fn every_stage_notices_a_stop_at_the_first_question() {
                 at.asked.fetch_add(u64::from(stopped), Ordering::Relaxed);
                 stopped
             };
-            let error = plan(&topology, collective(kind, &topology), &stop, &at).unwrap_err();
+            let error = plan(&topology, collective(kind, &topology), TreeLimits::NONE, &stop, &at).unwrap_err();
             assert_eq!((error, at.asked.into_inner()), (SynthesisError::Stopped, 1), "{kind} in {stage:?}");
         }
     }

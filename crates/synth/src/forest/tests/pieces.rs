@@ -7,6 +7,7 @@ use canopy_topology::{
 };
 use proptest::prelude::*;
 
+use crate::algorithm::TreeLimits;
 use crate::bound::bound;
 use crate::forest::clusters::find_clusters;
 use crate::forest::condition::Condition;
@@ -21,7 +22,7 @@ pub(super) fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, R
     let root = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce);
     let root = root.then_some(canopy_topology::Rank::new(0));
     let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-    let forest = plan_from(topology, collective, 0, &Never, &Silent).unwrap();
+    let forest = plan_from(topology, collective, TreeLimits::NONE, 0, &Never, &Silent).unwrap();
     let (algorithm, shape) = ("forest".to_owned(), Shape::Forest(forest.clone()));
     let schedule = Schedule { collective, algorithm, shares: Shares::Equal, shape };
     let algbw = check(topology, &compile(topology, &schedule).unwrap()).unwrap().algbw;

@@ -5,13 +5,14 @@ use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, check
 use canopy_topology::{Rank, Topology};
 
 use super::one_way;
+use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::plan;
 use crate::progress::Silent;
 
 fn rate(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<String, SynthesisError> {
     let collective = Collective::new(kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
-    let forest = plan(topology, collective, &Never, &Silent)?;
+    let forest = plan(topology, collective, TreeLimits::NONE, &Never, &Silent)?;
     let schedule =
         Schedule { collective, algorithm: "forest".to_owned(), shares: Shares::Equal, shape: Shape::Forest(forest) };
     let graph = compile(topology, &schedule).unwrap();

@@ -1,0 +1,139 @@
+//! Instances of a given number of trees per root, or of the best one up to a limit, at the expense of the rate.
+
+use std::num::NonZeroU64;
+
+use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, WholeForest, WholeTrees};
+use canopy_topology::Topology;
+
+use super::{Instance, Roots, useful_links, weights_and_terminals};
+use crate::error::SynthesisError;
+
+/// Tests times ranks times links that a search for the best number of trees may take: about a second.
+const SCAN_WORK: u64 = 1 << 28;
+/// Least and greatest number of numbers tried, whatever the network.
+const SCAN_RANGE: (u64, u64) = (64, 1 << 16);
+
+/// The instance with this many trees per root whose rate is best.
+///
+/// * **Source.** Zhao 2026, appendix B.5.4; see [`WholeForest`].
+/// * **Errors.** Too many trees, stopped. **Cost.** Some ten tests of the network.
+pub(super) fn exactly(
+    topology: &Topology,
+    roots: Roots,
+    trees_per_root: NonZeroU64,
+    stop: &dyn Stop,
+) -> Result<Instance, SynthesisError> {
+    let network = Spread::of(topology, roots);
+    let mut forest = network.forest(trees_per_root, stop)?;
+    let trees = forest.pack(trees_per_root, None, stop).map_err(|error| refusal(error, trees_per_root, topology))?;
+    network.instance(trees_per_root, &trees.expect("any time is good enough"))
+}
+
+/// The instances with the same number of trees per root, at most `trees_max`, that take the least time together, those
+/// of the fewest trees among equals.
+///
+/// More trees are not always better, so all numbers are tried, each against the best so far, which takes one test as a
+/// rule. Where that would take longer than a second or so, only the least and the greatest numbers are: the greatest lose
+/// at most one tree of the thinnest link (theorem 35), the least are what runtimes have room for.
+///
+/// * **Errors.** Too many trees, stopped.
+/// * **Cost.** A test per number tried and network, up to [`SCAN_WORK`].
+pub(super) fn at_most(
+    networks: &[&Topology],
+    roots: Roots,
+    trees_max: NonZeroU64,
+    stop: &dyn Stop,
+) -> Result<Vec<Instance>, SynthesisError> {
+    let spreads: Vec<Spread> = networks.iter().map(|network| Spread::of(network, roots)).collect();
+    let forests = spreads.iter().map(|spread| spread.forest(trees_max, stop));
+    let mut forests = forests.collect::<Result<Vec<_>, _>>()?;
+    let work = |network: &&Topology| u64::from(network.rank_count()).saturating_mul(network.links().len() as u64);
+    let count = SCAN_WORK / networks.iter().map(work).fold(1, u64::saturating_add);
+    let count = count.clamp(SCAN_RANGE.0, SCAN_RANGE.1);
+    let optimum = sum(forests.iter().map(|forest| Some(forest.optimum())));
+    let mut best: Option<(Fraction, NonZeroU64, Vec<WholeTrees>)> = None;
+    for trees_per_root in numbers_tried(trees_max.get(), count).filter_map(NonZeroU64::new) {
+        // What a single network must beat; of several, one may do worse if another does better.
+        let below = best.as_ref().filter(|_| forests.len() == 1).map(|&(time, ..)| time);
+        let packed = forests.iter_mut().map(|forest| forest.pack(trees_per_root, below, stop));
+        let packed = packed.collect::<Result<Option<Vec<_>>, _>>();
+        let Some(trees) = packed.map_err(|error| refusal(error, trees_per_root, networks[0]))? else { continue };
+        let time = sum(trees.iter().map(|trees| trees.inverse_rate(trees_per_root)));
+        let time = time.ok_or_else(|| too_many(trees_per_root, networks[0]))?;
+        if best.as_ref().is_none_or(|&(known, ..)| time < known) {
+            best = Some((time, trees_per_root, trees));
+        }
+        if Some(time) == optimum {
+            break;
+        }
+    }
+    let (_, trees_per_root, trees) = best.expect("one tree per root is always tried");
+    spreads.iter().zip(&trees).map(|(spread, trees)| spread.instance(trees_per_root, trees)).collect()
+}
+
+/// `None` if a time, or the sum, does not fit.
+fn sum(mut times: impl Iterator<Item = Option<Fraction>>) -> Option<Fraction> {
+    times.try_fold(Fraction::ZERO, |sum, time| sum.checked_add(time?))
+}
+
+/// All numbers from 1 to `last`, or, where those are more than `count`, half of them from each end.
+fn numbers_tried(last: u64, count: u64) -> impl Iterator<Item = u64> {
+    let low = if last <= count { last } else { count / 2 };
+    (1..=low).chain(last - (count - count / 2).min(last - low) + 1..=last)
+}
+
+/// Whose data goes where on which links: a topology as kernels want it.
+struct Spread<'a> {
+    topology: &'a Topology,
+    /// The links that can be of use, and their positions in the topology.
+    graph: Digraph,
+    links: Vec<usize>,
+    weights: Vec<u64>,
+    terminals: Vec<bool>,
+}
+
+impl<'a> Spread<'a> {
+    fn of(topology: &'a Topology, roots: Roots) -> Self {
+        let useful = useful_links(topology);
+        let (weights, terminals) = weights_and_terminals(topology, roots);
+        let links: Vec<usize> = (0..useful.len()).filter(|&link| useful[link]).collect();
+        let arc = |link: &canopy_topology::Link| Arc {
+            from: link.from.number(),
+            to: link.to.number(),
+            capacity: link.capacity.bytes_per_sec(),
+        };
+        let arcs = links.iter().map(|&link| arc(&topology.links()[link])).collect();
+        let node_count = u32::try_from(weights.len()).expect("limits keep node counts within u32");
+        Self { topology, graph: Digraph { node_count, arcs }, links, weights, terminals }
+    }
+
+    fn forest(&self, trees_per_root: NonZeroU64, stop: &dyn Stop) -> Result<WholeForest<'_>, SynthesisError> {
+        let forest = WholeForest::new(&self.graph, &self.weights, &self.terminals, stop);
+        forest.map_err(|error| refusal(error, trees_per_root, self.topology))
+    }
+
+    fn instance(&self, trees_per_root: NonZeroU64, trees: &WholeTrees) -> Result<Instance, SynthesisError> {
+        let count = trees_per_root.get();
+        let all = count.checked_mul(self.topology.rank_count().into());
+        all.ok_or_else(|| too_many(trees_per_root, self.topology))?;
+        let mut capacities = vec![0; self.topology.links().len()];
+        for (&link, &capacity) in self.links.iter().zip(&trees.capacities) {
+            capacities[link] = capacity;
+        }
+        let demands = self.weights.iter().map(|&weight| weight * count).collect();
+        Ok(Instance { trees_per_root: count, demands, capacities })
+    }
+}
+
+fn too_many(trees_per_root: NonZeroU64, topology: &Topology) -> SynthesisError {
+    let trees_per_rank = trees_per_root.get().into();
+    SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() }
+}
+
+fn refusal(error: OptimumError, trees_per_root: NonZeroU64, topology: &Topology) -> SynthesisError {
+    match error {
+        OptimumError::Stopped(stopped) => stopped.into(),
+        OptimumError::TooLarge { .. } => too_many(trees_per_root, topology),
+        other => SynthesisError::Broken { what: format!("no whole trees for a connected network: {other}") },
+    }
+}
