@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use canopy_proto::v1::PlanRequest;
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Rank, Topology};
 
@@ -34,6 +35,35 @@ impl CollectiveArgs {
         Collective::new(self.kind()?, self.root.map(Rank::new), topology.rank_count())
             .map_err(|error| Failure::input(error.to_string()))
     }
+}
+
+/// What the trees of a plan must keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
+pub(crate) struct LimitArgs {
+    /// Trees per root, exactly, at the best rate there is for that number [default: the planner's choice]
+    #[arg(long, value_name = "K", value_parser = count_of_32_bits, conflicts_with = "max_chunks")]
+    trees: Option<u32>,
+    /// Most chunks per share, as many as there are trees per root: the best number up to it is chosen
+    #[arg(long, value_name = "K", value_parser = count)]
+    max_chunks: Option<u64>,
+}
+
+impl LimitArgs {
+    /// The request with these limits.
+    pub(crate) fn on(self, request: PlanRequest) -> PlanRequest {
+        PlanRequest { trees_per_root: self.trees.unwrap_or(0), max_chunks: self.max_chunks.unwrap_or(0), ..request }
+    }
+}
+
+/// Reads a whole number that is not zero.
+fn count(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| format!("`{text}` is not a count; write a whole number from 1 on"))
+}
+
+/// Reads a whole number that is not zero, and fits 32 bits.
+fn count_of_32_bits(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text)?).map_err(|_| format!("{text} is too many; write a whole number up to {}", u32::MAX))
 }
 
 /// Reads the name of a collective.
@@ -155,6 +185,16 @@ mod tests {
         for bad in ["", "MiB", "-1", "1.0000000001kB", "1e3", "64mib", "99999999999TiB", "0", "1.", ".5MB", "1.2.3MB"] {
             assert!(size_bytes(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn counts_begin_at_one() {
+        assert_eq!((count("1"), count("18446744073709551615")), (Ok(1), Ok(u64::MAX)));
+        for bad in ["", "0", "-1", "1.5", "two", "18446744073709551616"] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+        assert_eq!(count_of_32_bits("4294967295"), Ok(u32::MAX));
+        assert!(count_of_32_bits("4294967296").is_err());
     }
 
     #[test]

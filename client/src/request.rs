@@ -63,6 +63,8 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("collective.root", "--root"),
         ("size_bytes_max", "--size"),
         ("algorithm", "--algorithm"),
+        ("trees_per_root", "--trees"),
+        ("max_chunks", "--max-chunks"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0]", "--format"),
         ("order_by", "--sort"),

@@ -85,7 +85,7 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
 mod tests {
     use bytes::Bytes;
     use canopy_schedule::CollectiveKind;
-    use canopy_synth::Algorithm;
+    use canopy_synth::{Algorithm, TreeLimits};
 
     use super::*;
     use crate::order::{Order, Output, TopologyInput};
@@ -109,6 +109,7 @@ mod tests {
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,
+            limits: TreeLimits::NONE,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)],
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();

@@ -7,6 +7,7 @@ use std::fmt;
 
 use canopy_proto::v1::HashKind;
 use canopy_schedule::Collective;
+use canopy_synth::TreeLimits;
 use canopy_topology::{Topology, TopologyHash, content_hash, identity_hash};
 
 use crate::order::{Order, Output};
@@ -114,6 +115,13 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             Output::Json => fields.text("json").text(""),
             Output::MscclXml(profile) => fields.text("msccl-xml").text(profile.name()),
         };
+    }
+    let TreeLimits { trees_per_root, max_chunks } = order.limits;
+    for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks)] {
+        // Named, and left out where nothing is stated: limits can be added without a change to any other key.
+        if let Some(limit) = limit {
+            fields.text(name).number(limit.get());
+        }
     }
 }
 

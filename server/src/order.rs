@@ -6,7 +6,7 @@ use bytes::Bytes;
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::DocumentFormat;
 use prost::Message as _;
 
@@ -25,6 +25,8 @@ pub struct Order {
     pub in_place: bool,
     /// How to find the schedule.
     pub algorithm: Algorithm,
+    /// What its trees must keep to.
+    pub limits: TreeLimits,
     /// Files to make: at least one, all different.
     pub outputs: Vec<Output>,
 }
@@ -33,7 +35,7 @@ impl Order {
     /// The order whose plan can stand in for this one's: the same by an algorithm that needs next to no time. None if
     /// this one is such already.
     pub(crate) fn stand_in(&self) -> Option<Self> {
-        (!self.is_quick()).then(|| Self { algorithm: Algorithm::Direct, ..self.clone() })
+        (!self.is_quick()).then(|| Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, ..self.clone() })
     }
 
     /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
@@ -163,6 +165,8 @@ pub enum RequestError {
     UnknownValue { field: String, number: i32, known: &'static str },
     #[error(transparent)]
     Algorithm(#[from] canopy_synth::UnknownAlgorithm),
+    #[error(transparent)]
+    Limits(#[from] canopy_synth::LimitsError),
     #[error("{error}")]
     Profile { output: usize, error: canopy_plan::ProfileError },
     #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
@@ -186,6 +190,7 @@ impl RequestError {
             Self::Missing { field, .. } | Self::NotApplicable { field, .. } => (*field).to_owned(),
             Self::UnknownValue { field, .. } => field.clone(),
             Self::Algorithm(_) => "algorithm".to_owned(),
+            Self::Limits(error) => error.limit().to_owned(),
             Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {
                 format!("outputs[{output}].profile")
             }

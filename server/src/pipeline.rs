@@ -15,7 +15,7 @@ use canopy_schedule::{
     Bound, CheckError, Collective, CompileError, Schedule, Shares, TransferGraph, Verdict, certified_bound,
     check_until, compile_until,
 };
-use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, TreeLimits, bound, synthesize};
+use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
 pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
@@ -69,7 +69,7 @@ impl Planner for Pipeline {
         let bound_ms = clock::millis_since(started);
 
         let synthesis_started = clock::now();
-        let request = SynthesisRequest { collective, algorithm: order.algorithm, limits: TreeLimits::NONE };
+        let request = SynthesisRequest { collective, algorithm: order.algorithm, limits: order.limits };
         let schedule = synthesize(topology, &request, stop, &StageReports(watch)).map_err(PlanFailure::Synthesis)?;
         let synthesis_ms = clock::millis_since(synthesis_started);
 

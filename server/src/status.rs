@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use canopy_plan::{LowerError, ProfileError};
 use canopy_proto::v1;
-use canopy_synth::{BoundError, SynthesisError};
+use canopy_synth::{BoundError, LimitsError, SynthesisError};
 use canopy_topology::{ExpressionError, ReadError, TopologyError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -208,6 +208,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Size { .. } => "SIZE_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
         RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
+        RequestError::Limits(error) => limits_reason(error),
     }
 }
 
@@ -273,8 +274,7 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("entering", entering)
                 .with("leaving", leaving)
         }
-        SynthesisError::LimitNotApplicable { limit, .. } => Refusal::input("LIMIT_NOT_APPLICABLE", *limit),
-        SynthesisError::LimitsContradict { .. } => Refusal::input("LIMITS_CONTRADICT", "max_chunks"),
+        SynthesisError::Limits(error) => Refusal::input(limits_reason(error), error.limit()),
         SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::NoRing { from_rank, to_rank, .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
             .with("from_rank", from_rank)
@@ -292,6 +292,13 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         }
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+const fn limits_reason(error: &LimitsError) -> &'static str {
+    match error {
+        LimitsError::NotApplicable { .. } => "LIMIT_NOT_APPLICABLE",
+        LimitsError::Contradiction { .. } => "LIMITS_CONTRADICT",
     }
 }
 

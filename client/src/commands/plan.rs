@@ -13,7 +13,7 @@ use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
-use crate::args::{self, CollectiveArgs};
+use crate::args::{self, CollectiveArgs, LimitArgs};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
@@ -53,6 +53,8 @@ pub(crate) struct PlanArgs {
     /// How to find the plan: auto, forest, flow, direct or ring
     #[arg(long, value_name = "A", default_value = "auto")]
     algorithm: Algorithm,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
@@ -187,7 +189,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         Format::Json => String::new(),
         Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
     };
-    Ok(PlanRequest {
+    Ok(args.limits.on(PlanRequest {
         topology: Some(topology),
         collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
         size_bytes_max: args.size,
@@ -195,8 +197,6 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         algorithm: args.algorithm.name().to_owned(),
         outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
         quality: args.on_miss.map(OnMiss::policy),
-        priority: v1::Priority::Unspecified.into(),
-        detached: false,
-        request_id: String::new(),
-    })
+        ..PlanRequest::default()
+    }))
 }

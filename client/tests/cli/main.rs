@@ -10,6 +10,8 @@ mod convert;
 mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]
+mod limits;
+#[cfg(feature = "embedded")]
 mod operate;
 #[cfg(feature = "embedded")]
 mod plan;

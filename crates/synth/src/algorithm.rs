@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use canopy_schedule::Collective;
+use canopy_schedule::{Collective, CollectiveKind};
 
 /// A way to find a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,16 @@ impl Algorithm {
 }
 
 impl Algorithm {
+    /// What plans a collective: of [`Self::Auto`] the algorithm that it always takes, if there is one.
+    pub(crate) const fn resolved(self, kind: CollectiveKind) -> Self {
+        match (self, kind) {
+            (Self::Auto, CollectiveKind::AllToAll) => Self::Auto,
+            (Self::Auto, CollectiveKind::Gather | CollectiveKind::Scatter) => Self::Flow,
+            (Self::Auto, _) => Self::Forest,
+            (algorithm, _) => algorithm,
+        }
+    }
+
     /// The collectives it plans, in words.
     pub(crate) const fn plans(self) -> &'static str {
         match self {
@@ -105,12 +115,47 @@ impl TreeLimits {
     /// Nothing but the rate counts.
     pub const NONE: Self = Self { trees_per_root: None, max_chunks: None };
 
-    /// The first limit stated, by its name in requests.
-    pub(crate) const fn stated(&self) -> Option<&'static str> {
+    /// Refuses limits that contradict each other, and any where there will be no trees.
+    ///
+    /// # Errors
+    /// [`LimitsError`], which names the limit as requests do.
+    pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
+        let algorithm = algorithm.resolved(kind);
+        let stated = [("trees_per_root", self.trees_per_root.is_some()), ("max_chunks", self.max_chunks.is_some())];
+        match stated.into_iter().find(|&(_, is_stated)| is_stated) {
+            Some((limit, _)) if algorithm != Algorithm::Forest => {
+                return Err(LimitsError::NotApplicable { algorithm, collective: kind, limit });
+            }
+            _ => {}
+        }
+        match (self.trees_per_root, self.max_chunks) {
+            (Some(trees_per_root), Some(max_chunks)) => {
+                Err(LimitsError::Contradiction { trees_per_root: trees_per_root.get(), max_chunks: max_chunks.get() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why limits on trees are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum LimitsError {
+    #[error(
+        "{limit} limits trees, and {collective} by {algorithm} has none; leave it out, or plan {} by forest",
+        Algorithm::Forest.plans()
+    )]
+    NotApplicable { algorithm: Algorithm, collective: CollectiveKind, limit: &'static str },
+    #[error("trees_per_root {trees_per_root} says what max_chunks {max_chunks} leaves open; state one of them")]
+    Contradiction { trees_per_root: u64, max_chunks: u64 },
+}
+
+impl LimitsError {
+    /// The limit at fault, as requests name it.
+    pub const fn limit(&self) -> &'static str {
         match self {
-            Self { trees_per_root: Some(_), .. } => Some("trees_per_root"),
-            Self { max_chunks: Some(_), .. } => Some("max_chunks"),
-            Self { .. } => None,
+            Self::NotApplicable { limit, .. } => limit,
+            Self::Contradiction { .. } => "max_chunks",
         }
     }
 }

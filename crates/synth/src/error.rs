@@ -2,7 +2,7 @@
 
 use canopy_schedule::CollectiveKind;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, LimitsError};
 
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,12 +20,8 @@ pub enum SynthesisError {
     NotEulerian { node: String, entering: u128, leaving: u128 },
     #[error("{algorithm} does not plan {collective}; it plans {}, and direct and ring plan all collectives", algorithm.plans())]
     Unsupported { algorithm: Algorithm, collective: CollectiveKind },
-    #[error("{algorithm} takes no {limit}, which limits the trees of forest; leave it out, or plan {} by forest", Algorithm::Forest.plans())]
-    LimitNotApplicable { algorithm: Algorithm, limit: &'static str },
-    #[error(
-        "trees_per_root {trees_per_root} and max_chunks {max_chunks} both say how many trees there are; state one of them"
-    )]
-    LimitsContradict { trees_per_root: u64, max_chunks: u64 },
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
     #[error(
         "the schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round \
          the bandwidths to multiples of a common unit, such as 1GB/s, or ask for fewer trees"

@@ -18,7 +18,7 @@ mod routing;
 mod stepped;
 mod synthesize;
 
-pub use algorithm::{Algorithm, SynthesisRequest, TreeLimits, UnknownAlgorithm};
+pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
 pub use bound::{BoundError, bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;

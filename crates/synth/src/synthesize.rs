@@ -1,10 +1,10 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares};
+use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::direct;
 use crate::error::SynthesisError;
 use crate::flow;
@@ -23,8 +23,9 @@ use crate::ring;
 ///   see `flow.rs`, `direct.rs` and `ring.rs`.
 /// * **In.** Any topology whose ranks reach each other; for forest, where switches carry traffic, as much enters each of
 ///   them as leaves. **Out.** Of forest, a schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast
-///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not on
-///   all. Limits on its trees lower the rate to the best they allow. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
+///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is
+///   optimal on most regular networks, not on all. Limits on trees lower the rate to the best they allow. Of direct and
+///   ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
 ///   boxes, racks, pods or a torus some tenths of a second.
@@ -34,8 +35,9 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let SynthesisRequest { collective, limits, .. } = *request;
-    let algorithm = chosen(request)?;
+    let SynthesisRequest { collective, algorithm, limits } = *request;
+    limits.require_applicable(algorithm, collective.kind())?;
+    let algorithm = algorithm.resolved(collective.kind());
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => better_of_direct_and_ring(topology, collective, stop, progress)?,
         Algorithm::Forest => (algorithm, Shape::Forest(forest::plan(topology, collective, limits, stop, progress)?)),
@@ -46,28 +48,7 @@ pub fn synthesize(
     Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: Shares::Equal, shape })
 }
 
-/// What plans a request: of [`Algorithm::Auto`] what plans the collective at the greatest rate, if that is one algorithm
-/// for all networks. Refuses limits on trees where there will be none.
-fn chosen(request: &SynthesisRequest) -> Result<Algorithm, SynthesisError> {
-    let SynthesisRequest { collective, algorithm, limits } = *request;
-    let algorithm = match (algorithm, collective.kind()) {
-        (Algorithm::Auto, CollectiveKind::AllToAll) => Algorithm::Auto,
-        (Algorithm::Auto, CollectiveKind::Gather | CollectiveKind::Scatter) => Algorithm::Flow,
-        (Algorithm::Auto, _) => Algorithm::Forest,
-        (algorithm, _) => algorithm,
-    };
-    match (limits.stated(), limits) {
-        (Some(limit), _) if algorithm != Algorithm::Forest => {
-            Err(SynthesisError::LimitNotApplicable { algorithm, limit })
-        }
-        (_, TreeLimits { trees_per_root: Some(trees_per_root), max_chunks: Some(max_chunks), .. }) => {
-            let (trees_per_root, max_chunks) = (trees_per_root.get(), max_chunks.get());
-            Err(SynthesisError::LimitsContradict { trees_per_root, max_chunks })
-        }
-        _ => Ok(algorithm),
-    }
-}
-
+/// What [`Algorithm::Auto`] does for all-to-all.
 fn better_of_direct_and_ring(
     topology: &Topology,
     collective: Collective,

@@ -1,8 +1,11 @@
 //! The bytes of the journal: an order as a message of its own, in the envelope of a record.
 
+use std::num::NonZeroU64;
+
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
+use canopy_synth::TreeLimits;
 use canopy_topology::DocumentFormat;
 use prost::Message as _;
 
@@ -34,6 +37,11 @@ struct Entry {
     algorithm: String,
     #[prost(message, repeated, tag = "10")]
     outputs: Vec<v1::OutputSpec>,
+    /// 0: none is stated, here and below.
+    #[prost(uint64, tag = "11")]
+    trees_per_root: u64,
+    #[prost(uint64, tag = "12")]
+    max_chunks: u64,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -74,6 +82,8 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         in_place: order.in_place,
         algorithm: order.algorithm.name().to_owned(),
         outputs: order.outputs.iter().map(output).collect(),
+        trees_per_root: order.limits.trees_per_root.map_or(0, NonZeroU64::get),
+        max_chunks: order.limits.max_chunks.map_or(0, NonZeroU64::get),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -105,6 +115,10 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
         algorithm: entry.algorithm.parse().ok()?,
+        limits: TreeLimits {
+            trees_per_root: NonZeroU64::new(entry.trees_per_root),
+            max_chunks: NonZeroU64::new(entry.max_chunks),
+        },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
     };
     Some(Unfinished { number: entry.number, order, priority, starts: 0, arrived_unix_ms: entry.arrived_unix_ms })

@@ -1,10 +1,11 @@
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never};
+use canopy_synth::{Algorithm, Never, TreeLimits};
 use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
@@ -29,6 +30,7 @@ fn order(expression: &str) -> Order {
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,
+        limits: TreeLimits::NONE,
         outputs: vec![Output::Json],
     }
 }
@@ -130,7 +132,10 @@ fn every_order_is_read_back() {
                 let outputs = vec![Output::MscclXml(Profile::Msccl), Output::Json];
                 let in_place = number % 2 == 0;
                 let topology = topology.clone();
-                let order = Order { topology, kind, root, algorithm, in_place, outputs, size_bytes_max: number };
+                let limits =
+                    TreeLimits { trees_per_root: NonZeroU64::new(number % 3), max_chunks: NonZeroU64::new(number % 5) };
+                let size_bytes_max = number;
+                let order = Order { topology, kind, root, algorithm, limits, in_place, outputs, size_bytes_max };
                 let record = encode_entry(number, &order, priority, 5);
                 let read = decode_entry(&record).unwrap();
                 assert_eq!(RequestKey::of(&read.order), RequestKey::of(&order));

@@ -1,6 +1,8 @@
+use std::num::NonZeroU64;
+
 use canopy_plan::Profile;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
 use super::*;
@@ -14,6 +16,7 @@ fn order() -> Order {
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Forest,
+        limits: TreeLimits::NONE,
         outputs: vec![Output::Json],
     }
 }
@@ -31,6 +34,9 @@ fn changed_orders() -> Vec<Order> {
         Order { size_bytes_max: 1 << 21, ..order() },
         Order { in_place: true, ..order() },
         Order { algorithm: Algorithm::Auto, ..order() },
+        Order { limits: TreeLimits { trees_per_root: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { max_chunks: NonZeroU64::new(3), ..TreeLimits::NONE }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl)], ..order() },
         Order { outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl), Output::Json], ..order() },

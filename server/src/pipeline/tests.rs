@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use canopy_plan::{LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never};
+use canopy_synth::{Algorithm, Never, TreeLimits};
 use canopy_topology::DocumentFormat;
 
 use super::*;
@@ -41,6 +41,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         size_bytes_max: 1 << 30,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,
+        limits: TreeLimits::NONE,
         outputs,
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never, Stop as _};
+use canopy_synth::{Algorithm, Never, Stop as _, TreeLimits};
 use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
@@ -33,6 +33,7 @@ fn order(text: &str) -> Order {
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,
+        limits: TreeLimits::NONE,
         outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)],
     }
 }

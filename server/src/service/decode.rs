@@ -1,9 +1,11 @@
 //! From the message on the wire to an [`Order`], refusing what no order can say.
 
+use std::num::NonZeroU64;
+
 use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio};
 
 use crate::job::{Goal, Terms};
@@ -100,6 +102,11 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         "" => Algorithm::Auto,
         name => name.parse()?,
     };
+    let limits = TreeLimits {
+        trees_per_root: NonZeroU64::new(request.trees_per_root.into()),
+        max_chunks: NonZeroU64::new(request.max_chunks),
+    };
+    limits.require_applicable(algorithm, kind)?;
     let order = Order {
         topology,
         kind,
@@ -107,6 +114,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         size_bytes_max,
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
+        limits,
         outputs: outputs(&request.outputs)?,
     };
     Ok(Decoded { order, quality: quality(request.quality, method)?, terms })

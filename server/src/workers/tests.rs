@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::TopologyLimits;
 
 use super::*;
@@ -63,6 +63,7 @@ impl Shop {
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,
+            limits: TreeLimits::NONE,
             outputs: vec![Output::Json],
         };
         let terms = Terms { priority: Priority::Interactive, detached: false };

@@ -6,7 +6,7 @@ use canopy_plan::Profile;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
 
-use crate::args;
+use crate::args::{self, LimitArgs};
 use crate::exit::Failure;
 use crate::{hosts, input, placement, request};
 
@@ -39,6 +39,8 @@ pub(super) struct WantedArgs {
     /// Runtime the files are for
     #[arg(long, value_name = "P", default_value = "msccl")]
     profile: Profile,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Output and input share memory [default: for allreduce]
     #[arg(long, conflicts_with = "out_of_place")]
     in_place: bool,
@@ -89,17 +91,15 @@ impl WantedArgs {
                 }),
                 size_bytes_max: self.size,
                 in_place: (self.in_place || self.out_of_place).then_some(self.in_place),
-                algorithm: String::new(),
                 outputs: vec![v1::OutputSpec {
                     format: v1::OutputFormat::MscclXml.into(),
                     profile: self.profile.name().to_owned(),
                 }],
-                quality: None,
                 priority: priority.into(),
                 detached,
-                request_id: String::new(),
+                ..PlanRequest::default()
             };
-            (kind, request)
+            (kind, self.limits.on(request))
         };
         let requests = self.collective.iter().map(request).collect();
         Ok(Wanted { topology: topology.clone(), nodes, profile: self.profile.name(), requests })

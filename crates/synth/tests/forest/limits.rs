@@ -4,7 +4,9 @@ use std::num::NonZeroU64;
 
 use canopy_schedule::CollectiveKind::{self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter};
 use canopy_schedule::{Collective, Shares, certified_bound};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, bound, synthesize};
+use canopy_synth::{
+    Algorithm, LimitsError, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, bound, synthesize,
+};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
@@ -219,12 +221,13 @@ fn limits_without_trees_are_refused() {
     ] {
         for (limits, limit) in [(exactly(2), "trees_per_root"), (at_most(2), "max_chunks")] {
             let error = refusal(kind, algorithm, limits);
-            assert_eq!(error, SynthesisError::LimitNotApplicable { algorithm: made_by, limit });
+            let expected = LimitsError::NotApplicable { algorithm: made_by, collective: kind, limit };
+            assert_eq!(error, SynthesisError::Limits(expected));
         }
     }
     let both = TreeLimits { max_chunks: NonZeroU64::new(3), ..exactly(2) };
     let error = refusal(Allgather, Algorithm::Forest, both);
-    assert_eq!(error, SynthesisError::LimitsContradict { trees_per_root: 2, max_chunks: 3 });
+    assert_eq!(error, SynthesisError::Limits(LimitsError::Contradiction { trees_per_root: 2, max_chunks: 3 }));
     let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: AllToAll };
     assert_eq!(refusal(AllToAll, Algorithm::Forest, exactly(2)), unsupported);
 }

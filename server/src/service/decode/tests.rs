@@ -25,6 +25,7 @@ fn what_is_left_out_has_a_stated_default() {
     assert_eq!(order.outputs, [Output::Json]);
     assert_eq!(order.algorithm, Algorithm::Auto);
     assert_eq!(order.size_bytes_max, 1 << 30);
+    assert_eq!(order.limits, TreeLimits::NONE);
     assert!(!order.in_place && quality == Quality::default());
     let mut allreduce = request();
     allreduce.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allreduce.into(), root: None });
@@ -58,6 +59,14 @@ fn every_wrong_field_is_named() {
     check_refused("collective.kind", |request| request.collective = Some(v1::CollectiveSpec { kind: 0, root: None }));
     check_refused("collective.kind", |request| request.collective = Some(v1::CollectiveSpec { kind: 99, root: None }));
     check_refused("size_bytes_max", |request| request.size_bytes_max = Some(0));
+    check_refused("max_chunks", |request| (request.trees_per_root, request.max_chunks) = (1, 2));
+    check_refused("trees_per_root", |request| {
+        (request.trees_per_root, request.algorithm) = (1, "ring".to_owned());
+    });
+    check_refused("max_chunks", |request| {
+        request.max_chunks = 1;
+        request.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Gather.into(), root: None });
+    });
     check_refused("size_bytes_max", |request| request.size_bytes_max = Some(u64::MAX));
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
     let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned() };

@@ -1,0 +1,51 @@
+//! `canopy plan --trees` and `--max-chunks` from end to end.
+
+use crate::support::Desk;
+
+/// Planned, written, read back and verified: chunks per share and the rate.
+#[track_caller]
+fn planned(desk: &Desk, arguments: &str) -> (u64, String) {
+    let plan = desk.json(&format!("plan {arguments} -o plan.json --json"));
+    let verdict = desk.json("verify plan.json --json");
+    assert_eq!((&verdict["ok"], &verdict["algbw"]), (&true.into(), &plan["algbw"]), "{arguments}: {verdict}");
+    (plan["chunks"].as_u64().unwrap(), plan["algbw"].as_str().unwrap().to_owned())
+}
+
+/// Two boxes of MI250: the article's 320 and 348 GB/s, and 3 as the best number up to 4.
+#[test]
+fn plans_have_the_trees_that_are_asked_for() {
+    let desk = Desk::new();
+    let allgather = |options: &str| planned(&desk, &format!("mi250:boxes=2 --collective allgather {options}"));
+    assert_eq!(allgather("--trees 1"), (1, "320000000000".to_owned()));
+    assert_eq!(allgather("--trees 5 --algorithm forest"), (5, "8000000000000/23".to_owned()));
+    assert_eq!(allgather("--max-chunks 4"), (3, "2400000000000/7".to_owned()));
+    assert_eq!(allgather("--max-chunks 100").0, 83);
+    assert_eq!(planned(&desk, "ring:4 --collective broadcast --trees 3").0, 3);
+}
+
+/// The loss is stated exactly, and each limit makes a plan of its own in the cache.
+#[test]
+fn limits_are_part_of_what_is_asked_for() {
+    let desk = Desk::new();
+    let plan =
+        |options: &str| desk.json(&format!("plan dgx-a100:boxes=2 --collective allgather {options} -o a --json"));
+    let (optimal, limited) = (plan(""), plan("--trees 1"));
+    assert_eq!((&optimal["optimality"], &limited["optimality"]), (&"1/1".into(), &"90/91".into()));
+    assert_ne!(optimal["plan"], limited["plan"]);
+    assert_eq!(plan("--trees 1")["cache"], "hit");
+    assert_eq!(plan("--max-chunks 1")["cache"], "miss");
+}
+
+#[test]
+fn limits_that_mean_nothing_are_refused() {
+    let desk = Desk::new();
+    for (arguments, words) in [
+        ("ring:4 --collective allgather --trees 0", ["--trees", "is not a count"]),
+        ("ring:4 --collective allgather --max-chunks many", ["--max-chunks", "is not a count"]),
+        ("ring:4 --collective allgather --trees 1 --max-chunks 2", ["--trees", "cannot be used with"]),
+        ("ring:4 --collective gather --trees 1", ["--trees", "gather by flow has none"]),
+        ("ring:4 --collective allgather --algorithm ring --max-chunks 3", ["--max-chunks", "by ring has none"]),
+    ] {
+        desk.refused(&format!("plan {arguments}"), 2, &words);
+    }
+}
