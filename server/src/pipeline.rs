@@ -69,7 +69,7 @@ impl Planner for Pipeline {
         let bound_ms = clock::millis_since(started);
 
         let synthesis_started = clock::now();
-        let request = SynthesisRequest { collective, algorithm: order.algorithm, limits: order.limits };
+        let request = SynthesisRequest { limits: order.limits, ..SynthesisRequest::new(collective, order.algorithm) };
         let schedule = synthesize(topology, &request, stop, &StageReports(watch)).map_err(PlanFailure::Synthesis)?;
         let synthesis_ms = clock::millis_since(synthesis_started);
 
@@ -131,7 +131,7 @@ impl Pipeline {
 
 /// The bound, and the certificate's own word for it.
 fn proven_bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, PlanFailure> {
-    let bound = bound(topology, collective, stop).map_err(PlanFailure::Bound)?;
+    let bound = bound(topology, collective, &Shares::Equal, stop).map_err(PlanFailure::Bound)?;
     let rejected = |problem: String| PlanFailure::Rejected { check: "certificate", problem };
     let proven = certified_bound(topology, collective, &Shares::Equal, &bound.certificate);
     let proven = proven.map_err(|error| rejected(error.to_string()))?;

@@ -260,6 +260,7 @@ fn bound(error: &BoundError) -> Refusal {
     match error {
         BoundError::Disconnected { from, from_rank, to, to_rank } => disconnected(from, *from_rank, to, *to_rank),
         BoundError::TooLarge => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
+        BoundError::Shares(_) | BoundError::NothingToMove { .. } => Refusal::input("SHARES_INVALID", "shares"),
         BoundError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         BoundError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }
@@ -290,6 +291,7 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("neighbours", neighbours)
                 .with("limit", limit)
         }
+        SynthesisError::Shares(_) | SynthesisError::NothingToMove { .. } => Refusal::input("SHARES_INVALID", "shares"),
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }

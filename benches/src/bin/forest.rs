@@ -8,8 +8,8 @@ use std::error::Error;
 use std::time::Instant;
 
 use canopy_benches::{memory_peak_bytes, print_table, timed};
-use canopy_schedule::{Collective, CollectiveKind, Forest, Schedule, Shape, check, compile};
-use canopy_synth::{Algorithm, Never, Progress, Stage, SynthesisRequest, TreeLimits, bound, synthesize};
+use canopy_schedule::{Collective, CollectiveKind, Forest, Schedule, Shape, Shares, check, compile};
+use canopy_synth::{Algorithm, Never, Progress, Stage, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Fault, Topology, TopologyLimits, generate};
 
 const DEFAULTS: [&str; 8] = [
@@ -50,8 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn row(expression: &str) -> Result<[String; 14], Box<dyn Error>> {
     let topology = read(expression)?;
     let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count())?;
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Forest, limits: TreeLimits::NONE };
-    let (limit, bounding) = timed(|| bound(&topology, collective, &Never));
+    let request = SynthesisRequest::new(collective, Algorithm::Forest);
+    let (limit, bounding) = timed(|| bound(&topology, collective, &Shares::Equal, &Never));
     let stages = Stages::default();
     let (schedule, synthesis) = timed(|| synthesize(&topology, &request, &Never, &stages));
     let schedule = schedule?;

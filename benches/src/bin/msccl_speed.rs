@@ -11,7 +11,7 @@ use canopy_plan::{
     write_msccl_xml,
 };
 use canopy_schedule::{Collective, CollectiveKind, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{TopologyLimits, generate};
 
 /// Plans: network, collective, algorithm, runtime.
@@ -29,12 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (network, kind, algorithm, profile) in PLANS {
         let topology = generate(network, &TopologyLimits::STANDARD)?;
         let collective = Collective::new(kind, None, topology.rank_count())?;
-        let schedule = synthesize(
-            &topology,
-            &SynthesisRequest { collective, algorithm, limits: TreeLimits::NONE },
-            &Never,
-            &Silent,
-        )?;
+        let schedule = synthesize(&topology, &SynthesisRequest::new(collective, algorithm), &Never, &Silent)?;
         let (graph, compiling) = timed(|| compile(&topology, &schedule));
         let graph = graph?;
         let (verdict, checking) = timed(|| check(&topology, &graph));

@@ -14,7 +14,7 @@ use canopy_plan::{
     parse_msccl_xml, prove, write_msccl_xml,
 };
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 const NETWORKS: [&str; 4] = ["ring:8", "torus:3x3", "dgx-a100:boxes=2", "hypercube:4"];
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The plan that users get who choose no algorithm; checked.
 fn plan(topology: &Topology, kind: CollectiveKind) -> Result<(String, TransferGraph), Box<dyn Error>> {
     let collective = Collective::new(kind, None, topology.rank_count())?;
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits: TreeLimits::NONE };
+    let request = SynthesisRequest::new(collective, Algorithm::Auto);
     let schedule = synthesize(topology, &request, &Never, &Silent)?;
     let graph = compile(topology, &schedule)?;
     check(topology, &graph)?;

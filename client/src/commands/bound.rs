@@ -68,7 +68,8 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     let deadline = Deadline::after(args.deadline);
     let topology = input::topology_until(&args.topology, deadline)?;
     let collective = args.collective.on(&topology)?;
-    let found = bound(&topology, collective, &|| deadline.is_past()).map_err(|error| failure(&error))?;
+    let found =
+        bound(&topology, collective, &Shares::Equal, &|| deadline.is_past()).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &found)?;
     if args.json {
         print_json(&object(&topology, collective, &found, checked))
@@ -93,6 +94,7 @@ fn recheck(topology: &Topology, collective: Collective, found: &Bound) -> Result
 fn failure(error: &BoundError) -> Failure {
     let class = match error {
         BoundError::Disconnected { .. } | BoundError::TooLarge => ErrorClass::Infeasible,
+        BoundError::Shares(_) | BoundError::NothingToMove { .. } => ErrorClass::Input,
         BoundError::Stopped => ErrorClass::Deadline,
         BoundError::Broken { .. } => ErrorClass::Fault,
     };

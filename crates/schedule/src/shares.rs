@@ -21,6 +21,31 @@ pub enum Shares {
 }
 
 impl Shares {
+    /// Shares in proportion to weights, in lowest terms: weights without a common factor, and equal ones as
+    /// [`Shares::Equal`]. So equal proportions are equal shares.
+    ///
+    /// # Errors
+    /// Weights that do not fit the collective or the ranks, are all 0, or add up to more than 2⁶⁴−1 even in lowest
+    /// terms. O(weights · log weight).
+    pub fn in_proportion(collective: Collective, rank_count: u32, mut weights: Vec<u64>) -> Result<Self, SharesError> {
+        let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
+        weights.iter_mut().for_each(|weight| *weight /= divisor);
+        let shares = Self::Weighted(weights);
+        ChunkLayout::new(collective, rank_count, 1, &shares)?;
+        match shares {
+            Self::Weighted(weights) if weights.iter().any(|&weight| weight != 1) => Ok(Self::Weighted(weights)),
+            _ => Ok(Self::Equal),
+        }
+    }
+
+    /// Sum of all weights: the number of ranks for equal shares.
+    pub fn weight_total(&self, rank_count: u32) -> u128 {
+        match self {
+            Self::Equal => rank_count.into(),
+            Self::Weighted(weights) => weights.iter().map(|&weight| u128::from(weight)).sum(),
+        }
+    }
+
     /// Weight of a rank's share: 1 for equal shares, 0 for a rank without one.
     pub fn weight(&self, rank: Rank) -> u64 {
         match self {
@@ -28,6 +53,14 @@ impl Shares {
             Self::Weighted(weights) => weights.get(rank.index()).copied().unwrap_or(0),
         }
     }
+}
+
+/// Greatest common divisor; 0 divides nothing and is divided by everything. Euclid's algorithm.
+const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Why weights are no shares of a collective.
@@ -191,5 +224,42 @@ impl ChunkLayout {
             None => unit * self.chunks_per_share,
             Some(_) => self.chunks_of(Rank::new(u32::try_from(unit).expect("one share per rank"))).start,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_proportion(kind: CollectiveKind, weights: &[u64]) -> Result<Shares, SharesError> {
+        Shares::in_proportion(Collective::new(kind, None, 3).unwrap(), 3, weights.to_vec())
+    }
+
+    #[test]
+    fn equal_proportions_are_equal_shares() {
+        let lowest = Ok(Shares::Weighted(vec![2, 0, 3]));
+        assert_eq!(in_proportion(CollectiveKind::Allgather, &[2, 0, 3]), lowest);
+        assert_eq!(in_proportion(CollectiveKind::Gather, &[4_000_000_000, 0, 6_000_000_000]), lowest);
+        // Too much to add up as they stand, but not in lowest terms.
+        assert_eq!(
+            in_proportion(CollectiveKind::Scatter, &[u64::MAX, 0, u64::MAX]),
+            Ok(Shares::Weighted(vec![1, 0, 1]))
+        );
+        for same in [1, 7, u64::MAX] {
+            assert_eq!(in_proportion(CollectiveKind::Allreduce, &[same; 3]), Ok(Shares::Equal));
+        }
+    }
+
+    #[test]
+    fn weights_that_mean_nothing_are_refused() {
+        let kind = CollectiveKind::Allgather;
+        assert_eq!(in_proportion(kind, &[1, 1]), Err(SharesError::Count { found: 2, rank_count: 3 }));
+        assert_eq!(in_proportion(kind, &[]), Err(SharesError::Count { found: 0, rank_count: 3 }));
+        assert_eq!(in_proportion(kind, &[0; 3]), Err(SharesError::Nothing));
+        let too_many = SharesError::TooManyChunks { chunks_per_share: 1, rank_count: 3 };
+        assert_eq!(in_proportion(kind, &[u64::MAX, u64::MAX - 1, 1]), Err(too_many));
+        for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::AllToAll] {
+            assert_eq!(in_proportion(kind, &[1; 3]), Err(SharesError::NotApplicable { collective: kind }));
+        }
     }
 }

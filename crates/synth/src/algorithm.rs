@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-use canopy_schedule::{Collective, CollectiveKind};
+use canopy_schedule::{Collective, CollectiveKind, Shares};
 
 /// A way to find a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,14 +89,23 @@ impl FromStr for Algorithm {
 }
 
 /// What is asked of [`synthesize`](crate::synthesize()), besides the topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SynthesisRequest {
     /// What the schedule is to do.
     pub collective: Collective,
+    /// How large the ranks' shares are.
+    pub shares: Shares,
     /// How to find it.
     pub algorithm: Algorithm,
     /// What its trees must keep to.
     pub limits: TreeLimits,
+}
+
+impl SynthesisRequest {
+    /// Equal shares, and no limits on trees.
+    pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
+        Self { collective, shares: Shares::Equal, algorithm, limits: TreeLimits::NONE }
+    }
 }
 
 /// What the trees of a schedule must keep to, at the expense of its rate. Only [`Algorithm::Forest`] heeds it; the others

@@ -7,10 +7,11 @@ mod allreduce;
 mod network;
 
 use canopy_optimize::{
-    Fraction, OptimumError, Stop, Stopped, broadcast_optimum, forest_optimum, gather_optimum, scatter_optimum,
+    Fraction, OptimumError, Stop, Stopped, broadcast_optimum, forest_optimum_for, gather_optimum, scatter_optimum,
 };
-use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, CutDirection};
+use canopy_schedule::{Bound, Certificate, ChunkLayout, Collective, CollectiveKind, CutDirection, Shares, SharesError};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+use num_bigint::BigUint;
 
 use network::Network;
 
@@ -23,8 +24,17 @@ pub enum BoundError {
          connect them"
     )]
     Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
-    #[error("the capacities exceed what 128 bits can add up; round them to a common unit, such as 1GB/s")]
+    #[error(
+        "the capacities, times the weights of shares, exceed what 128 bits can add up; round capacities to a common \
+         unit, such as 1GB/s, and weights to fewer digits"
+    )]
     TooLarge,
+    #[error(
+        "rank {root} is the root and alone has a share, so nothing has to move; give another rank a weight above 0"
+    )]
+    NothingToMove { root: u32 },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
     #[error("stopped before a bound was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]
@@ -47,19 +57,31 @@ impl From<Stopped> for BoundError {
 /// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
 /// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over some lengths ℓ of links | nothing is claimed |
 ///
+/// With weighted shares `s` is the weight inside and `N` the total weight. What an allreduce promises does not depend on
+/// shares, so neither does its bound.
+///
 /// *Balanced* means that as much capacity enters as leaves. Trees that reach all ranks can then be packed at the rate
 /// of the cut (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes
 /// that are no terminals). Elsewhere the lower bound is the optimum of the sub-network in which each link keeps what
 /// its reverse has as well; zero if that one falls apart.
 ///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
-/// * **In.** Any directed capacities, Eulerian or not. Every rank has an equal share. Multicasting and aggregating
+/// * **In.** Any directed capacities, Eulerian or not; weights may be 0. Multicasting and aggregating
 ///   switches change no bound but that of allreduce, which then is a cut's.
-/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; stopped.
+/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; shares that do not fit the
+///   collective, or need not go anywhere; stopped.
 /// * **Cost.** About one local max-flow per rank, for all-to-all three shortest-path searches: milliseconds to a second for
 ///   1,000 ranks.
-pub fn bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    let network = Network::of(topology);
+pub fn bound(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<Bound, BoundError> {
+    // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
+    ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
+    let of_all = collective.kind() == CollectiveKind::Allreduce;
+    let network = Network::of(topology, if of_all { &Shares::Equal } else { shares });
     let root = || {
         let missing = || BoundError::Broken { what: format!("{} without a root", collective.kind()) };
         collective.root().ok_or_else(missing)
@@ -78,15 +100,15 @@ pub fn bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Re
 
 /// Allgather, and reduce-scatter as allgather on the transposed network with the same cut entered.
 fn spread(network: &Network<'_>, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    by_trees(network, direction, |network| {
-        let optimum = forest_optimum(&network.graph(direction), &network.equal_weights(), stop)?;
+    by_trees(network, direction, None, |network| {
+        let optimum = forest_optimum_for(&network.graph(direction), &network.weights(), &network.terminals(), stop)?;
         Ok((network.rate_of_shares(optimum.inverse_rate), optimum.cut))
     })
 }
 
 /// Broadcast, and reduce as broadcast on the transposed network.
 fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    by_trees(network, direction, |network| {
+    by_trees(network, direction, Some(root), |network| {
         let optimum = broadcast_optimum(&network.graph(direction), &network.terminals(), root.number(), stop);
         optimum.map(|(rate, cut)| (rate_of(rate, 1), cut))
     })
@@ -96,16 +118,17 @@ fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn
 fn by_trees(
     network: &Network<'_>,
     direction: CutDirection,
+    root: Option<Rank>,
     optimum: impl Fn(&Network<'_>) -> Result<(Rate, Vec<bool>), OptimumError>,
 ) -> Result<Bound, BoundError> {
-    let (upper, cut) = optimum(network).map_err(|error| refusal(network.topology, direction, error))?;
+    let (upper, cut) = optimum(network).map_err(|error| refusal(network, direction, root, error))?;
     let lower = if network.switches_are_balanced() {
         upper.clone()
     } else {
         match optimum(&network.two_way()) {
             Ok((rate, _)) => rate,
             Err(OptimumError::Disconnected { .. }) => Rate::zero(),
-            Err(error) => return Err(refusal(network.topology, direction, error)),
+            Err(error) => return Err(refusal(network, direction, root, error)),
         }
     };
     Ok(Bound { upper, lower, certificate: certificate(direction, &cut) })
@@ -113,12 +136,15 @@ fn by_trees(
 
 /// Scatter and gather: flows, so the bound is always reached.
 fn personal(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    let (graph, weights) = (network.graph(CutDirection::Out), network.equal_weights());
+    let (graph, weights) = (network.graph(CutDirection::Out), network.weights());
     let optimum = match direction {
         CutDirection::Out => scatter_optimum(&graph, &weights, root.number(), stop),
         CutDirection::In => gather_optimum(&graph, &weights, root.number(), stop),
     };
-    let (inverse_rate, cut) = optimum.map_err(|error| refusal(network.topology, direction, error))?;
+    let (inverse_rate, cut) = optimum.map_err(|error| match error {
+        OptimumError::NothingToMove => BoundError::NothingToMove { root: root.number() },
+        error => refusal(network, direction, Some(root), error),
+    })?;
     let upper = network.rate_of_shares(inverse_rate);
     Ok(Bound { lower: upper.clone(), upper, certificate: certificate(direction, &cut) })
 }
@@ -136,20 +162,26 @@ fn rate_of(capacity: u128, divisor: u128) -> Rate {
 
 /// `1 / time`, times `factor`.
 fn rate_of_time(factor: u128, time: Fraction) -> Rate {
-    Rate::new(factor * time.denominator, time.numerator).expect("data that has to move takes time")
+    Rate::new(BigUint::from(factor) * time.denominator, time.numerator).expect("data that has to move takes time")
 }
 
 /// Says in terms of ranks why a kernel found no optimum. A cut that nothing leaves separates the ranks inside from
 /// those outside; for `In` the kernel saw the transposed network, so the roles change.
-fn refusal(topology: &Topology, direction: CutDirection, error: OptimumError) -> BoundError {
+/// Where there is a root, it is the rank inside.
+fn refusal(network: &Network<'_>, direction: CutDirection, root: Option<Rank>, error: OptimumError) -> BoundError {
     let cut = match error {
         OptimumError::Disconnected { cut } => cut,
         OptimumError::Stopped(stopped) => return stopped.into(),
         OptimumError::TooLarge { .. } => return BoundError::TooLarge,
         other => return BoundError::Broken { what: other.to_string() },
     };
-    let first = |inside: bool| topology.ranks().find(|rank| cut.get(rank.index()) == Some(&inside));
-    let (Some(inside), Some(outside)) = (first(true), first(false)) else {
+    let topology = network.topology;
+    // One with a share, if there is any: others may have nothing that has to move.
+    let first = |inside: bool| {
+        let mut ranks = topology.ranks().filter(|rank| cut.get(rank.index()) == Some(&inside));
+        ranks.clone().find(|&rank| network.shares.weight(rank) > 0).or_else(|| ranks.next())
+    };
+    let (Some(inside), Some(outside)) = (root.or_else(|| first(true)), first(false)) else {
         return BoundError::Broken { what: "a cut of capacity zero separates no ranks".to_owned() };
     };
     let (from, to) = match direction {

@@ -4,11 +4,11 @@
 //! the shortest route passes other ranks, these store and forward.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
+use canopy_schedule::{Action, Collective, CollectiveKind, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::error::SynthesisError;
-use crate::parts::{FlowParts, ForestParts, Leg, pairs, require_room};
+use crate::parts::{FlowParts, ForestParts, Leg, pairs, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing};
@@ -20,7 +20,7 @@ const ROUNDS: u64 = 4;
 /// Destinations handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;
 
-/// Plans a collective on shortest routes, one chunk per share (or block).
+/// Plans a collective on shortest routes, one chunk per share (or block), or per unit of its weight.
 ///
 /// Data that all ranks get follows one shortest-path tree per root, so no rank receives a chunk twice; sums follow the
 /// same on the reverse of the network. Gather, scatter and all-to-all take one shortest path per pair. Which of equally
@@ -33,12 +33,13 @@ const ASK_INTERVAL: usize = 64;
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    require_reach(topology, collective)?;
+    require_reach(topology, collective, shares)?;
     let mut planner =
-        Planner { topology, loads: Loads::none(topology), chooser: Chooser::new(topology), stop, progress };
+        Planner { topology, shares, loads: Loads::none(topology), chooser: Chooser::new(topology), stop, progress };
     match collective.kind() {
         CollectiveKind::Allgather | CollectiveKind::Broadcast => planner.forest(collective, &[Action::Copy]),
         CollectiveKind::ReduceScatter | CollectiveKind::Reduce => planner.forest(collective, &[Action::Reduce]),
@@ -51,6 +52,7 @@ const REACHED: &str = "every rank that needs data was found to be within reach o
 
 struct Planner<'a> {
     topology: &'a Topology,
+    shares: &'a Shares,
     loads: Loads,
     chooser: Chooser,
     stop: &'a dyn Stop,
@@ -59,10 +61,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn forest(&mut self, collective: Collective, actions: &[Action]) -> Result<Shape, SynthesisError> {
-        let roots: Vec<Rank> = match collective.root() {
-            Some(root) => vec![root],
-            None => self.topology.ranks().collect(),
-        };
+        let roots = roots(collective, self.topology.rank_count(), self.shares);
         let tree_count = (roots.len() * actions.len()) as u64;
         require_room(tree_count.saturating_mul(u64::from(self.topology.rank_count())))?;
         let networks = actions.iter().map(|&action| {
@@ -70,11 +69,13 @@ impl Planner<'_> {
             (action, Network::new(self.topology, heading))
         });
         let networks: Vec<(Action, Network<'_>)> = networks.collect();
+        let weight_total = roots.iter().map(|&(_, weight)| u128::from(weight)).sum();
         let mut trees: Vec<Vec<Leg>> = vec![Vec::new(); roots.len() * actions.len()];
         for round in 0..ROUNDS {
             self.chooser.change_taste();
             let places = networks.iter().flat_map(|(_, network)| roots.iter().map(move |&root| (network, root)));
-            for ((tree, (network, root)), done) in trees.iter_mut().zip(places).zip(1..) {
+            for ((tree, (network, (root, weight))), done) in trees.iter_mut().zip(places).zip(1..) {
+                self.loads.weigh(weight, weight_total);
                 tree.iter().for_each(|leg| self.loads.remove(&leg.links));
                 *tree = self.tree(network, root)?;
                 self.progress.report(Stage::Routes, round * tree_count + done, ROUNDS * tree_count);
@@ -83,11 +84,11 @@ impl Planner<'_> {
         let mut parts = ForestParts::new(1);
         for ((action, _), trees) in networks.iter().zip(trees.chunks(roots.len())) {
             parts.add_phase(*action);
-            for (&root, tree) in roots.iter().zip(trees) {
+            for (&(root, weight), tree) in roots.iter().zip(trees) {
                 ask(self.stop)?;
                 match action {
-                    Action::Copy => parts.add_tree(root, 1, tree.iter().cloned())?,
-                    Action::Reduce => parts.add_tree(root, 1, tree.iter().rev().map(turned))?,
+                    Action::Copy => parts.add_tree(root, weight, tree.iter().cloned())?,
+                    Action::Reduce => parts.add_tree(root, weight, tree.iter().rev().map(turned))?,
                 }
             }
         }
@@ -117,7 +118,9 @@ impl Planner<'_> {
 
     /// One path per pair; a path keeps its length in all rounds, so all are kept in one list.
     fn flow(&mut self, collective: Collective) -> Result<Shape, SynthesisError> {
-        let pairs = pairs(collective, self.topology.rank_count())?;
+        let pairs = pairs(collective, self.topology.rank_count(), self.shares)?;
+        let weight = |pair: (Rank, Rank)| weight_between(collective, self.shares, pair);
+        let weight_total = pairs.iter().map(|&pair| u128::from(weight(pair))).sum();
         let network = Network::new(self.topology, Heading::Along);
         let sources = || pairs.chunk_by(|first, second| first.0 == second.0);
         let levels = |source: Rank| Levels::new(&network, source.node(), Passing::Anyone);
@@ -147,6 +150,7 @@ impl Planner<'_> {
                     let at = (ahead + offset) % pairs.len();
                     let (source, destination) = pairs[at];
                     let range = starts[done + at]..starts[done + at + 1];
+                    self.loads.weigh(weight(pairs[at]), weight_total);
                     if round > 0 {
                         self.loads.remove(&routes[range.clone()]);
                     }
@@ -165,7 +169,7 @@ impl Planner<'_> {
             if position % ASK_INTERVAL == 0 {
                 ask(self.stop)?;
             }
-            parts.add_path(source, destination, 1, &routes[ends[0]..ends[1]])?;
+            parts.add_path(source, destination, weight((source, destination)), &routes[ends[0]..ends[1]])?;
         }
         Ok(Shape::Flow(parts.finish()))
     }

@@ -1,6 +1,6 @@
 //! Why there is no schedule.
 
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
 
@@ -23,8 +23,9 @@ pub enum SynthesisError {
     #[error(transparent)]
     Limits(#[from] LimitsError),
     #[error(
-        "the schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round \
-         the bandwidths to multiples of a common unit, such as 1GB/s, or ask for fewer trees"
+        "the schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round the \
+         bandwidths to multiples of a common unit, such as 1GB/s, and weights of shares to fewer digits, or ask for fewer \
+         trees"
     )]
     TooManyTrees { trees_per_rank: u128, rank_count: u32 },
     #[error(
@@ -43,6 +44,12 @@ pub enum SynthesisError {
          ({from}); use direct or forest, or add links"
     )]
     NoRing { from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error(
+        "rank {root} is the root and alone has a share, so nothing has to move; give another rank a weight above 0"
+    )]
+    NothingToMove { root: u32 },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

@@ -4,7 +4,7 @@
 //! around the root: a flow that fills them exists (max-flow min-cut), on any network, and is taken apart into paths.
 
 use canopy_optimize::{Arc, Digraph, FlowNetwork, OptimumError, Stop, scatter_optimum};
-use canopy_schedule::{Collective, CollectiveKind, Flow};
+use canopy_schedule::{Collective, CollectiveKind, Flow, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer as _;
 
@@ -19,8 +19,8 @@ const FEWER_TRIED: u64 = 12;
 
 /// Plans gather or scatter at the greatest rate there is.
 ///
-/// With 1/x* = max (N−|S∩ranks|)/B⁺(S) over the sets S that hold the root, k chunks per share need the time k/x*, in
-/// which a link carries b·k/x* of them. The least k that makes these whole numbers always serves, and smaller ones do
+/// With 1/x* = max w(V∖S)/B⁺(S) over the sets S that hold the root, w being the weights of the ranks' shares, k chunks for
+/// each unit of weight need the time k/x*, in which a link carries b·k/x* of them. The least k that makes these whole numbers always serves, and smaller ones do
 /// where the flow fits into the whole parts.
 ///
 /// * **Source.** Max-flow min-cut; [`scatter_optimum`] for 1/x*. Gather is scatter with all links turned around.
@@ -31,6 +31,7 @@ const FEWER_TRIED: u64 = 12;
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
@@ -39,17 +40,18 @@ pub(crate) fn plan(
         CollectiveKind::Gather => false,
         other => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Flow, collective: other }),
     };
-    require_reach(topology, collective)?;
+    require_reach(topology, collective, shares)?;
     let root = collective.root().expect("gather and scatter have a root");
     progress.report(Stage::Optimum, 0, 1);
-    let network = Network { topology, root, outwards };
+    let network = Network { topology, shares, root, outwards };
     let (chunks_per_share, amounts) = network.amounts(stop)?;
     progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
     let mut peeler = Peeler::new(&network, amounts);
     let mut parts = FlowParts::new(topology, chunks_per_share);
-    for rank in topology.ranks().filter(|&rank| rank != root) {
+    for rank in topology.ranks().filter(|&rank| network.weight(rank) > 0) {
         ask(stop)?;
-        for (chunk_count, mut links) in peeler.paths(rank, chunks_per_share) {
+        let chunk_count = chunks_per_share * network.weight(rank);
+        for (chunk_count, mut links) in peeler.paths(rank, chunk_count) {
             let (source, destination) = if outwards { (root, rank) } else { (rank, root) };
             if outwards {
                 links.reverse();
@@ -64,6 +66,7 @@ pub(crate) fn plan(
 /// The network as the root sees it: data flows away from it.
 struct Network<'a> {
     topology: &'a Topology,
+    shares: &'a Shares,
     root: Rank,
     /// Whether data flows along the links, or against them.
     outwards: bool,
@@ -84,7 +87,12 @@ impl Network<'_> {
         u32::try_from(self.topology.nodes().len()).expect("nodes are counted in u32")
     }
 
-    /// Chunks per share, and how many of all chunks each link carries.
+    /// Weight of what the root has for a rank, or the rank for the root.
+    fn weight(&self, rank: Rank) -> u64 {
+        if rank == self.root { 0 } else { self.shares.weight(rank) }
+    }
+
+    /// Chunks per share (of weight 1), and how many of all chunks each link carries.
     fn amounts(&self, stop: &dyn Stop) -> Result<(u64, Vec<u64>), SynthesisError> {
         let capacity = |link: LinkIndex| self.topology.link(link).capacity.bytes_per_sec();
         let arc = |link: LinkIndex| {
@@ -92,24 +100,30 @@ impl Network<'_> {
             Arc { from: from.number(), to: to.number(), capacity: capacity(link) }
         };
         let graph = Digraph { node_count: self.node_count(), arcs: self.links().map(arc).collect() };
-        let is_rank = |node: u32| u64::from(node < self.topology.rank_count());
-        let weights: Vec<u64> = (0..self.node_count()).map(is_rank).collect();
+        let mut weights: Vec<u64> = self.topology.ranks().map(|rank| self.weight(rank)).collect();
+        weights.resize(graph.node_count as usize, 0);
+        let (rank_count, weight_total) =
+            (self.topology.rank_count(), self.shares.weight_total(self.topology.rank_count()));
         let (inverse_rate, _) =
             scatter_optimum(&graph, &weights, self.root.node().number(), stop).map_err(|error| match error {
                 OptimumError::Stopped(_) => SynthesisError::Stopped,
+                OptimumError::TooLarge { weight } => {
+                    SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count }
+                }
                 error => SynthesisError::Broken { what: format!("the optimum of a connected network: {error}") },
             })?;
         let unit = self.links().fold(inverse_rate.denominator, |unit, link| unit.gcd(&u128::from(capacity(link))));
         let whole = inverse_rate.denominator / unit;
-        let rank_count = self.topology.rank_count();
         let too_many = SynthesisError::TooManyTrees { trees_per_rank: whole, rank_count };
-        for chunks_per_share in (1..=FEWER_TRIED).take_while(|&fewer| u128::from(fewer) < whole) {
+        let counts = |chunks: u128| chunks.checked_mul(weight_total).is_some_and(|all| u64::try_from(all).is_ok());
+        let fewer = |&fewer: &u64| u128::from(fewer) < whole && counts(fewer.into());
+        for chunks_per_share in (1..=FEWER_TRIED).take_while(fewer) {
             if let Some(amounts) = self.flow(chunks_per_share, inverse_rate, stop)? {
                 return Ok((chunks_per_share, amounts));
             }
         }
         // More would not be counted by chunk numbers, which every plan needs.
-        let whole = u64::try_from(whole).ok().filter(|&whole| whole.checked_mul(u64::from(rank_count)).is_some());
+        let whole = u64::try_from(whole).ok().filter(|&whole| counts(whole.into()));
         let chunks_per_share = whole.ok_or(too_many)?;
         let amounts = self.flow(chunks_per_share, inverse_rate, stop)?;
         let broken = || SynthesisError::Broken { what: "the flow of the optimum does not fit".to_owned() };
@@ -124,8 +138,8 @@ impl Network<'_> {
         inverse_rate: canopy_optimize::Fraction,
         stop: &dyn Stop,
     ) -> Result<Option<Vec<u64>>, SynthesisError> {
-        let share = i128::from(chunks_per_share);
-        let total = share * i128::from(self.topology.rank_count() - 1);
+        let chunks = |rank: Rank| i128::from(chunks_per_share) * i128::from(self.weight(rank));
+        let total = self.topology.ranks().map(chunks).sum();
         let mut network = FlowNetwork::<i128>::new(self.node_count() + 1);
         let sink = self.node_count();
         let mut arcs = Vec::with_capacity(self.topology.links().len());
@@ -140,10 +154,9 @@ impl Network<'_> {
             });
             arcs.push(network.add_arc(from.number(), to.number(), fits));
         }
-        let demands = self.topology.ranks().filter(|&rank| rank != self.root);
-        demands.for_each(|rank| {
-            network.add_arc(rank.node().number(), sink, share);
-        });
+        for rank in self.topology.ranks().filter(|&rank| self.weight(rank) > 0) {
+            network.add_arc(rank.node().number(), sink, chunks(rank));
+        }
         network.set_supply(self.root.node().number(), i128::MAX);
         let found = network.pull(sink, total, stop).map_err(|_| SynthesisError::Stopped)?;
         if found < total {

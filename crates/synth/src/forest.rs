@@ -42,7 +42,7 @@ mod tests;
 use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
-use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable};
+use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, TreeLimits};
@@ -68,17 +68,19 @@ const PIECES_FROM: u32 = 64;
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     limits: TreeLimits,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Forest, SynthesisError> {
-    plan_from(topology, collective, limits, PIECES_FROM, stop, progress)
+    plan_from(topology, collective, shares, limits, PIECES_FROM, stop, progress)
 }
 
 /// [`plan`], taking networks apart from this number of ranks on.
 fn plan_from(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     limits: TreeLimits,
     pieces_from: u32,
     stop: &dyn Stop,
@@ -86,7 +88,9 @@ fn plan_from(
 ) -> Result<Forest, SynthesisError> {
     let roots = match (collective.kind(), collective.root()) {
         (CollectiveKind::Broadcast | CollectiveKind::Reduce, Some(root)) => Roots::One(root),
-        (CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Allreduce, _) => Roots::All,
+        (CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Allreduce, _) => {
+            Roots::All(shares)
+        }
         (kind, _) => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: kind }),
     };
     let actions: &[Action] = match collective.kind() {
@@ -94,9 +98,11 @@ fn plan_from(
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
         _ => &[Action::Copy],
     };
-    instance::require_plannable(topology, roots, actions[0])?;
-    let rank_count = topology.rank_count() as usize;
-    packing::require_room(if roots == Roots::All { rank_count } else { 1 }, rank_count)?;
+    for &action in actions {
+        instance::require_plannable(topology, roots, action)?;
+    }
+    let root_count = topology.ranks().filter(|&rank| roots.weight(rank) > 0).count();
+    packing::require_room(root_count, topology.rank_count() as usize)?;
     ask(stop)?;
     let transposed = topology.transposed();
     // Where the network is its own mirror image, one solution serves both directions.
@@ -115,7 +121,7 @@ fn plan_from(
     let mut assembly = Assembly::new(
         solutions.iter().map(|solution| solution.trees_per_root),
         actions.len(),
-        topology.rank_count(),
+        (topology.rank_count(), shares.weight_total(topology.rank_count())),
         stop,
     )?;
     // Of a mirror image, the one solution is that of every phase.
@@ -128,7 +134,7 @@ fn plan_from(
 /// Broadcast trees on physical routes, flat: plans have tens of millions of hops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RoutedTrees {
-    /// k.
+    /// k, for each unit of weight.
     trees_per_root: u64,
     /// By root.
     trees: Vec<RoutedTree>,

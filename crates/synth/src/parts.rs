@@ -1,7 +1,8 @@
 //! Writes routes down as shapes of schedules: hops of trees, paths of pairs.
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteInterner, RouteTable, Tree,
+    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteInterner, RouteTable, Shares,
+    Tree,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 
@@ -17,7 +18,11 @@ pub(crate) fn require_room(needed: u64) -> Result<(), SynthesisError> {
 }
 
 /// Who has something for whom in gather, scatter and all-to-all: by source, then by destination.
-pub(crate) fn pairs(collective: Collective, rank_count: u32) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
+pub(crate) fn pairs(
+    collective: Collective,
+    rank_count: u32,
+    shares: &Shares,
+) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
     let all = 0..rank_count;
     let only = |root: Rank| root.number()..root.number() + 1;
     let (sources, destinations) = match (collective.kind(), collective.root()) {
@@ -28,7 +33,28 @@ pub(crate) fn pairs(collective: Collective, rank_count: u32) -> Result<Vec<(Rank
     require_room(sources.len() as u64 * destinations.len() as u64)?;
     let pairs = sources.flat_map(|source| destinations.clone().map(move |destination| (source, destination)));
     let pairs = pairs.filter(|(source, destination)| source != destination);
-    Ok(pairs.map(|(source, destination)| (Rank::new(source), Rank::new(destination))).collect())
+    let pairs = pairs.map(|(source, destination)| (Rank::new(source), Rank::new(destination)));
+    Ok(pairs.filter(|&pair| weight_between(collective, shares, pair) > 0).collect())
+}
+
+/// Weight of what a rank has for another in gather, scatter and all-to-all: 1 for a block of the last.
+pub(crate) fn weight_between(collective: Collective, shares: &Shares, (source, destination): (Rank, Rank)) -> u64 {
+    match collective.kind() {
+        CollectiveKind::Gather => shares.weight(source),
+        CollectiveKind::Scatter => shares.weight(destination),
+        _ => 1,
+    }
+}
+
+/// Ranks with trees of their own, each with the weight of its share: all that have one, or the root with weight 1.
+pub(crate) fn roots(collective: Collective, rank_count: u32, shares: &Shares) -> Vec<(Rank, u64)> {
+    match collective.root() {
+        Some(root) => vec![(root, 1)],
+        None => {
+            let ranks = (0..rank_count).map(Rank::new);
+            ranks.map(|rank| (rank, shares.weight(rank))).filter(|&(_, weight)| weight > 0).collect()
+        }
+    }
 }
 
 /// One hop of a tree with its route, both in the direction of the data.

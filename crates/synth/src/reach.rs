@@ -1,7 +1,7 @@
 //! Questions that every synthesizer on physical routes asks before and while it works.
 
 use canopy_optimize::{Stop, Stopped};
-use canopy_schedule::{Collective, CollectiveKind};
+use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology};
 
 use crate::error::SynthesisError;
@@ -12,21 +12,61 @@ pub(crate) fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
 }
 
 /// Two ranks `(from, to)` such that `to` needs data of `from` and no path leads there. O(nodes + links).
-pub(crate) fn first_unreachable(topology: &Topology, collective: Collective) -> Option<(Rank, Rank)> {
+pub(crate) fn first_unreachable(topology: &Topology, collective: Collective, shares: &Shares) -> Option<(Rank, Rank)> {
+    let wants = |rank: &Rank| shares.weight(*rank) > 0;
     match (collective.kind(), collective.root()) {
-        (CollectiveKind::Broadcast | CollectiveKind::Scatter, Some(root)) => {
-            topology.first_unreachable_from(root).map(|lost| (root, lost))
+        (CollectiveKind::Broadcast, Some(root)) => topology.first_unreachable_from(root).map(|lost| (root, lost)),
+        (CollectiveKind::Reduce, Some(root)) => topology.first_not_reaching(root).map(|lost| (lost, root)),
+        (CollectiveKind::Scatter, Some(root)) => {
+            let reached = topology.ranks_reached_from(root);
+            topology.ranks().filter(wants).find(|rank| !reached[rank.index()]).map(|lost| (root, lost))
         }
-        (CollectiveKind::Reduce | CollectiveKind::Gather, Some(root)) => {
-            topology.first_not_reaching(root).map(|lost| (lost, root))
+        (CollectiveKind::Gather, Some(root)) => {
+            let reaching = topology.ranks_reaching(root);
+            topology.ranks().filter(wants).find(|rank| !reaching[rank.index()]).map(|lost| (lost, root))
         }
+        (CollectiveKind::Allgather, _) => first_unreachable_from(topology, shares),
+        (CollectiveKind::ReduceScatter, _) => first_not_reaching(topology, shares),
         _ => topology.first_unreachable(),
     }
 }
 
-/// Refuses a topology on which data can not go where the collective needs it. O(nodes + links).
-pub(crate) fn require_reach(topology: &Topology, collective: Collective) -> Result<(), SynthesisError> {
-    match first_unreachable(topology, collective) {
+/// A rank with a share, and one to which no path leads from there. O(nodes + links).
+pub(crate) fn first_unreachable_from(topology: &Topology, shares: &Shares) -> Option<(Rank, Rank)> {
+    let mut sources = topology.ranks().filter(|&rank| shares.weight(rank) > 0);
+    let first = sources.next()?;
+    if let Some(lost) = topology.first_unreachable_from(first) {
+        return Some((first, lost));
+    }
+    // All is reached from the first source, and so from every one that reaches it.
+    let reaching = topology.ranks_reaching(first);
+    sources.find(|source| !reaching[source.index()]).map(|source| (source, first))
+}
+
+/// A rank from which no path leads to a rank with a share, and that one. O(nodes + links).
+pub(crate) fn first_not_reaching(topology: &Topology, shares: &Shares) -> Option<(Rank, Rank)> {
+    let mut targets = topology.ranks().filter(|&rank| shares.weight(rank) > 0);
+    let first = targets.next()?;
+    if let Some(lost) = topology.first_not_reaching(first) {
+        return Some((lost, first));
+    }
+    let reached = topology.ranks_reached_from(first);
+    targets.find(|target| !reached[target.index()]).map(|target| (first, target))
+}
+
+/// Refuses a topology on which data can not go where the collective needs it, and shares that need not go anywhere.
+/// O(nodes + links).
+pub(crate) fn require_reach(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+) -> Result<(), SynthesisError> {
+    if let (CollectiveKind::Gather | CollectiveKind::Scatter, Some(root)) = (collective.kind(), collective.root())
+        && topology.ranks().all(|rank| rank == root || shares.weight(rank) == 0)
+    {
+        return Err(SynthesisError::NothingToMove { root: root.number() });
+    }
+    match first_unreachable(topology, collective, shares) {
         Some((from, to)) => Err(disconnected(topology, from, to)),
         None => Ok(()),
     }

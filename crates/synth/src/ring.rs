@@ -14,19 +14,20 @@ mod walk;
 mod tests;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
+use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
-use crate::parts::{FlowParts, ForestParts, pairs, require_room};
+use crate::parts::{FlowParts, ForestParts, pairs, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
-use crate::reach::{ask, disconnected, first_unreachable};
+use crate::reach::{ask, disconnected, first_unreachable, require_reach};
 use walk::{Arcs, Walk};
 
 /// Plans a collective around a ring.
 ///
-/// Allgather: each rank's share goes around in a chain of N−1 hops, half of it each way if k = 2. Reduce-scatter is the
+/// Allgather: each rank's share goes around in a chain of N−1 hops, half of it each way if k = 2; shares
+/// of any weights, in the same order. Reduce-scatter is the
 /// same towards the rank, allreduce both in turn; broadcast and reduce have chains of one root. Gather, scatter and
 /// all-to-all send each block the shorter way around, half of it each way where both are equally long. Where the walk
 /// comes by a rank again, the rank forwards without receiving for a second time. One way around is used if both
@@ -39,22 +40,26 @@ use walk::{Arcs, Walk};
 pub(crate) fn plan(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
+    // Up to two chunks for each unit of weight.
+    ChunkLayout::new(collective, topology.rank_count(), 2, shares)?;
     if let Some((from, to)) = topology.first_unreachable() {
-        let is_needed = first_unreachable(topology, collective).is_some();
+        let is_needed = first_unreachable(topology, collective, shares).is_some();
         return Err(if is_needed { disconnected(topology, from, to) } else { no_ring(topology, from, to) });
     }
+    require_reach(topology, collective, shares)?;
     ask(stop)?;
     let order = order::ring_order(topology, stop)?;
     progress.report(Stage::Routes, 0, 2);
     let forward = Walk::new(topology, &order, stop)?;
-    let one_way = lay(topology, collective, &[&forward], stop)?;
+    let one_way = lay(topology, (collective, shares), &[&forward], stop)?;
     progress.report(Stage::Routes, 1, 2);
     let reversed: Vec<Rank> = order.into_iter().rev().collect();
     let backward = Walk::new(topology, &reversed, stop)?;
-    let both_ways = lay(topology, collective, &[&forward, &backward], stop)?;
+    let both_ways = lay(topology, (collective, shares), &[&forward, &backward], stop)?;
     progress.report(Stage::Routes, 2, 2);
     let is_faster = seconds_per_byte(topology, &both_ways) < seconds_per_byte(topology, &one_way);
     Ok(if is_faster { both_ways } else { one_way })
@@ -66,30 +71,32 @@ fn no_ring(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {
 }
 
 /// Puts a collective on one walk or on one in each direction; k is the number of walks.
-fn lay(topology: &Topology, collective: Collective, walks: &[&Walk], stop: &dyn Stop) -> Result<Shape, SynthesisError> {
+fn lay(
+    topology: &Topology,
+    (collective, shares): (Collective, &Shares),
+    walks: &[&Walk],
+    stop: &dyn Stop,
+) -> Result<Shape, SynthesisError> {
     let actions: &[Action] = match collective.kind() {
         CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => {
-            return paths(topology, collective, walks, stop);
+            return paths(topology, (collective, shares), walks, stop);
         }
         CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
         CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
     };
-    let roots: Vec<Rank> = match collective.root() {
-        Some(root) => vec![root],
-        None => topology.ranks().collect(),
-    };
+    let roots = roots(collective, topology.rank_count(), shares);
     let tree_count = (roots.len() * actions.len() * walks.len()) as u64;
     require_room(tree_count.saturating_mul(u64::from(topology.rank_count())))?;
     let mut parts = ForestParts::new(walks.len() as u64);
     for &action in actions {
         parts.add_phase(action);
-        for &root in &roots {
+        for &(root, weight) in &roots {
             ask(stop)?;
             for walk in walks {
                 match action {
-                    Action::Copy => parts.add_tree(root, 1, walk.chain_from(root).cloned())?,
-                    Action::Reduce => parts.add_tree(root, 1, walk.chain_to(root).into_iter().cloned())?,
+                    Action::Copy => parts.add_tree(root, weight, walk.chain_from(root).cloned())?,
+                    Action::Reduce => parts.add_tree(root, weight, walk.chain_to(root).into_iter().cloned())?,
                 }
             }
         }
@@ -100,11 +107,11 @@ fn lay(topology: &Topology, collective: Collective, walks: &[&Walk], stop: &dyn 
 /// Each block on the shortest way along one of the walks; in equal parts on two equally short ones.
 fn paths(
     topology: &Topology,
-    collective: Collective,
+    (collective, shares): (Collective, &Shares),
     walks: &[&Walk],
     stop: &dyn Stop,
 ) -> Result<Shape, SynthesisError> {
-    let pairs = pairs(collective, topology.rank_count())?;
+    let pairs = pairs(collective, topology.rank_count(), shares)?;
     let chunks_per_share = walks.len() as u64;
     let mut parts = FlowParts::new(topology, chunks_per_share);
     for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
@@ -114,7 +121,8 @@ fn paths(
             let ways: Vec<(usize, Vec<LinkIndex>)> = arcs.iter().map(|arcs| arcs.to(destination)).collect();
             let least = ways.iter().map(|(hops, _)| *hops).min().expect("one walk or two");
             let shortest = || ways.iter().filter(|(hops, _)| *hops == least);
-            let chunk_count = chunks_per_share / shortest().count() as u64;
+            let weight = weight_between(collective, shares, (source, destination));
+            let chunk_count = weight * (chunks_per_share / shortest().count() as u64);
             for (_, links) in shortest() {
                 parts.add_path(source, destination, chunk_count, links)?;
             }

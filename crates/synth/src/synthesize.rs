@@ -1,7 +1,7 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Collective, Schedule, Shape, Shares};
+use canopy_schedule::{ChunkLayout, Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, SynthesisRequest};
@@ -26,6 +26,8 @@ use crate::ring;
 ///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is
 ///   optimal on most regular networks, not on all. Limits on trees lower the rate to the best they allow. Of direct and
 ///   ring, whatever their routes reach. Equal arguments give equal schedules.
+/// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
+///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
 ///   boxes, racks, pods or a torus some tenths of a second.
@@ -35,28 +37,33 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let SynthesisRequest { collective, algorithm, limits } = *request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits } = request;
+    // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
+    ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
     let algorithm = algorithm.resolved(collective.kind());
     let (algorithm, shape) = match algorithm {
-        Algorithm::Auto => better_of_direct_and_ring(topology, collective, stop, progress)?,
-        Algorithm::Forest => (algorithm, Shape::Forest(forest::plan(topology, collective, limits, stop, progress)?)),
-        Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, stop, progress)?)),
-        Algorithm::Direct => (algorithm, direct::plan(topology, collective, stop, progress)?),
-        Algorithm::Ring => (algorithm, ring::plan(topology, collective, stop, progress)?),
+        Algorithm::Auto => better_of_direct_and_ring(topology, collective, shares, stop, progress)?,
+        Algorithm::Forest => {
+            (algorithm, Shape::Forest(forest::plan(topology, collective, shares, limits, stop, progress)?))
+        }
+        Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
+        Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
+        Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
     };
-    Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: Shares::Equal, shape })
+    Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape })
 }
 
 /// What [`Algorithm::Auto`] does for all-to-all.
 fn better_of_direct_and_ring(
     topology: &Topology,
     collective: Collective,
+    shares: &Shares,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Algorithm, Shape), SynthesisError> {
-    let direct = direct::plan(topology, collective, stop, progress)?;
-    let ring = match ring::plan(topology, collective, stop, &Silent) {
+    let direct = direct::plan(topology, collective, shares, stop, progress)?;
+    let ring = match ring::plan(topology, collective, shares, stop, &Silent) {
         Ok(ring) => ring,
         Err(SynthesisError::NoRing { .. } | SynthesisError::TooManyHops { .. }) => {
             return Ok((Algorithm::Direct, direct));

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 #[track_caller]
 fn proved(topology: &Topology) -> Bound {
     let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
-    let bound = bound(topology, collective, &Never).unwrap();
+    let bound = bound(topology, collective, &Shares::Equal, &Never).unwrap();
     let certified = certified_bound(topology, collective, &Shares::Equal, &bound.certificate);
     assert_eq!(certified, Ok(bound.upper.clone()));
     assert!(bound.lower.is_zero() && !bound.is_tight());
@@ -71,7 +71,7 @@ fn ranks_apart_are_named() {
     let collective = Collective::new(CollectiveKind::AllToAll, None, 3).unwrap();
     let (from, to) = ("a".to_owned(), "c".to_owned());
     let expected = BoundError::Disconnected { from, from_rank: 0, to, to_rank: 2 };
-    assert_eq!(bound(&topology, collective, &Never), Err(expected));
+    assert_eq!(bound(&topology, collective, &Shares::Equal, &Never), Err(expected));
 }
 
 proptest! {

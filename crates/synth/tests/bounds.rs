@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, CutDirection, Shares, certified_bound};
+use canopy_schedule::CollectiveKind::{
+    AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
+};
+use canopy_schedule::{
+    Bound, Certificate, Collective, CollectiveKind, CutDirection, Shares, SharesError, certified_bound,
+};
 use canopy_synth::{BoundError, Never, Stopped, bound};
 use canopy_topology::{
     Attributes, Capacity, Latency, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits,
@@ -42,25 +47,37 @@ impl Plan {
         (1 << self.node_count) - 1
     }
 
-    fn ranks_in(&self, set: u32) -> u128 {
-        u128::from((set & ((1 << self.rank_count) - 1)).count_ones())
+    fn ranks_in(&self, set: u32) -> u32 {
+        (set & ((1 << self.rank_count) - 1)).count_ones()
     }
 
     /// The least rate that any cut implies, by the definitions.
     fn least_cut(&self, kind: CollectiveKind, root: u32) -> Rate {
-        let total = u128::from(self.rank_count);
+        self.least_cut_of(kind, root, &vec![1; self.rank_count as usize])
+    }
+
+    /// The same for shares of these weights: a rank without share has nothing to tell, but wants to know.
+    fn least_cut_of(&self, kind: CollectiveKind, root: u32, weights: &[u64]) -> Rate {
+        let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+        let weight_in = |set: u32| -> u128 {
+            (0..self.rank_count)
+                .zip(weights)
+                .map(|(rank, &weight)| u128::from(set >> rank & 1) * u128::from(weight))
+                .sum()
+        };
         let rate = |set: u32| {
             let (out, into) = (self.leaving(set), self.leaving(self.all() & !set));
-            let (inside, outside) = (self.ranks_in(set), total - self.ranks_in(set));
-            let open = inside > 0 && outside > 0 && (!kind.has_root() || set >> root & 1 == 1);
+            let (inside, outside) = (weight_in(set), total - weight_in(set));
+            let ranks_in = self.ranks_in(set);
+            let open = ranks_in > 0 && ranks_in < self.rank_count && (!kind.has_root() || set >> root & 1 == 1);
             let (numerator, denominator) = match kind {
-                CollectiveKind::Allgather => (total * out, inside),
-                CollectiveKind::ReduceScatter => (total * into, inside),
-                CollectiveKind::Broadcast => (out, 1),
-                CollectiveKind::Reduce => (into, 1),
-                CollectiveKind::Scatter => (total * out, outside),
-                CollectiveKind::Gather => (total * into, outside),
-                CollectiveKind::Allreduce | CollectiveKind::AllToAll => (out.min(into), 1),
+                Allgather => (total * out, inside),
+                ReduceScatter => (total * into, inside),
+                Broadcast => (out, 1),
+                Reduce => (into, 1),
+                Scatter => (total * out, outside),
+                Gather => (total * into, outside),
+                Allreduce | AllToAll => (out.min(into), 1),
             };
             open.then(|| Rate::new(numerator, denominator)).flatten()
         };
@@ -130,21 +147,19 @@ fn directed(ranks_max: u32, switches_max: u32) -> impl Strategy<Value = Plan> {
     })
 }
 
-const CUT_KINDS: [CollectiveKind; 6] = [
-    CollectiveKind::Allgather,
-    CollectiveKind::ReduceScatter,
-    CollectiveKind::Broadcast,
-    CollectiveKind::Reduce,
-    CollectiveKind::Scatter,
-    CollectiveKind::Gather,
-];
+const CUT_KINDS: [CollectiveKind; 6] = [Allgather, ReduceScatter, Broadcast, Reduce, Scatter, Gather];
 
 /// The bound, certified, with its lower value not above the upper one.
 fn certified(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<Bound, TestCaseError> {
+    certified_of(topology, kind, root, &Shares::Equal)
+}
+
+/// The same for these shares.
+fn certified_of(topology: &Topology, kind: CollectiveKind, root: u32, shares: &Shares) -> Result<Bound, TestCaseError> {
     let root = kind.has_root().then(|| Rank::new(root));
     let collective = Collective::new(kind, root, topology.rank_count()).expect("a rank");
-    let bound = bound(topology, collective, &Never).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    prop_assert_eq!(certified_bound(topology, collective, &Shares::Equal, &bound.certificate), Ok(bound.upper.clone()));
+    let bound = bound(topology, collective, shares, &Never).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(certified_bound(topology, collective, shares, &bound.certificate), Ok(bound.upper.clone()));
     prop_assert!(bound.lower <= bound.upper);
     Ok(bound)
 }
@@ -172,19 +187,60 @@ proptest! {
         for kind in CUT_KINDS {
             let bound = certified(&topology, kind, root)?;
             prop_assert_eq!(&bound.upper, &plan.least_cut(kind, root), "{}", kind);
-            let always = matches!(kind, CollectiveKind::Scatter | CollectiveKind::Gather);
+            let always = matches!(kind, Scatter | Gather);
             prop_assert!(bound.is_tight() || !always && plan.node_count > plan.rank_count);
+        }
+    }
+
+    /// Shares of any weights, 0 included: the cuts are weighed, and just as reachable.
+    #[test]
+    fn weighted_bounds_are_least_cuts(
+        plan in directed(5, 3),
+        root in 0..5_u32,
+        weights in prop::collection::vec(prop_oneof![Just(0), 1..5_u64, 1..1_000_000_000_000_u64], 5),
+        source in 0..5_usize,
+    ) {
+        let (root, rank_count) = (root % plan.rank_count, plan.rank_count as usize);
+        let mut weights = weights[..rank_count].to_vec();
+        // Something has to move.
+        let source = source % rank_count;
+        let source = if source == root as usize { (source + 1) % rank_count } else { source };
+        weights[source] += 1;
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        let shares = Shares::Weighted(weights.clone());
+        for kind in [Allgather, ReduceScatter, Scatter, Gather] {
+            let bound = certified_of(&topology, kind, root, &shares)?;
+            prop_assert_eq!(&bound.upper, &plan.least_cut_of(kind, root, &weights), "{}", kind);
+            let is_flow = matches!(kind, Scatter | Gather);
+            let is_balanced = topology.first_unbalanced().is_none() || plan.node_count == plan.rank_count;
+            prop_assert!(bound.is_tight() || !is_flow && !is_balanced);
+        }
+        // The sum of all vectors is the same whoever adds up which part of it.
+        let allreduce = certified_of(&topology, Allreduce, 0, &shares)?;
+        prop_assert_eq!(allreduce, certified(&topology, Allreduce, 0)?);
+    }
+
+    /// Only proportions count.
+    #[test]
+    fn bounds_see_proportions(plan in eulerian(5, 3), weights in prop::collection::vec(1..9_u64, 5), factor: u32) {
+        let topology = plan.topology(NodeKind::PLAIN_SWITCH);
+        let weights = &weights[..plan.rank_count as usize];
+        let larger = weights.iter().map(|weight| weight * u64::from(factor.max(1))).collect();
+        let (some, same) = (Shares::Weighted(weights.to_vec()), Shares::Weighted(larger));
+        for kind in [Allgather, ReduceScatter, Scatter, Gather] {
+            let (first, second) = (certified_of(&topology, kind, 0, &some)?, certified_of(&topology, kind, 0, &same)?);
+            prop_assert_eq!(first.upper, second.upper);
         }
     }
 
     /// No partition is below the allreduce bound of a balanced network; a network alike in both directions reaches it.
     #[test]
     fn allreduce_bounds_are_least_partitions(plan in eulerian(4, 3)) {
-        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), Allreduce, 0)?;
         prop_assert_eq!(bound.upper, plan.least_partition());
         let mut two_way = plan.clone();
         two_way.links.extend(plan.links.iter().map(|&(from, to, capacity)| (to, from, capacity)));
-        let bound = certified(&two_way.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        let bound = certified(&two_way.topology(NodeKind::PLAIN_SWITCH), Allreduce, 0)?;
         prop_assert_eq!(&bound.upper, &two_way.least_partition());
         prop_assert!(bound.is_tight());
     }
@@ -192,10 +248,10 @@ proptest! {
     /// Elsewhere it is no worse than any single cut, or than each rank by itself.
     #[test]
     fn directed_allreduce_bounds_are_sound(plan in directed(5, 3)) {
-        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), CollectiveKind::Allreduce, 0)?;
+        let bound = certified(&plan.topology(NodeKind::PLAIN_SWITCH), Allreduce, 0)?;
         let singletons = (0..plan.rank_count).map(|rank| plan.leaving(1 << rank)).sum::<u128>();
         let singletons = Rate::new(singletons, 2 * (u128::from(plan.rank_count) - 1)).unwrap();
-        prop_assert!(bound.upper <= plan.least_cut(CollectiveKind::Allreduce, 0).min(singletons));
+        prop_assert!(bound.upper <= plan.least_cut(Allreduce, 0).min(singletons));
     }
 
     /// Switches that multicast or aggregate invalidate partitions, and nothing else.
@@ -203,12 +259,12 @@ proptest! {
     fn capable_switches_leave_cuts(plan in eulerian(5, 3), multicast: bool) {
         prop_assume!(plan.node_count > plan.rank_count);
         let topology = plan.topology(NodeKind::Switch { multicast, aggregate: !multicast });
-        let bound = certified(&topology, CollectiveKind::Allreduce, 0)?;
+        let bound = certified(&topology, Allreduce, 0)?;
         let is_cut = matches!(bound.certificate, Certificate::Cut { .. });
         prop_assert!(is_cut);
-        prop_assert_eq!(bound.upper, plan.least_cut(CollectiveKind::Allreduce, 0));
+        prop_assert_eq!(bound.upper, plan.least_cut(Allreduce, 0));
         let (plain, capable) = (plan.topology(NodeKind::PLAIN_SWITCH), topology);
-        prop_assert_eq!(certified(&plain, CollectiveKind::Allgather, 0)?, certified(&capable, CollectiveKind::Allgather, 0)?);
+        prop_assert_eq!(certified(&plain, Allgather, 0)?, certified(&capable, Allgather, 0)?);
     }
 
     /// Bounds see neither names nor the order of ranks and links, and grow with the capacities.
@@ -219,10 +275,10 @@ proptest! {
         let links = plan.links.iter().rev().map(link).collect();
         let renamed = Plan { links, ..plan.clone() }.topology(NodeKind::PLAIN_SWITCH);
         let topology = plan.topology(NodeKind::PLAIN_SWITCH);
-        for kind in CUT_KINDS.into_iter().chain([CollectiveKind::Allreduce]) {
+        for kind in CUT_KINDS.into_iter().chain([Allreduce]) {
             let (first, second) = (certified(&topology, kind, 0)?, certified(&renamed, kind, rename(0))?);
             // The partition found may differ where a switch is not balanced.
-            if kind != CollectiveKind::Allreduce || topology.first_unbalanced().is_none() {
+            if kind != Allreduce || topology.first_unbalanced().is_none() {
                 for (first, second) in [(first.upper, second.upper), (first.lower, second.lower)] {
                     let (numerator, denominator) = first.parts();
                     prop_assert_eq!(Rate::new(numerator * factor, denominator), Some(second), "{}", kind);
@@ -237,9 +293,9 @@ proptest! {
         let topology = plan.topology(NodeKind::PLAIN_SWITCH);
         let turned = topology.transposed();
         for (kind, opposite) in [
-            (CollectiveKind::Allgather, CollectiveKind::ReduceScatter),
-            (CollectiveKind::Broadcast, CollectiveKind::Reduce),
-            (CollectiveKind::Scatter, CollectiveKind::Gather),
+            (Allgather, ReduceScatter),
+            (Broadcast, Reduce),
+            (Scatter, Gather),
         ] {
             let (first, second) = (certified(&topology, kind, 0)?, certified(&turned, opposite, 0)?);
             prop_assert_eq!((&first.upper, &first.lower), (&second.upper, &second.lower));
@@ -262,11 +318,11 @@ fn collective(kind: CollectiveKind) -> Collective {
 fn unbalanced_switches_leave_a_gap() {
     let links = vec![(0, 2, 5), (2, 0, 3), (1, 2, 4), (2, 1, 6)];
     let topology = Plan { rank_count: 2, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
-    let bound = bound(&topology, collective(CollectiveKind::Allgather), &Never).unwrap();
+    let bound = bound(&topology, collective(Allgather), &Shares::Equal, &Never).unwrap();
     assert_eq!((bound.upper.to_string(), bound.lower.to_string()), ("6".to_owned(), "6".to_owned()));
     let links = vec![(0, 2, 5), (2, 0, 5), (1, 2, 2), (2, 1, 6)];
     let topology = Plan { rank_count: 2, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
-    let broadcast = canopy_synth::bound(&topology, collective(CollectiveKind::Broadcast), &Never).unwrap();
+    let broadcast = canopy_synth::bound(&topology, collective(Broadcast), &Shares::Equal, &Never).unwrap();
     assert_eq!((broadcast.upper.to_string(), broadcast.lower.to_string()), ("5".to_owned(), "2".to_owned()));
 }
 
@@ -274,7 +330,7 @@ fn unbalanced_switches_leave_a_gap() {
 #[test]
 fn allreduce_on_a_path_is_not_its_two_halves() {
     let path = Plan { rank_count: 3, node_count: 3, links: vec![(0, 1, 4), (1, 0, 4), (1, 2, 4), (2, 1, 4)] };
-    let bound = bound(&path.topology(NodeKind::PLAIN_SWITCH), collective(CollectiveKind::Allreduce), &Never).unwrap();
+    let bound = bound(&path.topology(NodeKind::PLAIN_SWITCH), collective(Allreduce), &Shares::Equal, &Never).unwrap();
     assert_eq!((bound.upper.to_string(), bound.is_tight()), ("4".to_owned(), true));
     assert!(matches!(bound.certificate, Certificate::Partition { .. }));
 }
@@ -283,18 +339,56 @@ fn allreduce_on_a_path_is_not_its_two_halves() {
 fn disconnected_ranks_are_named() {
     let one_way = Plan { rank_count: 2, node_count: 2, links: vec![(0, 1, 4)] }.topology(NodeKind::PLAIN_SWITCH);
     let lost = BoundError::Disconnected { from: "n01".to_owned(), from_rank: 1, to: "n00".to_owned(), to_rank: 0 };
-    for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
-        assert_eq!(bound(&one_way, collective(kind), &Never), Err(lost.clone()), "{kind}");
+    for kind in [Allgather, ReduceScatter, Allreduce] {
+        assert_eq!(bound(&one_way, collective(kind), &Shares::Equal, &Never), Err(lost.clone()), "{kind}");
     }
     // From rank 0 everything can be sent, but nothing collected there.
-    for (kind, direction) in
-        [(CollectiveKind::Broadcast, CutDirection::Out), (CollectiveKind::Scatter, CutDirection::Out)]
-    {
-        let found = bound(&one_way, collective(kind), &Never).unwrap().certificate;
+    for (kind, direction) in [(Broadcast, CutDirection::Out), (Scatter, CutDirection::Out)] {
+        let found = bound(&one_way, collective(kind), &Shares::Equal, &Never).unwrap().certificate;
         assert_eq!(found, Certificate::Cut { direction, nodes: vec![NodeIndex::new(0)] });
     }
-    for kind in [CollectiveKind::Reduce, CollectiveKind::Gather] {
-        assert_eq!(bound(&one_way, collective(kind), &Never), Err(lost.clone()), "{kind}");
+    for kind in [Reduce, Gather] {
+        assert_eq!(bound(&one_way, collective(kind), &Shares::Equal, &Never), Err(lost.clone()), "{kind}");
+    }
+}
+
+/// A rank without share may be one that nothing can leave; only the root having one leaves nothing to do.
+#[test]
+fn shares_decide_what_has_to_move() {
+    let one_way = Plan { rank_count: 3, node_count: 3, links: vec![(0, 1, 4), (1, 0, 4), (1, 2, 6)] };
+    let one_way = one_way.topology(NodeKind::PLAIN_SWITCH);
+    let on_three = |kind| Collective::new(kind, None, 3).unwrap();
+    let found = |kind, weights: [u64; 3]| bound(&one_way, on_three(kind), &Shares::Weighted(weights.to_vec()), &Never);
+    let upper = |kind, weights| found(kind, weights).map(|bound| bound.upper.to_string());
+    // Rank 2 gets 1 + 2 shares over its link; rank 0 gets 2 of 3.
+    assert_eq!(upper(Allgather, [1, 2, 0]), Ok("6".to_owned()));
+    let lost = |from: u32, to: u32| BoundError::Disconnected {
+        from: format!("n{from:02}"),
+        from_rank: from,
+        to: format!("n{to:02}"),
+        to_rank: to,
+    };
+    assert_eq!(upper(Allgather, [1, 2, 1]), Err(lost(2, 0)));
+    assert_eq!(upper(ReduceScatter, [1, 2, 0]), Err(lost(2, 0)));
+    assert_eq!(upper(Gather, [0, 1, 0]), Ok("4".to_owned()));
+    assert_eq!(upper(Gather, [0, 1, 1]), Err(lost(2, 0)));
+    assert_eq!(upper(Scatter, [7, 1, 1]), Ok("18".to_owned()));
+    for kind in [Gather, Scatter] {
+        assert_eq!(upper(kind, [3, 0, 0]), Err(BoundError::NothingToMove { root: 0 }), "{kind}");
+    }
+}
+
+#[test]
+fn shares_that_fit_nothing_are_refused() {
+    let pair =
+        Plan { rank_count: 2, node_count: 2, links: vec![(0, 1, 4), (1, 0, 4)] }.topology(NodeKind::PLAIN_SWITCH);
+    let refused = |kind, weights: &[u64]| {
+        bound(&pair, collective(kind), &Shares::Weighted(weights.to_vec()), &Never).unwrap_err()
+    };
+    assert_eq!(refused(Allgather, &[1; 3]), SharesError::Count { found: 3, rank_count: 2 }.into());
+    assert_eq!(refused(Gather, &[0, 0]), SharesError::Nothing.into());
+    for kind in [Broadcast, Reduce, AllToAll] {
+        assert_eq!(refused(kind, &[1, 2]), SharesError::NotApplicable { collective: kind }.into());
     }
 }
 
@@ -303,7 +397,7 @@ fn searches_end_when_asked() {
     let pair =
         Plan { rank_count: 2, node_count: 2, links: vec![(0, 1, 4), (1, 0, 4)] }.topology(NodeKind::PLAIN_SWITCH);
     for kind in CollectiveKind::ALL {
-        assert_eq!(bound(&pair, collective(kind), &|| true), Err(Stopped.into()), "{kind}");
+        assert_eq!(bound(&pair, collective(kind), &Shares::Equal, &|| true), Err(Stopped.into()), "{kind}");
     }
 }
 
@@ -315,10 +409,10 @@ fn largest_capacities() {
     let links = pairs.iter().flat_map(|&(a, b)| [(a, b, most), (b, a, most)]).collect();
     let topology = Plan { rank_count: 3, node_count: 3, links }.topology(NodeKind::PLAIN_SWITCH);
     let expected = Rate::new(3 * u128::from(most), 1_u128).unwrap();
-    for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter] {
-        assert_eq!(bound(&topology, collective(kind), &Never).unwrap().upper, expected, "{kind}");
+    for kind in [Allgather, ReduceScatter] {
+        assert_eq!(bound(&topology, collective(kind), &Shares::Equal, &Never).unwrap().upper, expected, "{kind}");
     }
-    let allreduce = bound(&topology, collective(CollectiveKind::Allreduce), &Never).unwrap();
+    let allreduce = bound(&topology, collective(Allreduce), &Shares::Equal, &Never).unwrap();
     assert_eq!(allreduce.upper, Rate::new(2 * u128::from(most), 1_u128).unwrap());
     assert!(allreduce.is_tight());
 }

@@ -11,5 +11,7 @@ mod networks;
 mod rates;
 #[path = "named/refusals.rs"]
 mod refusals;
+#[path = "named/shares.rs"]
+mod shares;
 #[path = "named/stepped.rs"]
 mod stepped;

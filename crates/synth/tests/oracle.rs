@@ -29,7 +29,7 @@ fn cases() -> Vec<(String, Topology, Value)> {
 /// The bound, after its certificate has been checked by the part of canopy that finds none.
 fn certified(topology: &Topology, kind: CollectiveKind) -> Bound {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let bound = bound(topology, collective, &Never).unwrap();
+    let bound = bound(topology, collective, &Shares::Equal, &Never).unwrap();
     assert_eq!(
         certified_bound(topology, collective, &Shares::Equal, &bound.certificate),
         Ok(bound.upper.clone()),

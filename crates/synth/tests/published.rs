@@ -14,7 +14,7 @@ fn topology(expression: &str) -> Topology {
 fn bound_of(expression: &str, kind: CollectiveKind) -> Bound {
     let topology = topology(expression);
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let bound = bound(&topology, collective, &Never).unwrap();
+    let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     assert_eq!(certified_bound(&topology, collective, &Shares::Equal, &bound.certificate), Ok(bound.upper.clone()));
     bound
 }

@@ -188,6 +188,20 @@ impl Topology {
         self.ranks().find(|rank| !reached[rank.index()])
     }
 
+    /// Which ranks a path leads to from `root`, by rank. O(nodes + links).
+    pub fn ranks_reached_from(&self, root: Rank) -> Vec<bool> {
+        let mut reached = self.reach(root, false);
+        reached.truncate(self.rank_count as usize);
+        reached
+    }
+
+    /// From which ranks a path leads to `root`, by rank. O(nodes + links).
+    pub fn ranks_reaching(&self, root: Rank) -> Vec<bool> {
+        let mut reached = self.reach(root, true);
+        reached.truncate(self.rank_count as usize);
+        reached
+    }
+
     /// The same nodes with every link turned around.
     #[must_use]
     pub fn transposed(&self) -> Self {

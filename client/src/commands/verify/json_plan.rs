@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_plan::{PlanFile, read_plan};
-use canopy_schedule::{Shares, certified_bound, check, compile};
+use canopy_schedule::{certified_bound, check, compile};
 use canopy_synth::BoundError;
 use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 
@@ -85,14 +85,9 @@ fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Report) {
     if stated <= achieved {
         return;
     }
-    if plan.schedule.shares != Shares::Equal {
-        // The search knows equal shares only.
-        let message =
-            format!("whether {stated} bytes/s are reachable, as the file says, is not known for weighted shares");
-        return report.warnings.push(Problem { check: "certificate", message, place: "file".to_owned() });
-    }
     let deadline = Deadline::after(Some(LOWER_SEARCH_MAX));
-    let objection = match canopy_synth::bound(&plan.topology, plan.schedule.collective, &|| deadline.is_past()) {
+    let (collective, shares) = (plan.schedule.collective, &plan.schedule.shares);
+    let objection = match canopy_synth::bound(&plan.topology, collective, shares, &|| deadline.is_past()) {
         Ok(found) if *stated <= found.lower => None,
         Ok(found) => {
             let known = if found.lower > *achieved { &found.lower } else { achieved };

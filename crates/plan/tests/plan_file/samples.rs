@@ -5,7 +5,7 @@ use canopy_schedule::{
     Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
     RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, bound, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
 
 /// The plan as text.
@@ -121,10 +121,10 @@ fn judged(plan: PlanFile) -> PlanFile {
 pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> PlanFile {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits: TreeLimits::NONE };
+    let request = SynthesisRequest::new(collective, Algorithm::Auto);
     let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
     let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
-    let bound = bound(&topology, collective, &Never).unwrap();
+    let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: Algorithm::Auto.name().to_owned() };
     PlanFile { topology, schedule, bound, achieved: verdict.algbw, provenance }
 }

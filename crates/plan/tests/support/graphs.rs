@@ -6,7 +6,7 @@ use canopy_plan::{Instances, LowerError, LowerOptions, Lowered, Profile, Program
 use canopy_schedule::{
     Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph, compile,
 };
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
 /// Hops `(nearer to the root, farther)` of a tree over all ranks, from the root outwards.
@@ -183,7 +183,7 @@ pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> TransferGra
 pub(crate) fn planned(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> TransferGraph {
     let topology: Topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { collective, algorithm, limits: TreeLimits::NONE };
+    let request = SynthesisRequest::new(collective, algorithm);
     let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
     compile(&topology, &schedule).unwrap()
 }

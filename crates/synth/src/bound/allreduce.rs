@@ -65,7 +65,7 @@ fn in_sequence(reduce_scatter: &Rate, allgather: &Rate) -> Rate {
 
 fn strength_of(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, BoundError> {
     let answer = strength(&network.graph(CutDirection::Out), &network.terminals(), stop);
-    answer.map_err(|error| refusal(network.topology, CutDirection::Out, error))
+    answer.map_err(|error| refusal(network, CutDirection::Out, None, error))
 }
 
 fn rate(strength: &Strength) -> Rate {
@@ -75,7 +75,7 @@ fn rate(strength: &Strength) -> Rate {
 /// The bound that a partition of the ranks implies, each part together with the switches that are best on its side.
 fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
     let cuts = isolating_cuts(&network.graph(CutDirection::Out), parts, stop);
-    let cuts = cuts.map_err(|error: OptimumError| refusal(network.topology, CutDirection::Out, error))?;
+    let cuts = cuts.map_err(|error: OptimumError| refusal(network, CutDirection::Out, None, error))?;
     // Disjoint already if switches are balanced; else the first set keeps a node that several want.
     let mut set_of = vec![None; network.topology.nodes().len()];
     let mut sets: Vec<Vec<NodeIndex>> = Vec::with_capacity(cuts.len());

@@ -1,7 +1,7 @@
 //! A topology as kernels want it: plain arcs, weights and terminals.
 
 use canopy_optimize::{Arc, Digraph, Fraction};
-use canopy_schedule::CutDirection;
+use canopy_schedule::{CutDirection, Shares};
 use canopy_topology::{Rate, Topology};
 
 use super::rate_of_time;
@@ -9,6 +9,7 @@ use super::rate_of_time;
 /// The arcs of a topology, or of the part of it that runs both ways.
 pub(super) struct Network<'a> {
     pub(super) topology: &'a Topology,
+    pub(super) shares: &'a Shares,
     /// Merged by (from, to) and sorted.
     arcs: Vec<Arc128>,
 }
@@ -23,7 +24,7 @@ struct Arc128 {
 
 impl<'a> Network<'a> {
     /// Links of different latency between the same nodes add up. O(links).
-    pub(super) fn of(topology: &'a Topology) -> Self {
+    pub(super) fn of(topology: &'a Topology, shares: &'a Shares) -> Self {
         let mut arcs: Vec<Arc128> = Vec::with_capacity(topology.links().len());
         for link in topology.links() {
             let (from, to) = (link.from.number(), link.to.number());
@@ -33,7 +34,7 @@ impl<'a> Network<'a> {
                 _ => arcs.push(Arc128 { from, to, capacity }),
             }
         }
-        Self { topology, arcs }
+        Self { topology, shares, arcs }
     }
 
     /// The largest sub-network in which every link has a reverse of the same capacity. O(links log links).
@@ -43,7 +44,7 @@ impl<'a> Network<'a> {
             let reverse = self.arcs.binary_search_by_key(&(arc.to, arc.from), |other| (other.from, other.to)).ok()?;
             Some(Arc128 { capacity: arc.capacity.min(self.arcs[reverse].capacity), ..arc })
         };
-        Self { topology: self.topology, arcs: self.arcs.iter().filter_map(both).collect() }
+        Self { arcs: self.arcs.iter().filter_map(both).collect(), ..*self }
     }
 
     /// Whether both hold the same arcs.
@@ -77,14 +78,16 @@ impl<'a> Network<'a> {
         (0..self.node_count()).map(|node| node < self.topology.rank_count()).collect()
     }
 
-    /// Weight 1 for each rank, 0 for each switch.
-    pub(super) fn equal_weights(&self) -> Vec<u64> {
-        self.terminals().into_iter().map(u64::from).collect()
+    /// Weight of each rank's share, 0 for each switch.
+    pub(super) fn weights(&self) -> Vec<u64> {
+        let mut weights: Vec<u64> = self.topology.ranks().map(|rank| self.shares.weight(rank)).collect();
+        weights.resize(self.topology.nodes().len(), 0);
+        weights
     }
 
-    /// The algbw at which each share takes `inverse_rate` per byte: N shares in that time.
+    /// The algbw at which a unit of weight takes `inverse_rate` per byte: all shares in that time.
     pub(super) fn rate_of_shares(&self, inverse_rate: Fraction) -> Rate {
-        rate_of_time(u128::from(self.topology.rank_count()), inverse_rate)
+        rate_of_time(self.shares.weight_total(self.topology.rank_count()), inverse_rate)
     }
 
     /// Whether as much capacity enters as leaves, at every switch. O(links).

@@ -122,11 +122,12 @@ impl Routes {
 }
 
 impl<'a> Assembly<'a> {
-    /// A forest without phases, in chunks that every phase can be divided into: the least common multiple of their k.
+    /// A forest without phases, in chunks that every phase can be divided into: the least common multiple of their k,
+    /// for each unit of the weights of shares.
     pub(super) fn new(
         trees_per_root: impl Iterator<Item = u64>,
         phase_count: usize,
-        rank_count: u32,
+        (rank_count, weight_total): (u32, u128),
         stop: &'a dyn Stop,
     ) -> Result<Self, SynthesisError> {
         let mut common = 1_u128;
@@ -134,7 +135,7 @@ impl<'a> Assembly<'a> {
             // At most two phases, so at most 128 bits.
             common *= count / count.gcd(&common);
         }
-        let fits = common.checked_mul(rank_count.into()).is_some_and(|all| u64::try_from(all).is_ok());
+        let fits = common.checked_mul(weight_total).is_some_and(|all| u64::try_from(all).is_ok());
         let too_many = SynthesisError::TooManyTrees { trees_per_rank: common, rank_count };
         let chunks_per_share = u64::try_from(common).ok().filter(|_| fits).ok_or(too_many)?;
         let (routes, carriers, hops, phases) = Default::default();

@@ -3,33 +3,52 @@
 mod whole;
 
 use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, forest_optimum_for};
-use canopy_schedule::Action;
+use canopy_schedule::{Action, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
 use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::condition::Condition;
-use crate::reach::disconnected;
+use crate::reach::{disconnected, first_not_reaching, first_unreachable_from};
 
 /// Numbers of trees per root that are tried in place of the one that makes all capacities whole.
 const FEWER_TRIED: u64 = 12;
 
 /// Which ranks have data that every rank wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Roots {
-    /// All of them, the same amount each.
-    All,
+pub(super) enum Roots<'a> {
+    /// All of them, in proportion to their shares.
+    All(&'a Shares),
     /// One.
     One(Rank),
+}
+
+impl Roots<'_> {
+    /// How much data a rank has, in units of k chunks.
+    pub(super) fn weight(self, rank: Rank) -> u64 {
+        match self {
+            Self::All(shares) => shares.weight(rank),
+            Self::One(root) => u64::from(rank == root),
+        }
+    }
+
+    /// k chunks of each unit are numbered in 64 bits: the units there are, at least one for each rank.
+    fn unit_count(self, rank_count: u32) -> Option<u64> {
+        let units = match self {
+            Self::All(shares) => shares.weight_total(rank_count),
+            Self::One(_) => 1,
+        };
+        u64::try_from(units.max(rank_count.into())).ok()
+    }
 }
 
 /// Trees per root and capacities in trees, such that the optimal rate comes out whole everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Instance {
-    /// k: number of trees rooted at each root.
+    /// k: number of trees rooted at a root, for each unit of its weight.
     pub(super) trees_per_root: u64,
-    /// k for every root, 0 for the other nodes.
+    /// k times the weight for every rank, 0 for the other nodes.
     pub(super) demands: Vec<u64>,
     /// U·b of each link of the topology: trees it can carry. 0 where no tree has a reason to go.
     pub(super) capacities: Vec<u128>,
@@ -37,9 +56,10 @@ pub(super) struct Instance {
 
 /// Refuses a topology on which data of these roots can not go where `action` takes it, or whose switches are not
 /// balanced. O(links).
-pub(super) fn require_plannable(topology: &Topology, roots: Roots, action: Action) -> Result<(), SynthesisError> {
+pub(super) fn require_plannable(topology: &Topology, roots: Roots<'_>, action: Action) -> Result<(), SynthesisError> {
     let lost = match (roots, action) {
-        (Roots::All, _) => topology.first_unreachable(),
+        (Roots::All(shares), Action::Copy) => first_unreachable_from(topology, shares),
+        (Roots::All(shares), Action::Reduce) => first_not_reaching(topology, shares),
         (Roots::One(root), Action::Copy) => topology.first_unreachable_from(root).map(|lost| (root, lost)),
         (Roots::One(root), Action::Reduce) => topology.first_not_reaching(root).map(|lost| (lost, root)),
     };
@@ -54,7 +74,7 @@ pub(super) fn require_plannable(topology: &Topology, roots: Roots, action: Actio
 /// Networks of one collective follow each other, so that their shares are cut into chunks that suit all of them.
 pub(super) fn instances(
     networks: &[&Topology],
-    roots: Roots,
+    roots: Roots<'_>,
     limits: TreeLimits,
     stop: &dyn Stop,
 ) -> Result<Vec<Instance>, SynthesisError> {
@@ -87,10 +107,11 @@ impl Instance {
     /// With `1/x* = p/q` in lowest terms and `d = gcd(q, {b})`, `U = p/d` is the least factor that makes `k = U·x* = q/d`
     /// and all `U·b` integers.
     ///
-    /// * **Source.** Zhao 2026, §4.5.1 and theorem 23. A single root only changes the weights in 1/x* (Edmonds).
+    /// * **Source.** Zhao 2026, §4.5.1 and theorem 23. A single root, or shares of different sizes,
+    ///   only change the weights in 1/x* (Edmonds).
     /// * **In.** A topology that passed [`require_plannable`]. **Errors.** Too many trees, stopped.
     /// * **Cost.** That of [`forest_optimum_for`].
-    pub(super) fn new(topology: &Topology, roots: Roots, stop: &dyn Stop) -> Result<Self, SynthesisError> {
+    pub(super) fn new(topology: &Topology, roots: Roots<'_>, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let useful = useful_links(topology);
         let rank_count = topology.rank_count();
         let (weights, terminals) = weights_and_terminals(topology, roots);
@@ -100,7 +121,8 @@ impl Instance {
         let divisor = bandwidths().zip(&useful).filter(|&(_, &useful)| useful).fold(q, |d, (b, _)| d.gcd(&b));
         let too_many = || SynthesisError::TooManyTrees { trees_per_rank: q / divisor, rank_count };
         let trees_per_root = u64::try_from(q / divisor).map_err(|_| too_many())?;
-        trees_per_root.checked_mul(u64::from(rank_count)).ok_or_else(too_many)?;
+        let unit_count = roots.unit_count(rank_count).ok_or_else(too_many)?;
+        trees_per_root.checked_mul(unit_count).ok_or_else(too_many)?;
         // p and q have no common factor, so U·b = p·b/d is whole only because d divides b.
         let scaled = |b: u128| (b / divisor).checked_mul(p).ok_or_else(too_many);
         let capacities = bandwidths().zip(&useful).map(|(b, &useful)| if useful { scaled(b) } else { Ok(0) });
@@ -169,16 +191,13 @@ impl Instance {
     }
 }
 
-/// By node: weight 1 for each root, and whether it is a rank.
-fn weights_and_terminals(topology: &Topology, roots: Roots) -> (Vec<u64>, Vec<bool>) {
-    let rank_count = topology.rank_count();
-    let is_root = |node: u32| match roots {
-        Roots::All => node < rank_count,
-        Roots::One(root) => node == root.number(),
-    };
-    let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
-    let nodes = || 0..node_count;
-    (nodes().map(|node| u64::from(is_root(node))).collect(), nodes().map(|node| node < rank_count).collect())
+/// By node: its weight as a root, and whether it is a rank.
+fn weights_and_terminals(topology: &Topology, roots: Roots<'_>) -> (Vec<u64>, Vec<bool>) {
+    let mut weights: Vec<u64> = topology.ranks().map(|rank| roots.weight(rank)).collect();
+    let mut terminals = vec![true; weights.len()];
+    weights.resize(topology.nodes().len(), 0);
+    terminals.resize(weights.len(), false);
+    (weights, terminals)
 }
 
 fn inverse_rate(
@@ -199,6 +218,9 @@ fn inverse_rate(
     match forest_optimum_for(&graph, weights, terminals, stop) {
         Ok(optimum) => Ok(optimum.inverse_rate),
         Err(OptimumError::Stopped(_)) => Err(SynthesisError::Stopped),
+        Err(OptimumError::TooLarge { weight }) => {
+            Err(SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count: topology.rank_count() })
+        }
         Err(other) => Err(SynthesisError::Broken { what: format!("no optimum for a connected network: {other}") }),
     }
 }

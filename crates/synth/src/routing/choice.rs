@@ -4,30 +4,44 @@ use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 use super::{Levels, Network};
 
+/// Weights of chunks are told apart up to this sum of all; beyond, they are rounded. Far more than this makes no
+/// difference between routes, and all that is added up here stays below 2⁶⁴.
+const WEIGHT_TOTAL_MAX: u128 = 1 << 24;
+
 /// Chunks that each link carries.
 #[derive(Clone, Debug)]
-pub(crate) struct Loads(Vec<u64>);
+pub(crate) struct Loads {
+    chunks: Vec<u64>,
+    /// Chunks that take a route together.
+    batch: u64,
+}
 
 impl Loads {
-    /// No link carries any.
+    /// No link carries any; one chunk at a time takes a route.
     pub(crate) fn none(topology: &Topology) -> Self {
-        Self(vec![0; topology.links().len()])
+        Self { chunks: vec![0; topology.links().len()], batch: 1 }
     }
 
-    /// One chunk takes a route.
+    /// From here on so many chunks at a time take a route, of so many in all.
+    pub(crate) fn weigh(&mut self, weight: u64, weight_total: u128) {
+        let unit = weight_total.div_ceil(WEIGHT_TOTAL_MAX).max(1);
+        self.batch = u64::try_from(u128::from(weight).div_ceil(unit)).expect("no more than the weight");
+    }
+
+    /// A batch takes a route.
     pub(crate) fn add(&mut self, route: &[LinkIndex]) {
-        route.iter().for_each(|link| self.0[link.index()] += 1);
+        route.iter().for_each(|link| self.chunks[link.index()] += self.batch);
     }
 
-    /// One chunk takes a route no longer.
+    /// A batch of this size takes a route no longer.
     pub(crate) fn remove(&mut self, route: &[LinkIndex]) {
-        route.iter().for_each(|link| self.0[link.index()] -= 1);
+        route.iter().for_each(|link| self.chunks[link.index()] -= self.batch);
     }
 
-    /// By how much Σ load²/capacity grows with one more chunk on a link, scaled by 2⁶⁴ and rounded down: enough to
-    /// tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
+    /// By how much Σ load²/capacity grows with one more batch on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
+    /// down: enough to tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
     fn growth(&self, network: &Network<'_>, link: LinkIndex) -> u128 {
-        ((2 * u128::from(self.0[link.index()]) + 1) << 64) / u128::from(network.width(link))
+        ((2 * u128::from(self.chunks[link.index()]) + u128::from(self.batch)) << 64) / u128::from(network.width(link))
     }
 }
 

@@ -197,7 +197,7 @@ proptest! {
         let network = topology(&format!("random-euler:n=6,switches=3,seed={seed}"));
         let judged = plan_within(&network, Allgather, exactly(trees));
         let collective = Collective::new(Allgather, None, network.rank_count()).unwrap();
-        let limit = bound(&network, collective, &Never).unwrap();
+        let limit = bound(&network, collective, &Shares::Equal, &Never).unwrap();
         prop_assert_eq!(certified_bound(&network, collective, &Shares::Equal, &limit.certificate), Ok(limit.upper.clone()));
         prop_assert!(judged.algbw <= limit.upper);
         prop_assert_eq!(judged.chunks_per_share(), trees);
@@ -208,7 +208,8 @@ proptest! {
 fn refusal(kind: CollectiveKind, algorithm: Algorithm, limits: TreeLimits) -> SynthesisError {
     let network = topology("ring:4");
     let collective = Collective::new(kind, None, 4).unwrap();
-    synthesize(&network, &SynthesisRequest { collective, algorithm, limits }, &Never, &Silent).unwrap_err()
+    synthesize(&network, &SynthesisRequest { limits, ..SynthesisRequest::new(collective, algorithm) }, &Never, &Silent)
+        .unwrap_err()
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! Random networks: the rate of every forest equals the bound of the best of all cuts, found by trying each.
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
+use canopy_schedule::Shares;
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits};
 use proptest::prelude::*;
 
-use crate::validator::plan;
+use crate::validator::{plan, plan_shares};
 
 /// The least bound on algbw over all cuts.
 fn best_cut(topology: &Topology, kind: CollectiveKind) -> Rate {
+    best_cut_of(topology, kind, &Shares::Equal)
+}
+
+/// The same for these shares.
+fn best_cut_of(topology: &Topology, kind: CollectiveKind, shares: &Shares) -> Rate {
     let nodes = topology.nodes().len();
     let ranks = topology.rank_count();
     let rank_mask = (1_u32 << ranks) - 1;
@@ -18,10 +24,16 @@ fn best_cut(topology: &Topology, kind: CollectiveKind) -> Rate {
         .map(|link| (link.from.number(), link.to.number(), link.capacity.bytes_per_sec()))
         .collect();
     let is_in = |set: u32, node: u32| set >> node & 1 == 1;
+    let weight_in = |set: u32| -> u64 {
+        topology.ranks().filter(|rank| is_in(set, rank.number())).map(|rank| shares.weight(rank)).sum()
+    };
     let mut best: Option<(u64, u64)> = None;
     for set in 1..(1_u32 << nodes) - 1 {
-        let inside = u64::from((set & rank_mask).count_ones());
-        if inside == 0 || inside == u64::from(ranks) {
+        let inside = weight_in(set);
+        if matches!(kind, Allgather | ReduceScatter) && inside == 0
+            || set & rank_mask == 0
+            || set & rank_mask == rank_mask
+        {
             continue;
         }
         let crosses = |&&(from, to, _): &&(u32, u32, u64)| match kind {
@@ -34,7 +46,7 @@ fn best_cut(topology: &Topology, kind: CollectiveKind) -> Rate {
             _ => inside,
         };
         let capacity: u64 = links.iter().filter(crosses).map(|link| link.2).sum();
-        let factor = if divisor == 1 && !matches!(kind, Allgather | ReduceScatter) { 1 } else { u64::from(ranks) };
+        let factor = if matches!(kind, Allgather | ReduceScatter) { weight_in(rank_mask) } else { 1 };
         let smaller = |(c, d): (u64, u64)| factor * capacity * d < c * divisor;
         if best.is_none_or(smaller) {
             best = Some((factor * capacity, divisor));
@@ -158,6 +170,23 @@ proptest! {
         check_optimal(&topology)?;
     }
 
+    /// Shares of different sizes, some of size 0, are spread as fast as any cut allows.
+    #[test]
+    fn weighted_shares_are_planned_optimally(
+        topology in prop_oneof![eulerian(), boxes(), balanced_switches()],
+        weights in proptest::collection::vec(prop_oneof![Just(0), Just(1), 1..20_u64, 1..1_000_000_u64], 12),
+        source in 0..12_usize,
+    ) {
+        let mut weights = weights[..topology.rank_count() as usize].to_vec();
+        let source = source % weights.len();
+        weights[source] += 1;
+        let shares = Shares::Weighted(weights);
+        for kind in [Allgather, ReduceScatter] {
+            let planned = plan_shares(&topology, kind, shares.clone());
+            prop_assert_eq!(planned.algbw, best_cut_of(&topology, kind, &shares), "{}", kind);
+        }
+    }
+
     #[test]
     fn balanced_switches_suffice(topology in balanced_switches()) {
         check_optimal(&topology)?;
@@ -174,7 +203,7 @@ proptest! {
     #[test]
     fn equal_requests_give_equal_schedules(topology in eulerian()) {
         let collective = canopy_schedule::Collective::new(Allgather, None, topology.rank_count()).unwrap();
-        let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits: TreeLimits::NONE };
+        let request = SynthesisRequest::new(collective, Algorithm::Auto);
         let once = synthesize(&topology, &request, &Never, &Silent);
         prop_assert_eq!(once, synthesize(&topology, &request, &Never, &Silent));
     }

@@ -4,19 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_schedule::{Collective, CollectiveKind};
-use canopy_synth::{
-    Algorithm, Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, TreeLimits, synthesize,
-};
+use canopy_synth::{Algorithm, Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, synthesize};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 use crate::validator::plan;
 
 fn request(topology: &Topology, kind: CollectiveKind) -> SynthesisRequest {
-    SynthesisRequest {
-        collective: Collective::new(kind, None, topology.rank_count()).unwrap(),
-        algorithm: Algorithm::Forest,
-        limits: TreeLimits::NONE,
-    }
+    SynthesisRequest::new(Collective::new(kind, None, topology.rank_count()).unwrap(), Algorithm::Forest)
 }
 
 #[track_caller]

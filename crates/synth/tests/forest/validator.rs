@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use canopy_schedule::{Action, Collective, CollectiveKind, Forest, Hop, Schedule, Shape, Tree, check, compile};
+use canopy_schedule::{Action, Collective, CollectiveKind, Forest, Hop, Schedule, Shape, Shares, Tree, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Rate, Topology};
 
@@ -39,8 +39,19 @@ pub(crate) fn plan(topology: &Topology, kind: CollectiveKind) -> Judged {
 /// The same within limits.
 #[track_caller]
 pub(crate) fn plan_within(topology: &Topology, kind: CollectiveKind, limits: TreeLimits) -> Judged {
+    plan_with(topology, kind, Shares::Equal, limits)
+}
+
+/// The same with shares of these sizes.
+#[track_caller]
+pub(crate) fn plan_shares(topology: &Topology, kind: CollectiveKind, shares: Shares) -> Judged {
+    plan_with(topology, kind, shares, TreeLimits::NONE)
+}
+
+#[track_caller]
+fn plan_with(topology: &Topology, kind: CollectiveKind, shares: Shares, limits: TreeLimits) -> Judged {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { collective, algorithm: Algorithm::Auto, limits };
+    let request = SynthesisRequest { shares, limits, ..SynthesisRequest::new(collective, Algorithm::Auto) };
     let schedule = synthesize(topology, &request, &Never, &Silent).unwrap();
     assert_eq!(schedule.algorithm, "forest");
     let algbw = judge(topology, &schedule);
@@ -69,15 +80,16 @@ fn judge(topology: &Topology, schedule: &Schedule) -> Rate {
             let trees = phase.trees.iter().filter(|tree| tree.root == rank);
             let sum: u64 = trees.map(|tree| tree.multiplicity).sum();
             let is_root = schedule.collective.root().is_none_or(|root| root == rank);
-            assert_eq!(sum, if is_root { forest.chunks_per_share } else { 0 }, "multiplicities of rank {rank:?}");
+            let weight = if is_root { schedule.shares.weight(rank) } else { 0 };
+            assert_eq!(sum, weight * forest.chunks_per_share, "multiplicities of rank {rank:?}");
         }
         for tree in &phase.trees {
             check_tree(topology, forest, phase.action, tree);
             add_loads(forest, tree, &mut loads);
         }
     }
-    let shares = if kind.has_root() { 1 } else { u128::from(topology.rank_count()) };
-    let chunks = shares * u128::from(forest.chunks_per_share);
+    let weight: u128 = topology.ranks().map(|rank| u128::from(schedule.shares.weight(rank))).sum();
+    let chunks = if kind.has_root() { 1 } else { weight } * u128::from(forest.chunks_per_share);
     let used = topology.links().iter().zip(&loads).filter(|&(_, &load)| load > 0);
     let rate = |(link, &load): (&Link, &u128)| {
         let size = chunks.checked_mul(link.capacity.bytes_per_sec().into());

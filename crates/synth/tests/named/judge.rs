@@ -1,7 +1,7 @@
 //! Plans with one algorithm and has the checker judge.
 
-use canopy_schedule::{Collective, CollectiveKind, Schedule, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, bound, synthesize};
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Shares, certified_bound, check, compile};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits, generate};
 
 pub(crate) fn topology(expression: &str) -> Topology {
@@ -24,8 +24,19 @@ pub(crate) fn collective(topology: &Topology, kind: CollectiveKind, root: u32) -
 /// Plans a collective and has it judged.
 #[track_caller]
 pub(crate) fn plan(topology: &Topology, algorithm: Algorithm, kind: CollectiveKind, root: u32) -> Judged {
-    let request =
-        SynthesisRequest { collective: collective(topology, kind, root), algorithm, limits: TreeLimits::NONE };
+    plan_shares(topology, algorithm, kind, root, Shares::Equal)
+}
+
+/// The same with shares of these sizes.
+#[track_caller]
+pub(crate) fn plan_shares(
+    topology: &Topology,
+    algorithm: Algorithm,
+    kind: CollectiveKind,
+    root: u32,
+    shares: Shares,
+) -> Judged {
+    let request = SynthesisRequest { shares, ..SynthesisRequest::new(collective(topology, kind, root), algorithm) };
     judge(topology, synthesize(topology, &request, &Never, &Silent).unwrap())
 }
 
@@ -35,7 +46,11 @@ pub(crate) fn judge(topology: &Topology, schedule: Schedule) -> Judged {
     let name = format!("{} of {}", schedule.collective.kind(), schedule.algorithm);
     let graph = compile(topology, &schedule).unwrap_or_else(|error| panic!("{name}: {error}"));
     let verdict = check(topology, &graph).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let bound = bound(topology, schedule.collective, &Never).unwrap_or_else(|error| panic!("{name}: {error}")).upper;
+    let (collective, shares) = (schedule.collective, &schedule.shares);
+    let bound = bound(topology, collective, shares, &Never).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let proven = certified_bound(topology, collective, shares, &bound.certificate);
+    assert_eq!(proven, Ok(bound.upper.clone()), "{name}");
+    let bound = bound.upper;
     assert!(verdict.algbw <= bound, "{name}: {} beats the bound {bound}", verdict.algbw);
     Judged { schedule, algbw: verdict.algbw, bound }
 }

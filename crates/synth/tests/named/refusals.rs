@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_schedule::CollectiveKind::{self, AllToAll, Allgather, Broadcast, Gather, Reduce, Scatter};
 use canopy_synth::Algorithm::{self, Auto, Direct, Forest, Ring};
-use canopy_synth::{Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, TreeLimits, synthesize};
+use canopy_synth::{Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, synthesize};
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits};
 
 use crate::judge::{collective, plan, topology};
 
 #[track_caller]
 fn refusal(topology: &Topology, algorithm: Algorithm, kind: CollectiveKind) -> SynthesisError {
-    let request = SynthesisRequest { collective: collective(topology, kind, 0), algorithm, limits: TreeLimits::NONE };
+    let request = SynthesisRequest::new(collective(topology, kind, 0), algorithm);
     synthesize(topology, &request, &Never, &Silent).unwrap_err()
 }
 
@@ -107,8 +107,7 @@ fn stopping_is_noticed_at_every_question() {
     let topology = topology("torus:3x3");
     for algorithm in [Direct, Ring, Auto] {
         for kind in [Allgather, AllToAll] {
-            let request =
-                SynthesisRequest { collective: collective(&topology, kind, 0), algorithm, limits: TreeLimits::NONE };
+            let request = SynthesisRequest::new(collective(&topology, kind, 0), algorithm);
             let mut patience = 0;
             loop {
                 let asked = AtomicU64::new(0);
@@ -140,8 +139,7 @@ fn progress_only_grows() {
     for algorithm in [Direct, Ring, Auto] {
         for kind in [AllToAll, Gather, CollectiveKind::Allreduce] {
             let notes = Notes::default();
-            let request =
-                SynthesisRequest { collective: collective(&topology, kind, 0), algorithm, limits: TreeLimits::NONE };
+            let request = SynthesisRequest::new(collective(&topology, kind, 0), algorithm);
             synthesize(&topology, &request, &Never, &notes).unwrap();
             let notes = notes.0.into_inner().unwrap();
             assert!(notes.is_sorted_by_key(|&(stage, done, _)| (stage, done)), "{algorithm}, {kind}: {notes:?}");

@@ -46,7 +46,7 @@ fn bound(program: &Program, topology: &Topology) -> Result<Rate, String> {
     let kind = program.purpose.collective().ok_or("the file promises no result")?;
     let collective = Collective::new(kind, None, topology.rank_count()).map_err(|error| error.to_string())?;
     let deadline = Deadline::after(Some(BOUND_SEARCH_MAX));
-    match canopy_synth::bound(topology, collective, &|| deadline.is_past()) {
+    match canopy_synth::bound(topology, collective, &Shares::Equal, &|| deadline.is_past()) {
         Ok(found) => certified_bound(topology, collective, &Shares::Equal, &found.certificate)
             .map_err(|error| format!("the certificate does not hold: {}", words(&error))),
         Err(BoundError::Stopped) => Err("no time was left to find the bound".to_owned()),

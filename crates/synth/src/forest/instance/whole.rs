@@ -19,7 +19,7 @@ const SCAN_RANGE: (u64, u64) = (64, 1 << 16);
 /// * **Errors.** Too many trees, stopped. **Cost.** Some ten tests of the network.
 pub(super) fn exactly(
     topology: &Topology,
-    roots: Roots,
+    roots: Roots<'_>,
     trees_per_root: NonZeroU64,
     stop: &dyn Stop,
 ) -> Result<Instance, SynthesisError> {
@@ -40,7 +40,7 @@ pub(super) fn exactly(
 /// * **Cost.** A test per number tried and network, up to [`SCAN_WORK`].
 pub(super) fn at_most(
     networks: &[&Topology],
-    roots: Roots,
+    roots: Roots<'_>,
     trees_max: NonZeroU64,
     stop: &dyn Stop,
 ) -> Result<Vec<Instance>, SynthesisError> {
@@ -90,10 +90,12 @@ struct Spread<'a> {
     links: Vec<usize>,
     weights: Vec<u64>,
     terminals: Vec<bool>,
+    /// The sum of the weights, at least one for each rank, if 64 bits hold it.
+    unit_count: Option<u64>,
 }
 
 impl<'a> Spread<'a> {
-    fn of(topology: &'a Topology, roots: Roots) -> Self {
+    fn of(topology: &'a Topology, roots: Roots<'_>) -> Self {
         let useful = useful_links(topology);
         let (weights, terminals) = weights_and_terminals(topology, roots);
         let links: Vec<usize> = (0..useful.len()).filter(|&link| useful[link]).collect();
@@ -104,7 +106,14 @@ impl<'a> Spread<'a> {
         };
         let arcs = links.iter().map(|&link| arc(&topology.links()[link])).collect();
         let node_count = u32::try_from(weights.len()).expect("limits keep node counts within u32");
-        Self { topology, graph: Digraph { node_count, arcs }, links, weights, terminals }
+        Self {
+            topology,
+            graph: Digraph { node_count, arcs },
+            links,
+            weights,
+            terminals,
+            unit_count: roots.unit_count(topology.rank_count()),
+        }
     }
 
     fn forest(&self, trees_per_root: NonZeroU64, stop: &dyn Stop) -> Result<WholeForest<'_>, SynthesisError> {
@@ -114,7 +123,7 @@ impl<'a> Spread<'a> {
 
     fn instance(&self, trees_per_root: NonZeroU64, trees: &WholeTrees) -> Result<Instance, SynthesisError> {
         let count = trees_per_root.get();
-        let all = count.checked_mul(self.topology.rank_count().into());
+        let all = self.unit_count.and_then(|units| count.checked_mul(units));
         all.ok_or_else(|| too_many(trees_per_root, self.topology))?;
         let mut capacities = vec![0; self.topology.links().len()];
         for (&link, &capacity) in self.links.iter().zip(&trees.capacities) {

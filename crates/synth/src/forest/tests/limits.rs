@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind};
+use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::algorithm::TreeLimits;
@@ -22,18 +22,40 @@ fn collective(kind: CollectiveKind, topology: &Topology) -> Collective {
 #[test]
 fn trees_that_would_fill_the_memory_are_refused_at_once() {
     let topology = topology("mesh:6000");
-    let error = plan(&topology, collective(CollectiveKind::Allgather, &topology), TreeLimits::NONE, &Never, &Silent)
-        .unwrap_err();
+    let error = plan(
+        &topology,
+        collective(CollectiveKind::Allgather, &topology),
+        &Shares::Equal,
+        TreeLimits::NONE,
+        &Never,
+        &Silent,
+    )
+    .unwrap_err();
     assert_eq!(error, SynthesisError::TooManyHops { needed: 6000 * 5999, limit: 1 << 25 });
     // One tree is no trouble.
-    plan(&topology, collective(CollectiveKind::Broadcast, &topology), TreeLimits::NONE, &Never, &Silent).unwrap();
+    plan(
+        &topology,
+        collective(CollectiveKind::Broadcast, &topology),
+        &Shares::Equal,
+        TreeLimits::NONE,
+        &Never,
+        &Silent,
+    )
+    .unwrap();
 }
 
 #[test]
 fn a_switch_with_too_many_neighbours_is_named() {
     let topology = topology("dgx-a100:boxes=1,gpus=4097");
-    let error = plan(&topology, collective(CollectiveKind::Broadcast, &topology), TreeLimits::NONE, &Never, &Silent)
-        .unwrap_err();
+    let error = plan(
+        &topology,
+        collective(CollectiveKind::Broadcast, &topology),
+        &Shares::Equal,
+        TreeLimits::NONE,
+        &Never,
+        &Silent,
+    )
+    .unwrap_err();
     assert_eq!(error, SynthesisError::TooManyNeighbours { node: "b0nv".to_owned(), neighbours: 4097, limit: 4096 });
 }
 
@@ -61,7 +83,8 @@ fn every_stage_notices_a_stop_at_the_first_question() {
                 at.asked.fetch_add(u64::from(stopped), Ordering::Relaxed);
                 stopped
             };
-            let error = plan(&topology, collective(kind, &topology), TreeLimits::NONE, &stop, &at).unwrap_err();
+            let error =
+                plan(&topology, collective(kind, &topology), &Shares::Equal, TreeLimits::NONE, &stop, &at).unwrap_err();
             assert_eq!((error, at.asked.into_inner()), (SynthesisError::Stopped, 1), "{kind} in {stage:?}");
         }
     }

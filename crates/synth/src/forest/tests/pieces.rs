@@ -19,15 +19,20 @@ use crate::progress::Silent;
 
 /// A plan of a network taken apart whatever its size, with its rate as the checker finds it.
 pub(super) fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, Rate) {
+    in_pieces_of(topology, kind, Shares::Equal)
+}
+
+/// The same with these shares.
+fn in_pieces_of(topology: &Topology, kind: CollectiveKind, shares: Shares) -> (Forest, Rate) {
     let root = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce);
     let root = root.then_some(canopy_topology::Rank::new(0));
     let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-    let forest = plan_from(topology, collective, TreeLimits::NONE, 0, &Never, &Silent).unwrap();
+    let forest = plan_from(topology, collective, &shares, TreeLimits::NONE, 0, &Never, &Silent).unwrap();
     let (algorithm, shape) = ("forest".to_owned(), Shape::Forest(forest.clone()));
-    let schedule = Schedule { collective, algorithm, shares: Shares::Equal, shape };
+    let schedule = Schedule { collective, algorithm, shares, shape };
     let algbw = check(topology, &compile(topology, &schedule).unwrap()).unwrap().algbw;
     if kind != CollectiveKind::Allreduce {
-        assert_eq!(algbw, bound(topology, collective, &Never).unwrap().upper, "{kind}");
+        assert_eq!(algbw, bound(topology, collective, &schedule.shares, &Never).unwrap().upper, "{kind}");
     }
     (forest, algbw)
 }
@@ -49,7 +54,7 @@ pub(super) fn depth_max(forest: &Forest) -> u32 {
 /// The ranks of the clusters of a topology that can be made tight for an allgather.
 fn tight_clusters(topology: &Topology) -> Vec<Vec<u32>> {
     let network = Network::of(topology);
-    let instance = Instance::new(topology, Roots::All, &Never).unwrap();
+    let instance = Instance::new(topology, Roots::All(&Shares::Equal), &Never).unwrap();
     let capacities: Vec<i128> = instance.capacities.iter().map(|&capacity| capacity.try_into().unwrap()).collect();
     let demands: Vec<i128> = instance.demands.iter().map(|&demand| demand.into()).collect();
     let clusters = find_clusters(&network, &capacities, &Never).unwrap();
@@ -108,6 +113,24 @@ fn every_collective_works_in_pieces() {
         CollectiveKind::Reduce,
     ] {
         in_pieces(&topology, kind);
+    }
+}
+
+/// Boxes that differ in nothing but the shares of their ranks, some of which have none.
+#[test]
+fn weighted_shares_work_in_pieces() {
+    for expression in ["dgx-a100:boxes=4", "mi250:boxes=2", "rail:boxes=4", "fat-tree:k=4", "torus:4x4"] {
+        let topology = generated(expression);
+        let weights = |weight: &dyn Fn(u64) -> u64| (0..u64::from(topology.rank_count())).map(weight).collect();
+        let irregular: Vec<u64> = weights(&|rank| rank * rank % 7);
+        let one_box: Vec<u64> = weights(&|rank| u64::from(rank < 8));
+        let alone: Vec<u64> = weights(&|rank| u64::from(rank == 5));
+        let bytes: Vec<u64> = weights(&|rank| 1_000_000_007 + 13 * rank);
+        for weights in [irregular, one_box, alone, bytes] {
+            for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+                in_pieces_of(&topology, kind, Shares::Weighted(weights.clone()));
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::progress::Silent;
 
 fn rate(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<String, SynthesisError> {
     let collective = Collective::new(kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
-    let forest = plan(topology, collective, TreeLimits::NONE, &Never, &Silent)?;
+    let forest = plan(topology, collective, &Shares::Equal, TreeLimits::NONE, &Never, &Silent)?;
     let schedule =
         Schedule { collective, algorithm: "forest".to_owned(), shares: Shares::Equal, shape: Shape::Forest(forest) };
     let graph = compile(topology, &schedule).unwrap();

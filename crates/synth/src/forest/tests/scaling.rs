@@ -1,13 +1,13 @@
 //! k, U and capacities in trees.
 
 use canopy_optimize::Never;
-use canopy_schedule::Action;
+use canopy_schedule::{Action, Shares};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
 use super::{both_ways, one_way, two_boxes};
 use crate::forest::instance::{Instance, Roots, links_behind_transposed, require_plannable};
 
-fn instance(topology: &Topology, roots: Roots) -> Instance {
+fn instance(topology: &Topology, roots: Roots<'_>) -> Instance {
     require_plannable(topology, roots, Action::Copy).unwrap();
     Instance::new(topology, roots, &Never).unwrap()
 }
@@ -16,7 +16,7 @@ fn instance(topology: &Topology, roots: Roots) -> Instance {
 #[test]
 fn capacities_of_two_a100_boxes() {
     let topology = generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap();
-    let instance = instance(&topology, Roots::All);
+    let instance = instance(&topology, Roots::All(&Shares::Equal));
     assert_eq!(instance.trees_per_root, 13);
     for (link, capacity) in topology.links().iter().zip(&instance.capacities) {
         let gigabytes = u128::from(link.capacity.bytes_per_sec()) / 1_000_000_000;
@@ -28,7 +28,7 @@ fn capacities_of_two_a100_boxes() {
 /// 1/x* is 1 for all roots, and 1/2 for one: a0 can send 3, but only 2 enter the other box.
 #[test]
 fn a_single_root_has_trees_of_its_own() {
-    assert_eq!(instance(&two_boxes(), Roots::All).trees_per_root, 1);
+    assert_eq!(instance(&two_boxes(), Roots::All(&Shares::Equal)).trees_per_root, 1);
     let single = instance(&two_boxes(), Roots::One(Rank::new(0)));
     assert_eq!((single.trees_per_root, single.demands), (2, vec![2, 0, 0, 0, 0, 0, 0]));
 }
@@ -38,8 +38,8 @@ fn a_single_root_has_trees_of_its_own() {
 fn dead_ends_do_not_make_more_trees() {
     let plain = both_ways("a b c", &[("a", "b", 60), ("b", "c", 60)]);
     let dead = both_ways("a b c s0 s1", &[("a", "b", 60), ("b", "c", 60), ("c", "s0", 7), ("s0", "s1", 5)]);
-    assert_eq!(instance(&plain, Roots::All).trees_per_root, 1);
-    let pruned = instance(&dead, Roots::All);
+    assert_eq!(instance(&plain, Roots::All(&Shares::Equal)).trees_per_root, 1);
+    let pruned = instance(&dead, Roots::All(&Shares::Equal));
     assert_eq!(pruned.trees_per_root, 1);
     assert_eq!(pruned.capacities, [2, 2, 2, 2, 0, 0, 0, 0]);
 }
@@ -59,7 +59,7 @@ fn dead_ends_behind_dead_ends_are_left_out() {
         ("s5", "s6", 60),
         ("s6", "a", 60),
     ];
-    let pruned = instance(&both_ways("a b s0 s1 s2 s3 s4 s5 s6", &links), Roots::All);
+    let pruned = instance(&both_ways("a b s0 s1 s2 s3 s4 s5 s6", &links), Roots::All(&Shares::Equal));
     assert_eq!(pruned.capacities.iter().filter(|&&capacity| capacity == 0).count(), 10);
     assert_eq!(pruned.trees_per_root, 2);
 }

@@ -1,7 +1,7 @@
 //! Networks with translations, and those without.
 
 use canopy_optimize::Never;
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{CollectiveKind, Shares};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use super::pieces::{depth_max, in_pieces};
@@ -87,6 +87,10 @@ fn machines_without_tight_boxes_are_symmetric() {
 fn the_least_number_of_trees_is_found() {
     for (expression, trees) in [("mi250:boxes=4", 3), ("mi250:boxes=16", 1), ("mi250:boxes=2", 83), ("ring:6", 2)] {
         let topology = generated(expression);
-        assert_eq!(Instance::new(&topology, Roots::All, &Never).unwrap().trees_per_root, trees, "{expression}");
+        assert_eq!(
+            Instance::new(&topology, Roots::All(&Shares::Equal), &Never).unwrap().trees_per_root,
+            trees,
+            "{expression}"
+        );
     }
 }
