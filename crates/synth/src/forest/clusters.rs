@@ -1,6 +1,11 @@
 //! Which nodes belong together: nested, disjoint sets around which the network might be taken apart.
 //!
+//! What says so: boxes that the topology names, a switch that sets hang on, and neighbours that sets have in common
+//! (`communities`).
+//!
 //! Nothing here is trusted: a set is used only once its boundary was found tight, by trimming and an exact test.
+
+mod communities;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +29,8 @@ pub(super) struct Cluster {
 }
 
 /// Finds clusters bottom-up: the boxes that the topology names, then, level by level, terminals and clusters that hang
-/// on one switch. A set grows by every switch that has more to do with it than with all others.
+/// on one switch, or, where none does, that are joined with each other rather than with others. A set grows by every
+/// switch that has more to do with it than with all others.
 ///
 /// Of overlapping sets the one whose boundary is scarcest is taken, `D(V∖T)/in(T)`; none holds more than half the ranks.
 ///
@@ -52,7 +58,10 @@ pub(super) fn find_clusters<C: FlowUnit>(
             candidates.extend(finder.around(switch));
         }
         if !finder.take_disjoint(candidates) {
-            break;
+            let communities = communities::communities(&finder, stop)?;
+            if !finder.take_disjoint(communities) {
+                break;
+            }
         }
     }
     Ok(finder.clusters)

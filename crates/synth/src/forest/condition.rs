@@ -90,6 +90,11 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
         Ok(condition)
     }
 
+    /// Fails if it is time to stop.
+    pub(super) fn ask(&self) -> Result<(), Stopped> {
+        ask(self.stop)
+    }
+
     /// Flows asked for so far.
     pub(super) fn flows(&self) -> u64 {
         self.flows

@@ -9,6 +9,8 @@
 //! Capacity only shrinks, the same amount in both directions of a link, so that balanced nodes stay balanced, and every
 //! packing of the trimmed network is one of the network itself.
 
+mod shift;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -33,7 +35,8 @@ pub(super) struct Tight<C> {
 
 /// Trims the clusters, outermost first, and gives up those that can not be made tight without loss.
 ///
-/// All of one level are trimmed together, then tested once; where that fails, those of one size and surplus at a time.
+/// All of one level are trimmed together, then tested once; where that fails, those of one size and surplus at a time. What
+/// links between clusters leave of a surplus moves to where it can be cut (`shift`).
 ///
 /// * **In.** A network that meets the condition, with as much into as out of every node. **Out.** One that still does.
 /// * **Errors.** Stopped. **Cost.** One test per level, if that succeeds; else one per kind of cluster, twelve of which
@@ -99,6 +102,8 @@ struct Trimmer<'a, 'c, 's, C> {
     pairs_of: Vec<Vec<usize>>,
     /// By node: the innermost cluster found tight so far.
     around: Vec<Option<usize>>,
+    /// By node: the cluster of the level at hand that it is in.
+    in_level: Vec<Option<usize>>,
 }
 
 impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
@@ -122,14 +127,17 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
             pairs_of[pair.ends.0 as usize].push(position);
             pairs_of[pair.ends.1 as usize].push(position);
         }
-        let around = vec![None; network.node_count as usize];
+        let (around, in_level) = (vec![None; pairs_of.len()], vec![None; pairs_of.len()]);
         let rank_count = network.terminal_count;
-        Self { clusters, condition, rank_count, capacities: capacities.to_vec(), pairs, pairs_of, around }
+        Self { clusters, condition, rank_count, capacities: capacities.to_vec(), pairs, pairs_of, around, in_level }
     }
 
     fn trim_level(&mut self, level: &[usize], is_tight: &mut [bool]) -> Result<(), SynthesisError> {
         let mut kinds: BTreeMap<(usize, Option<C>), Vec<usize>> = BTreeMap::new();
+        self.in_level.fill(None);
         for &cluster in level {
+            let nodes = &self.clusters[cluster].nodes;
+            nodes.iter().for_each(|&node| self.in_level[node as usize] = Some(cluster));
             let kind = (self.clusters[cluster].rank_count, self.surplus(cluster));
             kinds.entry(kind).or_default().push(cluster);
         }
@@ -154,9 +162,11 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
     /// Trims these clusters and tests the network; leaves it as it was if that fails.
     fn try_all(&mut self, members: &[usize]) -> Result<bool, SynthesisError> {
         let before = self.capacities.clone();
-        let all = members.iter().all(|&cluster| self.trim_one(cluster));
-        // What was trimmed for one may have left another with less than it needs.
-        let done = all && members.iter().all(|&cluster| self.surplus(cluster) == Some(C::ZERO));
+        for &cluster in members {
+            self.condition.ask()?;
+            self.trim_one(cluster);
+        }
+        let done = self.shift_surplus(members, &before)?;
         let changed = self.capacities != before;
         if done && (!changed || self.condition.violation()?.is_none()) {
             return Ok(true);
@@ -201,15 +211,14 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
         self.capacities[links.clone()].iter().fold(C::ZERO, |sum, &capacity| sum + capacity)
     }
 
-    /// Takes the surplus of one cluster off its boundary, in proportion to what links and the ranks at their ends can do
-    /// without; leaves alone what leads out of a cluster around it that is tight already. Says whether there was enough to take.
-    fn trim_one(&mut self, cluster: usize) -> bool {
-        let Some(surplus) = self.surplus(cluster) else { return false };
-        if surplus == C::ZERO {
-            return true;
-        }
+    /// Takes the surplus of one cluster off its boundary, in proportion to what links, the ranks at their ends and the
+    /// clusters on the other side can do without; leaves alone what leads out of a cluster around it that is tight already.
+    /// Takes less where there is not enough to take.
+    fn trim_one(&mut self, cluster: usize) {
+        let Some(surplus) = self.surplus(cluster).filter(|&surplus| surplus > C::ZERO) else { return };
         let nodes = &self.clusters[cluster].nodes;
         let mut boundary: Vec<(usize, C)> = Vec::new();
+        let mut shared: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut slack: BTreeMap<u32, C> = BTreeMap::new();
         for &node in nodes {
             for &pair in &self.pairs_of[node as usize] {
@@ -224,29 +233,39 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
                     for rank in [low, high] {
                         slack.entry(rank).and_modify(|slack| *slack -= room);
                     }
+                    if let Some(other) = self.in_level[if low == node { high } else { low } as usize] {
+                        shared.entry(other).or_default().push(boundary.len());
+                    }
                     boundary.push((pair, room));
                 }
             }
         }
+        for (other, links) in shared {
+            let room: Vec<C> = links.iter().map(|&link| boundary[link].1).collect();
+            let sum = room.iter().fold(C::ZERO, |sum, &room| sum + room);
+            let parts = quotas(&room, self.surplus(other).unwrap_or(C::ZERO).min(sum));
+            links.iter().zip(parts).for_each(|(&link, part)| boundary[link].1 = part);
+        }
         let room: Vec<C> = boundary.iter().map(|&(_, room)| room).collect();
-        if room.iter().fold(C::ZERO, |sum, &room| sum + room) < surplus {
-            return false;
+        let most = room.iter().fold(C::ZERO, |sum, &room| sum + room);
+        for (&(pair, _), part) in boundary.iter().zip(quotas(&room, surplus.min(most))) {
+            self.take(pair, part);
         }
-        let parts = quotas(&room, surplus);
-        for (&(pair, _), part) in boundary.iter().zip(parts) {
-            let Pair { up, down, .. } = &self.pairs[pair];
-            for links in [up.clone(), down.clone()] {
-                let mut missing = part;
-                // Slow links last, so that they go first.
-                for link in links.rev() {
-                    let taken = self.capacities[link].min(missing);
-                    self.capacities[link] -= taken;
-                    missing -= taken;
-                }
+    }
+
+    /// Lowers both directions of a pair by as much, which both have.
+    fn take(&mut self, pair: usize, amount: C) {
+        let Pair { up, down, .. } = &self.pairs[pair];
+        for links in [up.clone(), down.clone()] {
+            let mut missing = amount;
+            // Slow links last, so that they go first.
+            for link in links.rev() {
+                let taken = self.capacities[link].min(missing);
+                self.capacities[link] -= taken;
+                missing -= taken;
             }
-            self.tell(pair);
         }
-        true
+        self.tell(pair);
     }
 
     /// What a rank could do without: of a rank that needs all that enters it, no link can be trimmed.
