@@ -63,21 +63,6 @@ fn disconnected_ranks_are_named() {
 }
 
 #[test]
-fn unbalanced_networks_with_switches_have_a_bound_but_no_plan() {
-    let bench = Bench::default();
-    let path = bench.file("topology.yaml");
-    let text = "canopy: 1\nnodes:\n- {id: a}\n- {id: b}\n- {id: hub, kind: switch}\nlinks:\n\
-                - {from: a, to: hub, bandwidth: 3GB/s}\n- {from: hub, to: a, bandwidth: 2GB/s}\n\
-                - {from: b, to: hub, bandwidth: 2GB/s, both: true}\n";
-    fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap();
-    let bound = bench.canopy(&["bound", path, "--collective", "allgather", "--json"]).exits(0).json();
-    assert_eq!(bound["bound"]["algbw"], "4000000000");
-    let words = ["switch hub", "5000000000", "4000000000"];
-    refused(&bench, &["plan", path, "--collective", "allgather", "-o", "plan.json"], 3, &words);
-}
-
-#[test]
 fn oversized_requests_are_refused_before_anything_is_built() {
     let bench = Bench::default();
     refused(&bench, &["bound", "torus:99999999x99999999", "--collective", "allgather"], 2, &["limit"]);

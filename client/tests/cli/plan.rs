@@ -171,14 +171,53 @@ fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
     assert_eq!(server.wait().unwrap().code(), Some(0), "SIGTERM ends it in order");
 }
 
+/// Whose optimum takes more trees than can be counted.
+const TOO_FINE: &str = "\
+canopy: 1
+nodes: [{id: a}, {id: b}, {id: c}]
+links:
+  - {from: b, to: a, bandwidth: 9223372036854775808}
+  - {from: c, to: a, bandwidth: 9223372036854775809}
+  - {from: a, to: b, bandwidth: 18446744073709551615}
+  - {from: b, to: c, bandwidth: 18446744073709551615, both: true}
+";
+
+#[test]
+fn a_link_that_is_slower_one_way_is_no_obstacle() {
+    let desk = Desk::new();
+    // What the switch then hands out less, all 16 ranks share: 12.5 of 16 · 325 GB/s.
+    for (degraded, expected) in [("b0g3>ib", "415/416"), ("ib>b0g3", "1/1")] {
+        let topology = format!("dgx-a100:boxes=2,degrade={degraded}*1/2");
+        let reply = desk.json(&format!("plan {topology} --collective allgather -o plan.json --json"));
+        assert_eq!((&reply["algorithm"], &reply["optimality"]), (&"forest".into(), &expected.into()), "{topology}");
+        assert_eq!(desk.run("verify plan.json").status, Some(0));
+    }
+    // Twice as much would have to leave it as enters it: the exact gap is on the plan.
+    desk.write("fork.yaml", FORK);
+    let reply = desk.json("plan fork.yaml --collective broadcast -o plan.json --json");
+    assert_eq!((&reply["algorithm"], &reply["optimality"]), (&"forest".into(), &"1/2".into()));
+    assert_eq!(desk.run("verify plan.json").status, Some(0));
+}
+
+/// A switch that could fill its two ways out only with copies.
+const FORK: &str = "\
+canopy: 1
+nodes: [{id: a}, {id: b}, {id: c}, {id: s, kind: switch}]
+links:
+  - {from: a, to: s, bandwidth: 4GB/s}
+  - {from: s, to: b, bandwidth: 4GB/s}
+  - {from: s, to: c, bandwidth: 4GB/s}
+";
+
 #[test]
 fn a_plan_that_cannot_be_made_is_stood_in_for_on_request() {
     let desk = Desk::new();
-    let arguments = "plan dgx-a100:boxes=2,degrade=b0g3>ib*1/2 --collective allgather -o plan.json --json";
-    desk.refused(arguments, 3, &["switch ib"]);
+    desk.write("fine.yaml", TOO_FINE);
+    let arguments = "plan fine.yaml --collective allgather -o plan.json --json";
+    desk.refused(arguments, 3, &["18446744073709551615 trees"]);
     let run = desk.run(&format!("{arguments} --on-miss fallback"));
     let reply = run.object();
-    assert_eq!((&reply["algorithm"], &reply["fallback"]["reason"]), (&"direct".into(), &"NOT_EULERIAN".into()));
+    assert_eq!((&reply["algorithm"], &reply["fallback"]["reason"]), (&"direct".into(), &"TOO_MANY_TREES".into()));
     assert!(run.stderr.contains("FALLBACK_USED"), "{run:?}");
     assert_eq!(desk.run("verify plan.json").status, Some(0));
 }

@@ -98,6 +98,20 @@ impl MergedGraph {
         self
     }
 
+    /// Neighbours with the capacities from the lower to the higher node and back, in units; sorted.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (u32, u32, [u128; 2])> {
+        self.pairs.iter().map(|pair| (pair.low, pair.high, [pair.up, pair.down]))
+    }
+
+    /// The same graph with other capacities, in the order of [`pairs`](Self::pairs), whatever its unit is.
+    #[must_use]
+    pub(crate) fn with_capacities(&self, capacities: &[[u128; 2]]) -> Self {
+        let unit = capacities.as_flattened().iter().fold(0, |unit: u128, capacity| unit.gcd(capacity)).max(1);
+        let pairs = self.pairs.iter().zip(capacities);
+        let pairs = pairs.map(|(&pair, &[up, down])| Pair { up: up / unit, down: down / unit, ..pair });
+        Self { node_count: self.node_count, pairs: pairs.collect(), unit }
+    }
+
     /// The graph in which each pair of nodes is joined by the sum of both directions, either way.
     #[must_use]
     pub(crate) fn undirected(mut self) -> Self {

@@ -3,6 +3,7 @@
 //! Graphs and integers in, integers and fractions out. It knows nothing of topologies, collectives or schedules: a
 //! node is a number, a demand is a weight. Nothing here reads a clock; long computations ask [`Stop`].
 
+mod balance;
 mod digraph;
 mod flow;
 mod fraction;
@@ -14,6 +15,7 @@ mod strength;
 mod sweep;
 mod whole;
 
+pub use balance::{BalancedOptimum, balanced_optimum};
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;

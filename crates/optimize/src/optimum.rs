@@ -34,6 +34,9 @@ pub enum OptimumError {
     NothingToMove,
     #[error("total weight {weight} times capacities exceeds 127 bits; divide the weights by a common factor")]
     TooLarge { weight: u128 },
+    /// Only of [`balanced_optimum`](crate::balanced_optimum).
+    #[error("no part of the graph was found in which as much enters as leaves each node that is no terminal")]
+    NoBalancedPart,
     #[error(transparent)]
     Graph(#[from] DigraphError),
     #[error(transparent)]
@@ -77,8 +80,17 @@ pub fn forest_optimum_for(
             return Err(OptimumError::WrongLength { found, node_count: graph.node_count });
         }
     }
-    let mut meter = Meter::new(stop);
-    let mut ascent = Ascent::start(MergedGraph::new(graph, &mut meter)?, weights, terminals, &mut meter)?;
+    forest_optimum_of(MergedGraph::new(graph, &mut Meter::new(stop))?, weights, terminals, stop)
+}
+
+/// [`forest_optimum_for`] of a graph whose arcs are merged already, with a weight and a mark for each node.
+pub(crate) fn forest_optimum_of(
+    graph: MergedGraph,
+    weights: &[u64],
+    terminals: &[bool],
+    stop: &dyn Stop,
+) -> Result<ForestOptimum, OptimumError> {
+    let mut ascent = Ascent::start(graph, weights, terminals, &mut Meter::new(stop))?;
     while !ascent.is_done() {
         ascent.advance(stop)?;
     }

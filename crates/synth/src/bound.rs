@@ -7,7 +7,8 @@ mod allreduce;
 mod network;
 
 use canopy_optimize::{
-    Fraction, OptimumError, Stop, Stopped, broadcast_optimum, forest_optimum_for, gather_optimum, scatter_optimum,
+    BalancedOptimum, Digraph, Fraction, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum,
+    forest_optimum_for, gather_optimum, scatter_optimum,
 };
 use canopy_schedule::{Bound, Certificate, ChunkLayout, Collective, CollectiveKind, CutDirection, Shares, SharesError};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology};
@@ -51,8 +52,8 @@ impl From<Stopped> for BoundError {
 ///
 /// | collective | upper bound: the least of | reached from below |
 /// |---|---|---|
-/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts | if every switch is balanced |
-/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if every switch is balanced |
+/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts | if no switch multiplies data |
+/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if no switch multiplies data |
 /// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
 /// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
 /// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over some lengths ℓ of links | nothing is claimed |
@@ -60,10 +61,11 @@ impl From<Stopped> for BoundError {
 /// With weighted shares `s` is the weight inside and `N` the total weight. What an allreduce promises does not depend on
 /// shares, so neither does its bound.
 ///
-/// *Balanced* means that as much capacity enters as leaves. Trees that reach all ranks can then be packed at the rate
-/// of the cut (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes
-/// that are no terminals). Elsewhere the lower bound is the optimum of the sub-network in which each link keeps what
-/// its reverse has as well; zero if that one falls apart.
+/// Trees that reach all ranks can be packed at the rate of the cut where as much capacity enters every switch as leaves
+/// it (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes that are no
+/// terminals), and where more enters than leaves; in the direction of the data, so the other way round for reduce and
+/// reduce-scatter. Elsewhere the lower bound is the optimum of a part of the network that is balanced, which
+/// [`balanced_optimum`] finds; zero if it finds none.
 ///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
 /// * **In.** Any directed capacities, Eulerian or not; weights may be 0. Multicasting and aggregating
@@ -100,38 +102,46 @@ pub fn bound(
 
 /// Allgather, and reduce-scatter as allgather on the transposed network with the same cut entered.
 fn spread(network: &Network<'_>, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    by_trees(network, direction, None, |network| {
-        let optimum = forest_optimum_for(&network.graph(direction), &network.weights(), &network.terminals(), stop)?;
-        Ok((network.rate_of_shares(optimum.inverse_rate), optimum.cut))
-    })
+    let (weights, graph) = (network.weights(), network.graph(direction));
+    let optimum = forest_optimum_for(&graph, &weights, &network.terminals(), stop);
+    let optimum = optimum.map_err(|error| refusal(network, direction, None, error))?;
+    let upper = network.rate_of_shares(optimum.inverse_rate);
+    let lower = by_trees(network, &graph, &weights, (direction, None), &upper, stop)?;
+    Ok(Bound { upper, lower, certificate: certificate(direction, &optimum.cut) })
 }
 
 /// Broadcast, and reduce as broadcast on the transposed network.
 fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    by_trees(network, direction, Some(root), |network| {
-        let optimum = broadcast_optimum(&network.graph(direction), &network.terminals(), root.number(), stop);
-        optimum.map(|(rate, cut)| (rate_of(rate, 1), cut))
-    })
+    let graph = network.graph(direction);
+    let optimum = broadcast_optimum(&graph, &network.terminals(), root.number(), stop);
+    let (rate, cut) = optimum.map_err(|error| refusal(network, direction, Some(root), error))?;
+    let upper = rate_of(rate, 1);
+    let weights: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root.number())).collect();
+    let lower = by_trees(network, &graph, &weights, (direction, Some(root)), &upper, stop)?;
+    Ok(Bound { upper, lower, certificate: certificate(direction, &cut) })
 }
 
-/// The bound of a cut that trees reach if every switch is balanced; see [`bound`] for the lower one if not.
+/// The algbw at which trees can be packed for sure, which is that of the cut if all switches are balanced.
 fn by_trees(
     network: &Network<'_>,
-    direction: CutDirection,
-    root: Option<Rank>,
-    optimum: impl Fn(&Network<'_>) -> Result<(Rate, Vec<bool>), OptimumError>,
-) -> Result<Bound, BoundError> {
-    let (upper, cut) = optimum(network).map_err(|error| refusal(network, direction, root, error))?;
-    let lower = if network.switches_are_balanced() {
-        upper.clone()
-    } else {
-        match optimum(&network.two_way()) {
-            Ok((rate, _)) => rate,
-            Err(OptimumError::Disconnected { .. }) => Rate::zero(),
-            Err(error) => return Err(refusal(network, direction, root, error)),
+    graph: &Digraph,
+    weights: &[u64],
+    (direction, root): (CutDirection, Option<Rank>),
+    upper: &Rate,
+    stop: &dyn Stop,
+) -> Result<Rate, BoundError> {
+    if network.switches_are_balanced() {
+        return Ok(upper.clone());
+    }
+    let shares: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    match balanced_optimum(graph, weights, &network.terminals(), stop) {
+        Ok(BalancedOptimum { inverse_rate: Fraction { numerator, denominator }, .. }) => {
+            // What does not fit is not worth an error: a lower bound may be any rate that is reached.
+            Ok(denominator.checked_mul(shares).and_then(|top| Rate::new(top, numerator)).unwrap_or_else(Rate::zero))
         }
-    };
-    Ok(Bound { upper, lower, certificate: certificate(direction, &cut) })
+        Err(OptimumError::NoBalancedPart) => Ok(Rate::zero()),
+        Err(error) => Err(refusal(network, direction, root, error)),
+    }
 }
 
 /// Scatter and gather: flows, so the bound is always reached.

@@ -14,8 +14,8 @@ pub enum SynthesisError {
     )]
     Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error(
-        "switch {node}: {entering} bytes/s enter and {leaving} bytes/s leave; forest schedules need equal sums at every \
-         switch, so state its links in both directions or balance them"
+        "switch {node}: {entering} bytes/s enter and {leaving} bytes/s leave, and no part of the network was found in \
+         which both are equal at every switch, as forest schedules need; use direct, or state its links in both directions"
     )]
     NotEulerian { node: String, entering: u128, leaving: u128 },
     #[error("{algorithm} does not plan {collective}; it plans {}, and direct and ring plan all collectives", algorithm.plans())]

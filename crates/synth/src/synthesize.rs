@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{ChunkLayout, Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::direct;
 use crate::error::SynthesisError;
 use crate::flow;
@@ -15,17 +15,18 @@ use crate::ring;
 
 /// Finds a schedule for a collective on a topology.
 ///
-/// [`Algorithm::Auto`] takes forest and flow for the collectives they plan; for all-to-all the one of direct and ring
-/// that keeps its busiest link for less time, direct where both are alike. The schedule bears the name of what
-/// made it.
+/// [`Algorithm::Auto`] takes forest and flow for the collectives they plan; for all-to-all, and where forest finds no
+/// way to balance a switch, the one of direct and ring that keeps its busiest link for less time, direct where both are
+/// alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
 ///   see `flow.rs`, `direct.rs` and `ring.rs`.
-/// * **In.** Any topology whose ranks reach each other; for forest, where switches carry traffic, as much enters each of
-///   them as leaves. **Out.** Of forest, a schedule that reaches the bound exactly for allgather, reduce-scatter, broadcast
-///   and reduce, and of flow for gather and scatter; allreduce is a reduce-scatter followed by an allgather, which is
-///   optimal on most regular networks, not on all. Limits on trees lower the rate to the best they allow. Of direct and
-///   ring, whatever their routes reach. Equal arguments give equal schedules.
+/// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
+///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
+///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
+///   and scatter; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not
+///   on all. Limits on trees lower the rate to the best they allow. Of direct and ring, whatever their routes reach. Equal
+///   arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
@@ -44,9 +45,16 @@ pub fn synthesize(
     let algorithm = algorithm.resolved(collective.kind());
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => better_of_direct_and_ring(topology, collective, shares, stop, progress)?,
-        Algorithm::Forest => {
-            (algorithm, Shape::Forest(forest::plan(topology, collective, shares, limits, stop, progress)?))
-        }
+        Algorithm::Forest => match forest::plan(topology, collective, shares, limits, stop, progress) {
+            Ok(forest) => (algorithm, Shape::Forest(forest)),
+            // No part of the network was found in which trees can be packed.
+            Err(SynthesisError::NotEulerian { .. })
+                if request.algorithm == Algorithm::Auto && limits == TreeLimits::NONE =>
+            {
+                better_of_direct_and_ring(topology, collective, shares, stop, progress)?
+            }
+            Err(error) => return Err(error),
+        },
         Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
@@ -54,7 +62,7 @@ pub fn synthesize(
     Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape })
 }
 
-/// What [`Algorithm::Auto`] does for all-to-all.
+/// What [`Algorithm::Auto`] does for all-to-all, and where trees can not be packed.
 fn better_of_direct_and_ring(
     topology: &Topology,
     collective: Collective,

@@ -2,7 +2,7 @@
 
 mod whole;
 
-use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, forest_optimum_for};
+use canopy_optimize::{Arc, BalancedOptimum, Digraph, Fraction, OptimumError, Stop, balanced_optimum};
 use canopy_schedule::{Action, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
@@ -54,8 +54,7 @@ pub(super) struct Instance {
     pub(super) capacities: Vec<u128>,
 }
 
-/// Refuses a topology on which data of these roots can not go where `action` takes it, or whose switches are not
-/// balanced. O(links).
+/// Refuses a topology on which data of these roots can not go where `action` takes it. O(nodes + links).
 pub(super) fn require_plannable(topology: &Topology, roots: Roots<'_>, action: Action) -> Result<(), SynthesisError> {
     let lost = match (roots, action) {
         (Roots::All(shares), Action::Copy) => first_unreachable_from(topology, shares),
@@ -65,7 +64,7 @@ pub(super) fn require_plannable(topology: &Topology, roots: Roots<'_>, action: A
     };
     match lost {
         Some((from, to)) => Err(disconnected(topology, from, to)),
-        None => require_balanced_switches(topology, &useful_links(topology)),
+        None => Ok(()),
     }
 }
 
@@ -79,6 +78,7 @@ pub(super) fn instances(
     stop: &dyn Stop,
 ) -> Result<Vec<Instance>, SynthesisError> {
     if let Some(trees_per_root) = limits.trees_per_root {
+        require_balanced(networks)?;
         return networks.iter().map(|network| whole::exactly(network, roots, trees_per_root, stop)).collect();
     }
     let optimal = networks.iter().map(|network| Instance::new(network, roots, stop));
@@ -95,7 +95,10 @@ pub(super) fn instances(
             };
             match optimal.filter(|optimal| chunks(optimal) <= chunks_max.get().into()) {
                 Some(optimal) => Ok(optimal),
-                None => whole::at_most(networks, roots, chunks_max, stop),
+                None => {
+                    require_balanced(networks)?;
+                    whole::at_most(networks, roots, chunks_max, stop)
+                }
             }
         }
     }
@@ -104,34 +107,40 @@ pub(super) fn instances(
 impl Instance {
     /// Scales a topology by its optimal rate.
     ///
+    /// Splitting a switch off preserves the optimum only where as much leaves it as enters, so links keep what they have
+    /// in a balanced part of the network. The article asks the same of every node. For ranks it is not needed: without
+    /// switches Edmonds' theorem packs trees in any digraph, and Bang-Jensen, Frank and Jackson (1995) ask for balance
+    /// only at nodes that are no terminals.
+    ///
     /// With `1/x* = p/q` in lowest terms and `d = gcd(q, {b})`, `U = p/d` is the least factor that makes `k = U·x* = q/d`
     /// and all `U·b` integers.
     ///
     /// * **Source.** Zhao 2026, §4.5.1 and theorem 23. A single root, or shares of different sizes,
     ///   only change the weights in 1/x* (Edmonds).
-    /// * **In.** A topology that passed [`require_plannable`]. **Errors.** Too many trees, stopped.
-    /// * **Cost.** That of [`forest_optimum_for`].
+    /// * **In.** A topology that passed [`require_plannable`]. **Errors.** Too many trees, stopped; not Eulerian where no
+    ///   balanced part was found.
+    /// * **Cost.** That of [`balanced_optimum`].
     pub(super) fn new(topology: &Topology, roots: Roots<'_>, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let useful = useful_links(topology);
         let rank_count = topology.rank_count();
         let (weights, terminals) = weights_and_terminals(topology, roots);
-        let Fraction { numerator: p, denominator: q } = inverse_rate(topology, &useful, &weights, &terminals, stop)?;
+        let Part { bandwidths, inverse_rate } = best_part(topology, &useful, &weights, &terminals, stop)?;
+        let Fraction { numerator: p, denominator: q } = inverse_rate;
 
-        let bandwidths = || topology.links().iter().map(|link| u128::from(link.capacity.bytes_per_sec()));
-        let divisor = bandwidths().zip(&useful).filter(|&(_, &useful)| useful).fold(q, |d, (b, _)| d.gcd(&b));
+        let divisor = bandwidths.iter().fold(q, |divisor, bandwidth| divisor.gcd(bandwidth));
         let too_many = || SynthesisError::TooManyTrees { trees_per_rank: q / divisor, rank_count };
         let trees_per_root = u64::try_from(q / divisor).map_err(|_| too_many())?;
         let unit_count = roots.unit_count(rank_count).ok_or_else(too_many)?;
         trees_per_root.checked_mul(unit_count).ok_or_else(too_many)?;
         // p and q have no common factor, so U·b = p·b/d is whole only because d divides b.
         let scaled = |b: u128| (b / divisor).checked_mul(p).ok_or_else(too_many);
-        let capacities = bandwidths().zip(&useful).map(|(b, &useful)| if useful { scaled(b) } else { Ok(0) });
+        let capacities = bandwidths.iter().map(|&bandwidth| scaled(bandwidth));
         let exact = Self {
             trees_per_root,
             demands: weights.iter().map(|&weight| weight * trees_per_root).collect(),
             capacities: capacities.collect::<Result<_, _>>()?,
         };
-        Ok(exact.with_fewer_trees(topology, &weights, (p, q), stop)?.unwrap_or(exact))
+        Ok(exact.with_fewer_trees(topology, &weights, &bandwidths, (p, q), stop)?.unwrap_or(exact))
     }
 
     /// The same rate with fewer trees per root, if links can do without the fraction of a tree they then can not carry.
@@ -142,18 +151,17 @@ impl Instance {
         &self,
         topology: &Topology,
         weights: &[u64],
+        bandwidths: &[u128],
         (p, q): (u128, u128),
         stop: &dyn Stop,
     ) -> Result<Option<Self>, SynthesisError> {
         let (rank_count, node_count) = (topology.rank_count(), topology.nodes().len());
-        let is_useful = |&(_, &capacity): &(&canopy_topology::Link, &u128)| capacity > 0;
         for trees_per_root in 1..self.trees_per_root.min(FEWER_TRIED + 1) {
             let mut capacities = vec![0; self.capacities.len()];
             let mut sums = vec![(0_i64, 0_i64); node_count];
-            let links = topology.links().iter().zip(&self.capacities);
-            for ((link, _), capacity) in links.zip(&mut capacities).filter(|(known, _)| is_useful(known)) {
-                let bandwidth = u128::from(link.capacity.bytes_per_sec()) * u128::from(trees_per_root);
-                let Some(product) = bandwidth.checked_mul(p) else { return Ok(None) };
+            for ((link, bandwidth), capacity) in topology.links().iter().zip(bandwidths).zip(&mut capacities) {
+                let product = bandwidth.checked_mul(trees_per_root.into()).and_then(|product| product.checked_mul(p));
+                let Some(product) = product else { return Ok(None) };
                 *capacity = product / q;
                 let Ok(amount) = i64::try_from(*capacity) else { return Ok(None) };
                 let (from, to) = (link.from.index(), link.to.index());
@@ -200,29 +208,45 @@ fn weights_and_terminals(topology: &Topology, roots: Roots<'_>) -> (Vec<u64>, Ve
     (weights, terminals)
 }
 
-fn inverse_rate(
+/// What is planned on: of each link, the part that trees may use.
+struct Part {
+    /// By link, in parts of bytes per second that are the same for all; 0 where no tree has a reason to go.
+    bandwidths: Vec<u128>,
+    /// 1/x*, in reciprocal units of these bandwidths.
+    inverse_rate: Fraction,
+}
+
+fn best_part(
     topology: &Topology,
     useful: &[bool],
     weights: &[u64],
     terminals: &[bool],
     stop: &dyn Stop,
-) -> Result<Fraction, SynthesisError> {
-    let links = topology.links().iter().zip(useful).filter(|&(_, &useful)| useful);
-    let arcs = links.map(|(link, _)| Arc {
+) -> Result<Part, SynthesisError> {
+    let arcs = topology.links().iter().zip(useful).map(|(link, &useful)| Arc {
         from: link.from.number(),
         to: link.to.number(),
-        capacity: link.capacity.bytes_per_sec(),
+        capacity: if useful { link.capacity.bytes_per_sec() } else { 0 },
     });
     let graph =
         Digraph { node_count: u32::try_from(weights.len()).expect("node counts are u32"), arcs: arcs.collect() };
-    match forest_optimum_for(&graph, weights, terminals, stop) {
-        Ok(optimum) => Ok(optimum.inverse_rate),
-        Err(OptimumError::Stopped(_)) => Err(SynthesisError::Stopped),
+    let rank_count = topology.rank_count();
+    let BalancedOptimum { kept, scale, inverse_rate, .. } = match balanced_optimum(&graph, weights, terminals, stop) {
+        Ok(found) => found,
+        Err(OptimumError::Stopped(_)) => return Err(SynthesisError::Stopped),
+        Err(OptimumError::NoBalancedPart) => return Err(first_unbalanced(topology, useful)),
         Err(OptimumError::TooLarge { weight }) => {
-            Err(SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count: topology.rank_count() })
+            return Err(SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count });
         }
-        Err(other) => Err(SynthesisError::Broken { what: format!("no optimum for a connected network: {other}") }),
-    }
+        Err(other) => {
+            let what = format!("no optimum for a connected network: {other}");
+            return Err(SynthesisError::Broken { what });
+        }
+    };
+    let Fraction { numerator, denominator } = inverse_rate;
+    let finer = denominator.checked_mul(scale).and_then(|denominator| Fraction::new(numerator, denominator));
+    let too_many = || SynthesisError::TooManyTrees { trees_per_rank: denominator, rank_count };
+    Ok(Part { bandwidths: kept, inverse_rate: finer.ok_or_else(too_many)? })
 }
 
 /// Leaves out switches through which nothing can pass: those with no way in, no way out, or only one neighbour. Taking
@@ -284,10 +308,18 @@ impl Sides {
     }
 }
 
-/// Splitting a switch off preserves the optimum only where all that enters it can also leave it, and the reverse.
-///
-/// The article asks the same of every node. For ranks it is not needed: without switches Edmonds' theorem packs trees
-/// in any digraph, and Bang-Jensen, Frank and Jackson (1995) ask for balance only at nodes that are no terminals.
+/// The first switch that more enters than leaves, or the reverse, as the reason why there is no plan.
+fn first_unbalanced(topology: &Topology, useful: &[bool]) -> SynthesisError {
+    let balanced = || SynthesisError::Broken { what: "a balanced network has no balanced part".to_owned() };
+    require_balanced_switches(topology, useful).err().unwrap_or_else(balanced)
+}
+
+/// Whole trees of a given number are packed in the whole network only, which needs its switches balanced.
+fn require_balanced(networks: &[&Topology]) -> Result<(), SynthesisError> {
+    networks.iter().try_for_each(|network| require_balanced_switches(network, &useful_links(network)))
+}
+
+/// Refuses switches that more enters than leaves, or the reverse. O(links).
 fn require_balanced_switches(topology: &Topology, useful: &[bool]) -> Result<(), SynthesisError> {
     let mut sums = vec![(0_u128, 0_u128); topology.nodes().len()];
     for (link, _) in topology.links().iter().zip(useful).filter(|&(_, &useful)| useful) {
@@ -295,8 +327,8 @@ fn require_balanced_switches(topology: &Topology, useful: &[bool]) -> Result<(),
         sums[link.from.index()].1 += capacity;
         sums[link.to.index()].0 += capacity;
     }
-    let switches = topology.nodes().iter().zip(sums).skip(topology.rank_count() as usize);
-    match switches.into_iter().find(|(_, (entering, leaving))| entering != leaving) {
+    let mut switches = topology.nodes().iter().zip(sums).skip(topology.rank_count() as usize);
+    match switches.find(|(_, (entering, leaving))| entering != leaving) {
         Some((node, (entering, leaving))) => {
             Err(SynthesisError::NotEulerian { node: node.id.clone(), entering, leaving })
         }

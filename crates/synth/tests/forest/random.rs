@@ -2,7 +2,7 @@
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
 use canopy_schedule::Shares;
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits};
 use proptest::prelude::*;
 
@@ -140,6 +140,68 @@ fn balanced_switches() -> impl Strategy<Value = Topology> {
     })
 }
 
+/// Any links through any switches, on top of a cycle through all nodes: as much enters a switch as leaves it by chance.
+fn unbalanced() -> impl Strategy<Value = Topology> {
+    (2_usize..6, 1_usize..4).prop_flat_map(|(ranks, switches)| {
+        let nodes = ranks + switches;
+        let links = proptest::collection::vec((0..nodes, 0..nodes, 1_u64..10, 0_u64..2), 0..16);
+        let cycle = Just((0..nodes).collect::<Vec<_>>()).prop_shuffle();
+        (cycle, 1_u64..5, links).prop_map(move |(cycle, around, mut links)| {
+            links.extend((0..nodes).map(|at| (cycle[at], cycle[(at + 1) % nodes], around, 0)));
+            build(ranks, switches, &[], &links)
+        })
+    })
+}
+
+/// Boxes of ranks, some of whose links are slower one way.
+fn degraded() -> impl Strategy<Value = Topology> {
+    let slower = proptest::collection::vec((any::<proptest::sample::Index>(), 1_u64..5), 1..4);
+    (boxes(), slower).prop_map(|(topology, slower)| {
+        let ranks = topology.rank_count() as usize;
+        let mut links: Vec<_> = topology
+            .links()
+            .iter()
+            .map(|link| (link.from.index(), link.to.index(), link.capacity.bytes_per_sec(), link.latency.nanos()))
+            .collect();
+        for (place, divisor) in slower {
+            let capacity = &mut links[place.index(topology.links().len())].2;
+            *capacity = capacity.div_ceil(divisor);
+        }
+        let names: Vec<_> = topology
+            .ranks()
+            .map(|rank| topology.node(rank.node()).attributes.box_name.as_ref()?.trim_start_matches("box").parse().ok())
+            .collect();
+        build(ranks, topology.nodes().len() - ranks, &names, &links)
+    })
+}
+
+/// Whether more leaves some switch than enters it, in the direction of the data. Dead ends do not count.
+fn some_switch_multiplies(topology: &Topology, kind: CollectiveKind) -> bool {
+    let switches = topology.rank_count() as usize..topology.nodes().len();
+    switches.into_iter().any(|switch| {
+        let sum = |is_out: bool| -> u64 {
+            let ends = |link: &&canopy_topology::Link| if is_out { link.from } else { link.to }.index() == switch;
+            topology.links().iter().filter(ends).map(|link| link.capacity.bytes_per_sec()).sum()
+        };
+        if matches!(kind, Allgather | Broadcast) { sum(true) > sum(false) } else { sum(false) > sum(true) }
+    })
+}
+
+/// Every network with a path between all ranks has a plan; it states no more than any cut allows, all that the bound says can be reached,
+/// and all there is where no switch would have to copy or to add up.
+fn check_planned(topology: &Topology) -> Result<(), TestCaseError> {
+    for kind in [Allgather, ReduceScatter, Broadcast, Reduce] {
+        let collective = canopy_schedule::Collective::new(kind, None, topology.rank_count()).unwrap();
+        let bound = bound(topology, collective, &Shares::Equal, &Never).unwrap();
+        let (reached, limit) = (plan(topology, kind).algbw, best_cut(topology, kind));
+        prop_assert_eq!(&bound.upper, &limit, "{}", kind);
+        prop_assert_eq!(&bound.lower, &reached, "{}", kind);
+        prop_assert!(reached == limit || some_switch_multiplies(topology, kind), "{}", kind);
+    }
+    plan(topology, Allreduce);
+    Ok(())
+}
+
 /// Each collective with a bound of its own reaches it.
 fn check_optimal(topology: &Topology) -> Result<(), TestCaseError> {
     for kind in [Allgather, ReduceScatter, Broadcast, Reduce] {
@@ -185,6 +247,16 @@ proptest! {
             let planned = plan_shares(&topology, kind, shares.clone());
             prop_assert_eq!(planned.algbw, best_cut_of(&topology, kind, &shares), "{}", kind);
         }
+    }
+
+    #[test]
+    fn unbalanced_switches_are_planned_as_well_as_the_bound_says(topology in unbalanced()) {
+        check_planned(&topology)?;
+    }
+
+    #[test]
+    fn links_slower_one_way_are_planned_as_well_as_the_bound_says(topology in degraded()) {
+        check_planned(&topology)?;
     }
 
     #[test]

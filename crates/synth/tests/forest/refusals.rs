@@ -42,13 +42,6 @@ fn ranks_out_of_reach_are_named() {
     );
 }
 
-#[test]
-fn an_unbalanced_switch_is_named_with_both_sums() {
-    let topology = directed("a b s", &[("a", "s", 3), ("s", "a", 2), ("b", "s", 4), ("s", "b", 4)]);
-    let error = refusal(&topology, CollectiveKind::ReduceScatter);
-    assert_eq!(error, SynthesisError::NotEulerian { node: "s".into(), entering: 7, leaving: 6 });
-}
-
 /// Nothing can pass a switch with one neighbour, or without a way out, so its sums mean nothing.
 #[test]
 fn dead_ends_may_be_unbalanced() {

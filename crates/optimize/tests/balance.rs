@@ -1,0 +1,135 @@
+//! Balanced parts of random graphs: what they promise, against enumeration.
+
+#[path = "support/brute_force.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod brute_force;
+
+use canopy_optimize::{
+    Arc, BalancedOptimum, Digraph, Fraction, Never, OptimumError, balanced_optimum, forest_optimum_for,
+};
+use proptest::prelude::*;
+
+/// Arcs on top of a cycle through all nodes, of which the first are terminals.
+fn connected(terminals_max: u32, others_max: u32) -> impl Strategy<Value = (Digraph, Vec<bool>)> {
+    (2..=terminals_max, 1..=others_max).prop_flat_map(|(terminals, others)| {
+        let node_count = terminals + others;
+        let order = Just((0..node_count).collect::<Vec<_>>()).prop_shuffle();
+        let arc = (0..node_count, 0..node_count, 0..9_u64);
+        (order, 1..4_u64, prop::collection::vec(arc, 0..=(3 * node_count as usize))).prop_map(
+            move |(order, around, mut arcs)| {
+                arcs.extend((0..order.len()).map(|at| (order[at], order[(at + 1) % order.len()], around)));
+                let arcs = arcs.into_iter().map(|(from, to, capacity)| Arc { from, to, capacity }).collect();
+                (Digraph { node_count, arcs }, (0..node_count).map(|node| node < terminals).collect())
+            },
+        )
+    })
+}
+
+/// What enters and what leaves each node.
+fn sums(graph: &Digraph) -> Vec<(u64, u64)> {
+    let mut sums = vec![(0, 0); graph.node_count as usize];
+    for arc in graph.arcs.iter().filter(|arc| arc.from != arc.to) {
+        sums[arc.to as usize].0 += arc.capacity;
+        sums[arc.from as usize].1 += arc.capacity;
+    }
+    sums
+}
+
+/// The part as a graph of its own, in parts of the unit.
+fn part_of(graph: &Digraph, found: &BalancedOptimum) -> Digraph {
+    let kept = graph.arcs.iter().zip(&found.kept);
+    let narrow = |kept: u128| u64::try_from(kept).expect("small numbers stay small");
+    let arcs = kept.map(|(arc, &kept)| Arc { capacity: narrow(kept), ..*arc }).collect();
+    Digraph { node_count: graph.node_count, arcs }
+}
+
+/// Everything that is promised of every balanced part.
+fn check(graph: &Digraph, weights: &[u64], terminals: &[bool]) -> Result<BalancedOptimum, TestCaseError> {
+    let found = balanced_optimum(graph, weights, terminals, &Never)
+        .map_err(|error| TestCaseError::fail(format!("{error}: {graph:?}")))?;
+    for (arc, &kept) in graph.arcs.iter().zip(&found.kept) {
+        prop_assert!(kept <= u128::from(arc.capacity) * found.scale);
+    }
+    let part = part_of(graph, &found);
+    for (&(entering, leaving), &terminal) in sums(&part).iter().zip(terminals) {
+        prop_assert!(terminal || entering == leaving);
+    }
+    let of_part = brute_force::forest(&part, weights, terminals).expect("a positive rate");
+    prop_assert_eq!(Fraction::new(of_part.numerator * found.scale, of_part.denominator), Some(found.inverse_rate));
+    let limit = forest_optimum_for(graph, weights, terminals, &Never).expect("connected").inverse_rate;
+    prop_assert!(found.inverse_rate >= limit);
+    prop_assert_eq!(found.reaches_the_cut, found.inverse_rate == limit);
+    Ok(found)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Any connected graph has a balanced part with a positive rate.
+    #[test]
+    fn parts_are_balanced_and_rated_right((graph, terminals) in connected(5, 4), root in 0..5_u32) {
+        let all: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+        check(&graph, &all, &terminals)?;
+        let root = root % u32::try_from(all.iter().sum::<u64>()).expect("few");
+        let one: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root)).collect();
+        check(&graph, &one, &terminals)?;
+    }
+
+    /// What enters a node and can not leave it is no loss, whatever is thrown away of it.
+    #[test]
+    fn nodes_that_more_enters_than_leaves_cost_nothing((mut graph, terminals) in connected(5, 4)) {
+        for (node, (entering, leaving)) in (0_u32..).zip(sums(&graph)) {
+            if !terminals[node as usize] && leaving > entering {
+                // From terminals, so that no other node is left by more.
+                graph.arcs.push(Arc { from: node % 2, to: node, capacity: leaving - entering });
+            }
+        }
+        let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+        prop_assert!(check(&graph, &weights, &terminals)?.reaches_the_cut);
+    }
+
+    /// A balanced graph is its own best part.
+    #[test]
+    fn balanced_graphs_stay_whole((mut graph, terminals) in connected(5, 4)) {
+        for (node, (entering, leaving)) in (0_u32..).zip(sums(&graph)) {
+            if !terminals[node as usize] {
+                graph.arcs.push(Arc { from: 0, to: node, capacity: leaving.saturating_sub(entering) });
+                graph.arcs.push(Arc { from: node, to: 0, capacity: entering.saturating_sub(leaving) });
+            }
+        }
+        let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+        let found = check(&graph, &weights, &terminals)?;
+        let whole = graph.arcs.iter().map(|arc| if arc.from == arc.to { 0 } else { arc.capacity.into() });
+        prop_assert_eq!((found.kept, found.scale, found.reaches_the_cut), (whole.collect(), 1, true));
+    }
+}
+
+fn graph(node_count: u32, arcs: &[(u32, u32, u64)]) -> Digraph {
+    let arcs = arcs.iter().map(|&(from, to, capacity)| Arc { from, to, capacity });
+    Digraph { node_count, arcs: arcs.collect() }
+}
+
+/// One way in, two ways out: a node that could copy would reach the cut of 1, one that can not gives each terminal half.
+#[test]
+fn a_node_that_can_not_copy_halves_what_enters_it() {
+    let fork = graph(4, &[(0, 3, 1), (3, 1, 1), (3, 2, 1)]);
+    let found = balanced_optimum(&fork, &[1, 0, 0, 0], &[true, true, true, false], &Never).expect("connected");
+    assert_eq!((found.inverse_rate, found.reaches_the_cut), (Fraction { numerator: 2, denominator: 1 }, false));
+    assert_eq!((found.kept, found.scale), (vec![2, 1, 1], 2));
+    assert_eq!(
+        forest_optimum_for(&fork, &[1, 0, 0, 0], &[true, true, true, false], &Never).map(|o| o.inverse_rate),
+        Ok(Fraction { numerator: 1, denominator: 1 })
+    );
+}
+
+#[test]
+fn what_has_no_optimum_has_no_part_either() {
+    let one_way = graph(2, &[(0, 1, 1)]);
+    let refused = balanced_optimum(&one_way, &[1, 1], &[true, true], &Never);
+    assert_eq!(refused, Err(OptimumError::Disconnected { cut: vec![false, true] }));
+    let stopped =
+        balanced_optimum(&graph(3, &[(0, 1, 2), (1, 2, 1), (2, 0, 1)]), &[1, 0, 1], &[true, false, true], &|| true);
+    assert!(matches!(stopped, Err(OptimumError::Stopped(_))));
+    let refused = balanced_optimum(&one_way, &[1], &[true, true], &Never);
+    assert_eq!(refused, Err(OptimumError::WrongLength { found: 1, node_count: 2 }));
+}
