@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "forest/families.rs"]
+mod families;
 #[path = "forest/limits.rs"]
 mod limits;
+#[path = "forest/many.rs"]
+mod many;
 #[path = "forest/oracle.rs"]
 mod oracle;
 #[path = "forest/published.rs"]

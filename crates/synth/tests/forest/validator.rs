@@ -51,8 +51,18 @@ pub(crate) fn plan_shares(topology: &Topology, kind: CollectiveKind, shares: Sha
 #[track_caller]
 fn plan_with(topology: &Topology, kind: CollectiveKind, shares: Shares, limits: TreeLimits) -> Judged {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest { shares, limits, ..SynthesisRequest::new(collective, Algorithm::Auto) };
-    let schedule = synthesize(topology, &request, &Never, &Silent).unwrap();
+    plan_request(topology, &SynthesisRequest { shares, limits, ..SynthesisRequest::new(collective, Algorithm::Auto) })
+}
+
+/// Plans a collective and has it judged.
+#[track_caller]
+pub(crate) fn plan_of(topology: &Topology, collective: Collective) -> Judged {
+    plan_request(topology, &SynthesisRequest::new(collective, Algorithm::Auto))
+}
+
+#[track_caller]
+fn plan_request(topology: &Topology, request: &SynthesisRequest) -> Judged {
+    let schedule = synthesize(topology, request, &Never, &Silent).unwrap();
     assert_eq!(schedule.algorithm, "forest");
     let algbw = judge(topology, &schedule);
     let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
