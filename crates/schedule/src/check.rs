@@ -4,6 +4,7 @@
 //! theirs and relies on no convention of theirs that it has not checked itself.
 
 mod error;
+mod in_network;
 mod load;
 mod meaning;
 mod order;
@@ -16,6 +17,7 @@ use crate::schedule::Action;
 use crate::transfer::TransferGraph;
 
 pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
+pub use in_network::InNetwork;
 
 /// Whether the caller wants the work to end.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -38,6 +40,8 @@ pub struct Verdict {
     pub batch_count: usize,
     /// Transfers in the longest chain of which each waits for the one before: no run takes fewer rounds.
     pub chain_max: u32,
+    /// What switches that multicast or aggregate save; `None` where no switch does.
+    pub in_network: Option<InNetwork>,
     /// Names of the checks that ran and passed: `structure`, `meaning`, `load`.
     pub checks: [&'static str; 3],
 }
@@ -79,7 +83,8 @@ impl CheckError {
 ///   by the dependencies.
 /// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
 ///   `algbw = size / max(load · chunk size / capacity)`. *Size* is the full vector of all shares; the message for
-///   broadcast and reduce; one rank's N blocks for all-to-all.
+///   broadcast and reduce; one rank's N blocks for all-to-all. Every transfer counts by itself; where switches multicast
+///   or aggregate, [`Verdict::in_network`] says what they save.
 ///
 /// * **Errors.** The first fault, with the transfer, rank and chunk where it shows.
 /// * **Cost.** O(transfers · N/64) for graphs compiled from forests, plus the sizes of the graph's tables; the meaning
@@ -114,6 +119,7 @@ pub fn check_until(
         depth_sum: trees().map(|(batch, &depth)| u128::from(batch.chunk_count) * u128::from(depth)).sum(),
         batch_count: graph.batches.len(),
         chain_max: chain_max(graph),
+        in_network: in_network::weigh(topology, graph, &layout, stop)?,
         checks: ["structure", "meaning", "load"],
     })
 }

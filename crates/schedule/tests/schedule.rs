@@ -11,6 +11,8 @@ mod certificates;
 mod depths;
 #[path = "schedule/forests.rs"]
 mod forests;
+#[path = "schedule/in_network.rs"]
+mod in_network;
 #[path = "schedule/mutate.rs"]
 mod mutate;
 #[path = "schedule/mutations.rs"]

@@ -127,6 +127,11 @@ impl std::str::FromStr for Rate {
 pub struct Ratio(BigRational);
 
 impl Ratio {
+    /// `numerator / denominator`, reduced; `None` when the denominator is zero.
+    pub fn new(numerator: impl Into<BigUint>, denominator: impl Into<BigUint>) -> Option<Self> {
+        Rate::new(numerator, denominator).map(|rate| Self(rate.0))
+    }
+
     /// Whether the ratio is exactly one.
     pub fn is_one(&self) -> bool {
         self.0 == BigRational::from_integer(BigInt::from(1))

@@ -117,6 +117,8 @@ pub enum LoadError {
     NothingMoves,
     #[error("link {link} carries more than 2¹²⁸ chunks")]
     Overflow { link: u32 },
+    #[error("all links together carry more than 2¹²⁸ chunks")]
+    TooMuchTraffic,
     #[error("the trees of one phase stand for {found} trees, more than 18446744073709551615")]
     TooManyTrees { found: u128 },
 }

@@ -21,19 +21,27 @@ pub(super) fn check_load(
     graph: &TransferGraph,
     layout: &ChunkLayout,
 ) -> Result<(Rate, LinkIndex), LoadError> {
-    let loads = link_loads(topology, graph)?;
+    busiest(topology, &link_loads(topology, graph)?, size(graph, layout))
+}
+
+/// *Size* in chunks.
+pub(super) fn size(graph: &TransferGraph, layout: &ChunkLayout) -> u128 {
+    match graph.collective.kind() {
+        CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
+        _ => layout.total().into(),
+    }
+}
+
+/// algbw that follows from the loads of all links, and the link that decides it.
+pub(super) fn busiest(topology: &Topology, loads: &[u128], size: u128) -> Result<(Rate, LinkIndex), LoadError> {
     let mut busiest: Option<(LinkIndex, u128, u64)> = None;
-    for ((index, link), load) in (0..).zip(topology.links()).zip(loads) {
+    for ((index, link), &load) in (0..).zip(topology.links()).zip(loads) {
         let capacity = link.capacity.bytes_per_sec();
         if load > 0 && busiest.is_none_or(|(_, most, of)| takes_longer((load, capacity), (most, of))) {
             busiest = Some((LinkIndex::new(index), load, capacity));
         }
     }
     let (link, load, capacity) = busiest.ok_or(LoadError::NothingMoves)?;
-    let size = match graph.collective.kind() {
-        CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
-        _ => layout.total().into(),
-    };
     let algbw = Rate::new(BigUint::from(size) * capacity, load).expect("the busiest link carries something");
     Ok((algbw, link))
 }
@@ -48,7 +56,7 @@ fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u1
 }
 
 /// Chunks over each link.
-fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u128>, LoadError> {
+pub(super) fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u128>, LoadError> {
     // At most 2³² transfers of less than 2⁶⁴ chunks each.
     let mut route_loads = vec![0_u128; graph.routes.len()];
     for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
