@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use canopy_proto::v1::InNetwork;
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -229,5 +230,32 @@ mod tests {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
         assert!(write_file(folder.path(), b"no").is_err());
+    }
+}
+
+/// What switches that multicast or aggregate save, on a network that has any.
+#[derive(Debug, Serialize)]
+pub(crate) struct InNetworkSummary {
+    /// Bytes over all links for each byte of size, without and with.
+    traffic_without: String,
+    traffic: String,
+    /// The part of the traffic that is saved.
+    saved: String,
+    /// Bytes per second with it.
+    algbw: String,
+}
+
+impl InNetworkSummary {
+    pub(crate) fn new(weighed: &InNetwork) -> Self {
+        let InNetwork { traffic_without, traffic, saved, algbw } = weighed.clone();
+        Self { traffic_without, traffic, saved, algbw }
+    }
+
+    /// The same in words.
+    pub(crate) fn words(&self) -> String {
+        let Self { traffic_without, traffic, saved, algbw } = self;
+        format!(
+            "switches can save {saved} of the traffic ({traffic} of {traffic_without} bytes over links per byte), algbw {algbw} bytes/s"
+        )
     }
 }

@@ -87,8 +87,8 @@ impl Planner for Pipeline {
         let lower_started = clock::now();
         let provenance =
             Provenance { version: env!("CARGO_PKG_VERSION").to_owned(), algorithm: order.algorithm.name().to_owned() };
-        let plan =
-            PlanFile { topology: topology.clone(), schedule, bound, achieved: verdict.algbw.clone(), provenance };
+        let (achieved, in_network) = (verdict.algbw.clone(), verdict.in_network.clone());
+        let plan = PlanFile { topology: topology.clone(), schedule, bound, achieved, in_network, provenance };
         let files = self.files(order, &plan, &graph, prepared, stop, watch)?;
         let timings = v1::Timings {
             bound: bound_ms,

@@ -171,6 +171,57 @@ fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
     assert_eq!(server.wait().unwrap().code(), Some(0), "SIGTERM ends it in order");
 }
 
+/// A switch that multicasts and aggregates.
+const CAPABLE: &str = "\
+canopy: 1
+nodes: [{id: a}, {id: b}, {id: c}, {id: d}, {id: s, kind: switch, multicast: true, aggregate: true}]
+links:
+  - {from: a, to: s, bandwidth: 10GB/s, both: true}
+  - {from: b, to: s, bandwidth: 10GB/s, both: true}
+  - {from: c, to: s, bandwidth: 10GB/s, both: true}
+  - {from: d, to: s, bandwidth: 10GB/s, both: true}
+";
+
+/// Each share leaves its rank once instead of three times, and arrives at three: 4 links instead of 6.
+#[test]
+fn what_switches_can_save_is_on_the_plan() {
+    let desk = Desk::new();
+    desk.write("capable.yaml", CAPABLE);
+    desk.write("plain.yaml", CAPABLE.replace(", multicast: true, aggregate: true", ""));
+    for collective in ["allgather", "reduce-scatter"] {
+        let reply = desk.json(&format!("plan capable.yaml --collective {collective} -o plan.json --json"));
+        let saved = &reply["in_network"];
+        check_members(saved, &["traffic_without", "traffic", "saved", "algbw"]);
+        assert_eq!((&saved["traffic_without"], &saved["traffic"]), (&"6/1".into(), &"4/1".into()), "{collective}");
+        // Ranks still take in, or hand out, three shares: the rate is that of the plain network, and optimal.
+        assert_eq!((&saved["saved"], &saved["algbw"]), (&"1/3".into(), &"40000000000/3".into()), "{collective}");
+        assert_eq!((&reply["algbw"], &reply["optimality"]), (&saved["algbw"], &"1/1".into()), "{collective}");
+        assert_eq!(desk.run("verify plan.json").status, Some(0));
+        let shown = desk.json(&format!("plans show {} --explain --json", reply["plan"].as_str().unwrap()));
+        assert_eq!(&shown["in_network"], saved);
+        let told = desk.run(&format!("plan capable.yaml --collective {collective} -o plan.json")).stderr;
+        assert!(told.contains("switches can save 1/3 of the traffic"), "{told}");
+        // A file that promises more is found out; one of an earlier program says nothing.
+        let file = String::from_utf8(desk.read("plan.json")).unwrap();
+        let written = r#","in_network":{"traffic_without":"6/1","traffic":"4/1","algbw":"40000000000/3"}"#;
+        assert!(file.contains(written), "{file}");
+        desk.write("more.json", file.replace(r#""traffic":"4/1""#, r#""traffic":"3/1""#));
+        let found_out = desk.run("verify more.json");
+        assert_eq!(found_out.status, Some(2));
+        assert!(found_out.stdout.contains("savings by switches"), "{found_out:?}");
+        desk.write("silent.json", file.replace(written, ""));
+        assert_eq!(desk.run("verify silent.json").status, Some(0));
+        // Runtimes that know nothing of such switches get the same program.
+        for network in ["capable", "plain"] {
+            let arguments = format!("--collective {collective} --format msccl-xml -o {network}.xml --json");
+            let reply = desk.json(&format!("plan {network}.yaml {arguments}"));
+            assert_eq!(reply.get("in_network").is_some(), network == "capable");
+        }
+        let program = |name: &str| String::from_utf8(desk.read(name)).unwrap().split_once('\n').unwrap().1.to_owned();
+        assert_eq!(program("capable.xml"), program("plain.xml"), "{collective}");
+    }
+}
+
 /// Whose optimum takes more trees than can be counted.
 const TOO_FINE: &str = "\
 canopy: 1

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use canopy_schedule::{Bound, Schedule};
+use canopy_schedule::{Bound, InNetwork, Schedule};
 use canopy_topology::{Rate, Topology};
 
 pub use read::{PlanFileError, read_plan};
@@ -31,6 +31,8 @@ pub struct PlanFile {
     pub bound: Bound,
     /// algbw of the schedule.
     pub achieved: Rate,
+    /// What switches that multicast or aggregate save, if there are any.
+    pub in_network: Option<InNetwork>,
     /// Where it comes from.
     pub provenance: Provenance,
 }

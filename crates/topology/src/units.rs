@@ -132,6 +132,12 @@ impl Ratio {
         Rate::new(numerator, denominator).map(|rate| Self(rate.0))
     }
 
+    /// The part of `whole` that this ratio lacks, `1 − self ÷ whole`; zero where it lacks nothing.
+    #[must_use]
+    pub fn missing_of(&self, whole: &Self) -> Self {
+        if *self >= *whole { Self(BigRational::zero()) } else { Self((&whole.0 - &self.0) / &whole.0) }
+    }
+
     /// Whether the ratio is exactly one.
     pub fn is_one(&self) -> bool {
         self.0 == BigRational::from_integer(BigInt::from(1))

@@ -2,7 +2,7 @@
 
 use canopy_plan::PlanFile;
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Shape, Verdict, lp_dual_sums};
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, InNetwork, Shape, Verdict, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 
 use super::files::Files;
@@ -75,7 +75,18 @@ fn quality(plan: &PlanFile) -> Result<v1::Quality, PlanFailure> {
         achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
         optimality_float: optimality.to_f64(),
         certificate: Some(certificate(&plan.topology, &bound.certificate)),
+        in_network: plan.in_network.as_ref().map(in_network),
     })
+}
+
+fn in_network(weighed: &InNetwork) -> v1::InNetwork {
+    let InNetwork { traffic_without, traffic, algbw } = weighed;
+    v1::InNetwork {
+        traffic_without: traffic_without.to_string(),
+        traffic: traffic.to_string(),
+        saved: weighed.saved().to_string(),
+        algbw: algbw.to_string(),
+    }
 }
 
 /// What a topology is called on the wire.

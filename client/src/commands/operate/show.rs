@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{FORMAT_VERSION, InNetworkSummary, print, print_json};
 use crate::request::collective_name;
 
 use super::{CommonArgs, full_name};
@@ -43,6 +43,8 @@ struct Shown {
     bound: String,
     tight: bool,
     optimality: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_network: Option<InNetworkSummary>,
     chunks: u64,
     steps: u32,
     trees: u64,
@@ -150,6 +152,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         bound: quality.bound,
         tight: quality.tight,
         optimality: quality.optimality,
+        in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
         trees: plan.trees,
@@ -210,6 +213,9 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    if let Some(saved) = &shown.in_network {
+        lines.push(format!("in network {}", saved.words()));
+    }
     for file in &shown.files {
         let profile = if file.profile.is_empty() { String::new() } else { format!(" for {}", file.profile) };
         lines.push(format!("file       {}{profile}, {} bytes, {}", file.format, file.bytes, file.sha256));

@@ -8,7 +8,7 @@ use canopy_topology::Rate;
 use serde::Serialize;
 
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::output::{FORMAT_VERSION, FileSummary, InNetworkSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::request;
 
 /// A plan that is there, and its file in place.
@@ -40,6 +40,8 @@ struct Planned {
     algbw_gigabytes: f64,
     bound: String,
     optimality: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_network: Option<InNetworkSummary>,
     chunks: u64,
     steps: u32,
     trees: u64,
@@ -114,6 +116,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         algbw_gigabytes: gigabytes_per_sec(&achieved),
         bound: quality.bound.clone(),
         optimality: quality.optimality.clone(),
+        in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
         trees: plan.trees,
@@ -173,7 +176,7 @@ fn format_name(format: OutputFormat) -> &'static str {
     known.map_or("unknown", super::Format::name)
 }
 
-fn readable(planned: &Planned, outcome: &Outcome<'_>) -> [String; 2] {
+fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     let Planned { collective, topology, algorithm, algbw_gigabytes, optimality, plan, cache, .. } = planned;
     let quality = match optimality.as_str() {
         "1/1" => "proven optimal".to_owned(),
@@ -181,8 +184,12 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> [String; 2] {
     };
     let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
     let checked = planned.checked.join(" ");
-    [
+    let mut lines = vec![
         format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
         format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),
-    ]
+    ];
+    if let Some(saved) = &planned.in_network {
+        lines.insert(1, saved.words());
+    }
+    lines
 }

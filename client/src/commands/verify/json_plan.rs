@@ -69,6 +69,10 @@ fn achieved(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
             let (stated, found) = (&plan.achieved, verdict.algbw);
             let words = || format!("the file states {stated} bytes/s, but the schedule reaches {found}");
             report.record("load", (*stated != found).then(words));
+            // Files of earlier programs say nothing of it.
+            let is_wrong = plan.in_network.is_some() && plan.in_network != verdict.in_network;
+            let words = || "the file states other savings by switches than the schedule allows".to_owned();
+            report.record("load", is_wrong.then(words));
             Some(found)
         }
         Err(error) => {

@@ -7,8 +7,8 @@ mod shapes;
 use std::fmt;
 
 use canopy_schedule::{
-    Action, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, RootError, Schedule, Shape, Shares, Steps,
-    UnknownCollective,
+    Action, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, InNetwork, RootError, Schedule, Shape,
+    Shares, Steps, UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
 use serde::Deserialize;
@@ -112,6 +112,7 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
         schedule: Schedule { collective, algorithm, shares: document.shares.0, shape },
         bound: document.bound.into_bound(document.certificate.into_certificate()?)?,
         achieved: rate("achieved.algbw", &document.achieved.algbw)?,
+        in_network: document.achieved.in_network.map(InNetworkDocument::into_weighed).transpose()?,
         provenance: Provenance { version: document.version, algorithm: document.provenance.algorithm },
     })
 }
@@ -136,7 +137,7 @@ struct Document<'a> {
     schedule: ScheduleDocument,
     bound: BoundDocument,
     certificate: CertificateDocument,
-    achieved: RateDocument,
+    achieved: AchievedDocument,
     provenance: ProvenanceDocument,
 }
 
@@ -292,8 +293,28 @@ impl BoundDocument {
 }
 
 #[derive(Deserialize)]
-struct RateDocument {
+struct AchievedDocument {
     algbw: String,
+    in_network: Option<InNetworkDocument>,
+}
+
+#[derive(Deserialize)]
+struct InNetworkDocument {
+    traffic_without: String,
+    traffic: String,
+    algbw: String,
+}
+
+impl InNetworkDocument {
+    fn into_weighed(self) -> Result<InNetwork, PlanFileError> {
+        let ratio =
+            |field: &'static str, text: &str| text.parse().map_err(|source| PlanFileError::Rate { field, source });
+        Ok(InNetwork {
+            traffic_without: ratio("achieved.in_network.traffic_without", &self.traffic_without)?,
+            traffic: ratio("achieved.in_network.traffic", &self.traffic)?,
+            algbw: rate("achieved.in_network.algbw", &self.algbw)?,
+        })
+    }
 }
 
 #[derive(Deserialize)]

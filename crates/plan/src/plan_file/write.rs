@@ -4,7 +4,7 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Bound, Certificate, Shape, Shares};
+use canopy_schedule::{Bound, Certificate, InNetwork, Shape, Shares};
 use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -58,7 +58,10 @@ impl Serialize for Document<'_> {
         fields.serialize_field("schedule", &ScheduleView(&plan.schedule))?;
         fields.serialize_field("bound", &BoundView(&plan.bound))?;
         fields.serialize_field("certificate", &CertificateView(&plan.bound.certificate))?;
-        fields.serialize_field("achieved", &RateView { algbw: &plan.achieved })?;
+        fields.serialize_field(
+            "achieved",
+            &AchievedView { algbw: &plan.achieved, in_network: plan.in_network.as_ref() },
+        )?;
         fields.serialize_field("provenance", &ProvenanceView { algorithm: &plan.provenance.algorithm })?;
         fields.end()
     }
@@ -70,13 +73,24 @@ struct ProvenanceView<'a> {
 }
 
 #[derive(serde::Serialize)]
-struct RateView<'a> {
+struct AchievedView<'a> {
     #[serde(serialize_with = "as_text")]
     algbw: &'a Rate,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_network")]
+    in_network: Option<&'a InNetwork>,
 }
 
 fn as_text<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(rate)
+}
+
+fn in_network<S: Serializer>(weighed: &Option<&InNetwork>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(InNetwork { traffic_without, traffic, algbw }) = weighed else { return serializer.serialize_none() };
+    let mut fields = serializer.serialize_struct("in_network", 3)?;
+    fields.serialize_field("traffic_without", &traffic_without.to_string())?;
+    fields.serialize_field("traffic", &traffic.to_string())?;
+    fields.serialize_field("algbw", &algbw.to_string())?;
+    fields.end()
 }
 
 struct BoundView<'a>(&'a Bound);

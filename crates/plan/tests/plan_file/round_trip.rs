@@ -2,10 +2,10 @@
 
 use canopy_plan::{PlanFile, Provenance, read_plan};
 use canopy_schedule::{
-    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
-    RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
+    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, InNetwork, Path,
+    Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
-use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, TopologyLimits, generate};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, generate};
 use proptest::prelude::*;
 
 use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
@@ -214,6 +214,7 @@ proptest! {
         certificate in certificates(),
         (lower, more, tight) in (any::<u64>(), 1..=u64::MAX, any::<bool>()),
         (version, algorithm) in ("\\PC{0,8}", "[a-z\"\\\\]{0,8}"),
+        weighed in prop::option::of((any::<u64>(), any::<u64>(), 1..=u64::MAX)),
     ) {
         let topology = generate(expression, &LIMITS).unwrap();
         let root = kind.has_root().then(|| Rank::new(root));
@@ -229,6 +230,11 @@ proptest! {
             topology,
             bound: Bound { upper: rate(upper), lower: rate(lower.into()), certificate },
             achieved: rate(lower.into()),
+            in_network: weighed.map(|(without, with, divisor)| InNetwork {
+                traffic_without: Ratio::new(without, divisor).unwrap(),
+                traffic: Ratio::new(with, divisor).unwrap(),
+                algbw: rate(with.into()),
+            }),
             provenance: Provenance { version, algorithm },
         };
         prop_assert_eq!(read_plan(text(&plan).as_bytes(), &LIMITS).unwrap(), plan);

@@ -50,6 +50,7 @@ pub(crate) fn by_hand() -> PlanFile {
             certificate: Certificate::Cut { direction: CutDirection::Out, nodes: vec![NodeIndex::new(0)] },
         },
         achieved: Rate::new(9_003_u32, 2_u32).unwrap(),
+        in_network: None,
         provenance: Provenance { version: "0.1.0".to_owned(), algorithm: "auto".to_owned() },
     }
 }
@@ -126,5 +127,5 @@ pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> PlanFile {
     let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
     let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: Algorithm::Auto.name().to_owned() };
-    PlanFile { topology, schedule, bound, achieved: verdict.algbw, provenance }
+    PlanFile { topology, schedule, bound, achieved: verdict.algbw, in_network: verdict.in_network, provenance }
 }

@@ -28,6 +28,13 @@ pub struct InNetwork {
     pub algbw: Rate,
 }
 
+impl InNetwork {
+    /// The part of the traffic that is saved, from 0 to below 1.
+    pub fn saved(&self) -> Ratio {
+        self.traffic.missing_of(&self.traffic_without)
+    }
+}
+
 /// Weighs a graph whose structure and meaning are right; `None` where no switch does more than forward.
 ///
 /// Transfers of one batch that leave one rank (copy), or enter one (reduce), are merged: up to the last switch on
