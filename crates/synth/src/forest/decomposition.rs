@@ -15,7 +15,7 @@ use crate::forest::{RoutedTrees, ask};
 use crate::progress::Progress;
 
 /// Trees for all demands, in capacities of the network that admit them; `None` if it has no clusters that can be made
-/// tight, or is not balanced at every node.
+/// tight, or is not balanced at every switch.
 ///
 /// * **Source.** Our own. **Errors.** Stopped, too many hops; broken if the input does not meet the condition.
 /// * **Cost.** Some tests of the network, the different pieces, and what the result takes.
@@ -28,7 +28,7 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     progress: &dyn Progress,
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
     ask(stop)?;
-    if !is_balanced(network, capacities) {
+    if !switches_are_balanced(network, capacities) {
         return Ok(None);
     }
     let clusters = find_clusters(network, capacities, stop)?;
@@ -47,13 +47,15 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     glue(&pieces, (&solution_of, &solutions), &homes, demands, trees_per_root, (stop, progress)).map(Some)
 }
 
-/// Whether as much enters every node as leaves it.
-fn is_balanced<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> bool {
+/// Whether as much enters every switch as leaves it. Of ranks it need not be so: where `trim` argues with balance, it
+/// does so for sets of switches.
+fn switches_are_balanced<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> bool {
     let mut entering = vec![C::ZERO; network.node_count as usize];
     let mut leaving = entering.clone();
     for (link, &capacity) in network.links.iter().zip(capacities) {
         leaving[link.from as usize] += capacity;
         entering[link.to as usize] += capacity;
     }
-    entering == leaving
+    let switches = network.terminal_count as usize..;
+    entering[switches.clone()] == leaving[switches]
 }
