@@ -12,7 +12,7 @@ mod tests;
 
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
-pub(crate) use choice::{Chooser, Loads};
+pub(crate) use choice::{Chooser, Loads, is_less};
 pub(crate) use levels::{Levels, Passing};
 
 /// Which way data goes.

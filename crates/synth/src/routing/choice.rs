@@ -38,6 +38,23 @@ impl Loads {
         route.iter().for_each(|link| self.chunks[link.index()] -= self.batch);
     }
 
+    /// The greatest load ÷ capacity of a link, as the two numbers; zero where there are no links. O(links).
+    pub(crate) fn worst(&self, topology: &Topology) -> (u64, u64) {
+        let loads = self.chunks.iter().zip(topology.links()).map(|(&load, link)| (load, link.capacity.bytes_per_sec()));
+        loads.fold((0, 1), |worst, load| if is_less(worst, load) { load } else { worst })
+    }
+
+    /// Whether some link must carry as much for its capacity as the worst does, however routes of the same lengths are
+    /// chosen: the loads add up to the same. O(links).
+    pub(crate) fn are_level(&self, topology: &Topology) -> bool {
+        let (load, capacity) = self.worst(topology);
+        let loads: u128 = self.chunks.iter().map(|&load| u128::from(load)).sum();
+        let capacities: u128 = topology.links().iter().map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
+        // Numbers too large to compare are not level: looking on costs time, nothing else.
+        let sides = (loads.checked_mul(capacity.into()), capacities.checked_mul(load.into()));
+        matches!(sides, (Some(average), Some(worst)) if average >= worst)
+    }
+
     /// By how much Σ load²/capacity grows with one more batch on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
     /// down: enough to tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
     fn growth(&self, network: &Network<'_>, link: LinkIndex) -> u128 {
@@ -45,13 +62,28 @@ impl Loads {
     }
 }
 
+/// Whether one load ÷ capacity is less than another.
+pub(crate) fn is_less(a: (u64, u64), b: (u64, u64)) -> bool {
+    u128::from(a.0) * u128::from(b.1) < u128::from(b.0) * u128::from(a.1)
+}
+
+/// Which of equally good ways is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taste {
+    /// The first that is found.
+    First,
+    /// The last that is found.
+    Last,
+    /// Any, by a number: each search prefers other links.
+    Mixed(u64),
+}
+
 /// Finds routes; keeps its tables from one search to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Chooser {
     /// Searches so far: marks of earlier ones are void.
     search: u64,
-    /// Whether the last of equally good ways is taken, not the first.
-    takes_last: bool,
+    taste: Taste,
     marks: Vec<Mark>,
     level: Vec<NodeIndex>,
     level_before: Vec<NodeIndex>,
@@ -72,7 +104,7 @@ impl Chooser {
         let mark = Mark { search: 0, cost: 0, link: None };
         Self {
             search: 0,
-            takes_last: false,
+            taste: Taste::First,
             marks: vec![mark; topology.nodes().len()],
             level: Vec::new(),
             level_before: Vec::new(),
@@ -81,7 +113,25 @@ impl Chooser {
 
     /// From here on takes the other one of equally good ways: choosing again may then lead on from where it was stuck.
     pub(crate) fn change_taste(&mut self) {
-        self.takes_last = !self.takes_last;
+        self.taste = if self.taste == Taste::First { Taste::Last } else { Taste::First };
+    }
+
+    /// From here on takes any of equally good ways, by `seed`: where always the first or the last leads nowhere, ways
+    /// that differ from search to search may.
+    pub(crate) fn mix_tastes(&mut self, seed: u64) {
+        self.taste = Taste::Mixed(seed);
+    }
+
+    /// Whether a way that begins with one link is taken rather than an equally good one that was found before.
+    fn prefers(&self, link: LinkIndex, found: Option<LinkIndex>) -> bool {
+        match self.taste {
+            Taste::First => false,
+            Taste::Last => true,
+            Taste::Mixed(seed) => {
+                let rank = |link: LinkIndex| mixed(seed ^ self.search.rotate_left(32) ^ u64::from(link.number()));
+                found.is_some_and(|found| rank(link) < rank(found))
+            }
+        }
     }
 
     /// The last part of a shortest and widest route from the source of `levels` to `target`, from a node for which
@@ -115,16 +165,17 @@ impl Chooser {
                         continue;
                     }
                     let cost = cost.saturating_add(loads.growth(network, link));
-                    let mark = &mut self.marks[tail.index()];
-                    let is_known = mark.search == self.search;
+                    let known = self.marks[tail.index()];
+                    let is_known = known.search == self.search;
                     if !is_known && !starts(tail) {
                         self.level_before.push(tail);
                     }
-                    if !is_known || cost < mark.cost || cost == mark.cost && self.takes_last {
-                        *mark = Mark { search: self.search, cost, link: Some(link) };
-                        if starts(tail)
-                            && best.is_none_or(|(least, _)| cost < least || cost == least && self.takes_last)
-                        {
+                    if !is_known || cost < known.cost || cost == known.cost && self.prefers(link, known.link) {
+                        self.marks[tail.index()] = Mark { search: self.search, cost, link: Some(link) };
+                        let is_better = |(least, node): (u128, NodeIndex)| {
+                            cost < least || cost == least && self.prefers(link, self.marks[node.index()].link)
+                        };
+                        if starts(tail) && best.is_none_or(is_better) {
                             best = Some((cost, tail));
                         }
                     }
@@ -140,4 +191,11 @@ impl Chooser {
         }
         Some(route)
     }
+}
+
+/// The number with its bits mixed (Steele, Lea and Flood 2014, Figure 14: `mix64`): neighbours have nothing in common.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }

@@ -120,11 +120,12 @@ fn direct_spreads_over_equal_routes() {
     check_optimal("torus:3x3", Direct, Allgather, "112500000000");
     check("torus:4x4x4", Direct, Allgather, "1600000000000/11");
     check_optimal("torus:3x3", Direct, Gather, "112500000000");
-    // Eight blocks over the busiest link, as flows reach as well (1/F of a 4×4 torus in Basu 2024); four instead of three
-    // on a 3×3 torus, where choosing one route at a time gets stuck.
+    // Eight blocks over the busiest link, as flows reach as well (1/F of a 4×4 torus in Basu 2024). On tori of odd sides
+    // every link could carry as much as any other: 3 blocks of 9, and 15 of 25, where 16 are found.
     check("torus:4x4", Direct, AllToAll, "50000000000");
     check("ring:8", Direct, AllToAll, "25000000000");
-    check("torus:3x3", Direct, AllToAll, "56250000000");
+    check_optimal("torus:3x3", Direct, AllToAll, "75000000000");
+    check("torus:5x5", Direct, AllToAll, "39062500000");
 }
 
 /// Forest and flow where they plan the collective; else the better of the two.
