@@ -1,8 +1,9 @@
 //! Makes a file for one runtime of a file for another, and says what it did.
 //!
 //! Only what can be said differently is changed: spelling, missing attributes, the meaning of the size range, fused
-//! operations. Whether the result is right is for [`prove`](super::prove) to say; nothing here is to be trusted.
+//! operations; and messages so large that queues would fill up for good are left to other files. Whether the result is right is for [`prove`](super::prove) to say; nothing here is to be trusted.
 
+mod bound;
 mod split;
 
 use std::fmt;
@@ -116,10 +117,12 @@ pub enum ConvertError {
 ///
 /// Defaults where a runtime demands an attribute and the file is silent: `name` is `converted`, `outofplace` the opposite
 /// of `inplace` (the calls that msccl uses the file for), `minBytes` 0, `maxBytes` the runtime's own default (2^27 − 1
-/// bytes in msccl) or 1 GiB. A result with split operations must be proved: between its halves other blocks may act.
+/// bytes in msccl) or 1 GiB. Where the file admits messages that deadlock, or take more rounds than the runtime counts,
+/// `maxBytes` becomes the largest with which it does not. A result with split operations must be proved: between its
+/// halves other blocks may act.
 ///
 /// # Errors
-/// `to` cannot say it, or the file is for no call or message at all. O(steps).
+/// `to` cannot say it, or the file is for no call or message at all. O(transfers).
 pub fn convert(file: &ForeignFile, from: Profile, to: Profile) -> Result<Conversion, ConvertError> {
     let mut program = file.program.clone();
     let mut changes: Vec<Change> = file.oddities.iter().cloned().map(Change::LeftOut).collect();
@@ -129,6 +132,7 @@ pub fn convert(file: &ForeignFile, from: Profile, to: Profile) -> Result<Convers
     rebound(&mut program, from, to, &mut changes)?;
     renumber(&mut program, &mut changes);
     split::split(&mut program, to, &mut changes)?;
+    bound::lower(&mut program, to, &mut changes);
     Ok(Conversion { program, changes })
 }
 

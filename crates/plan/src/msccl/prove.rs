@@ -15,6 +15,7 @@
 
 mod connections;
 mod dependencies;
+mod largest;
 mod limits;
 mod meaning;
 mod model;
@@ -23,6 +24,7 @@ mod races;
 mod report;
 mod structure;
 
+pub(super) use largest::{Largest, largest_without_deadlock};
 pub use report::{Place, Problem, Proof, Stopped};
 
 use model::Model;

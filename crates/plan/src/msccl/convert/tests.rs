@@ -69,6 +69,52 @@ fn sizes_and_calls_stay_the_same() {
     assert!(changes[0].contains("the file was used for one kind of call only"), "{changes:?}");
 }
 
+/// A ring whose steps are two chunks: two transfers each as soon as a chunk is larger than half of what one takes, and
+/// then every queue is full before anyone receives.
+#[test]
+fn a_bound_is_lowered_to_where_queues_suffice() {
+    let large = Program { bytes_max: Some(1 << 30), ..ring_allgather(2) };
+    // 8 chunks of 1 MiB.
+    let (result, changes) = converted(&large, Profile::MscclExecutor, Profile::MscclExecutor);
+    assert_eq!(result, Program { bytes_max: Some(8 << 20), ..large.clone() });
+    let why = "larger messages take more slots than the queues have, and never end";
+    assert_eq!(changes, [format!("changed maxBytes from \"1073741824\" to \"8388608\": {why}")]);
+    let next = Program { bytes_max: Some((8 << 20) + 1), ..large.clone() };
+    assert!(prove(&next, Profile::MscclExecutor).problems.iter().all(|problem| problem.check == "deadlock"));
+    assert!(!prove(&next, Profile::MscclExecutor).is_ok());
+    let unbounded = Program { bytes_max: Some(0), ..large.clone() };
+    let (result, _) = converted(&unbounded, Profile::MscclExecutor, Profile::MscclExecutor);
+    assert_eq!(result.bytes_max, Some(8 << 20));
+    // Apart, receives make room before the sends that fill it.
+    let (result, _) = converted(&large, Profile::MscclExecutor, Profile::RcclMsccl);
+    assert_eq!(result.bytes_max, large.bytes_max);
+    // The default of a file that states no bound is too large, too.
+    let silent = Program { bytes_max: None, ..large.clone() };
+    let (result, changes) = converted(&silent, Profile::Msccl, Profile::Msccl);
+    assert_eq!((result.bytes_max, &*changes[0]), (Some((8 << 20) + 1), &*format!("added maxBytes=\"8388609\": {why}")));
+    // Nothing that small is for this file; and what never ends has no bound.
+    let convert = |program: Program| {
+        let file = ForeignFile { program, oddities: Vec::new() };
+        convert(&file, Profile::MscclExecutor, Profile::MscclExecutor).unwrap()
+    };
+    let huge = Program { bytes_min: Some(1 << 24), ..large };
+    assert_eq!(convert(huge.clone()).program, huge);
+    let mut stuck = ring_allgather(1);
+    for rank in &mut stuck.ranks {
+        rank.thread_blocks[0].steps.swap(0, 3);
+    }
+    assert_eq!(convert(stuck).program.bytes_max, ring_allgather(1).bytes_max);
+}
+
+#[test]
+fn a_bound_is_lowered_to_what_rounds_can_be_counted() {
+    let endless = Program { bytes_max: Some(1 << 60), ..split_allgather() };
+    let (result, changes) = converted(&endless, Profile::MscclExecutor, Profile::MscclExecutor);
+    let transfer = Profile::MscclExecutor.limits().queue(endless.protocol).transfer_bytes;
+    assert_eq!(result.bytes_max, Some(4 * 65535 * transfer));
+    assert!(changes[0].ends_with("the runtime counts no more rounds over a chunk"), "{changes:?}");
+}
+
 #[test]
 fn collectives_are_spelled_anew() {
     let mut reduce_scatter = ring_allreduce();

@@ -18,7 +18,10 @@ const CYCLE_SHOWN: usize = 8;
 /// Executes every transfer as early as possible. Returns the steps in an order of completion, which is a
 /// linearisation of happens-before; partial when a deadlock was found. O(transfers).
 pub(super) fn check(model: &Model<'_>, findings: &mut Findings<'_>) -> Vec<usize> {
-    let mut machine = Machine::new(model);
+    let (program, profile) = (model.program, model.profile);
+    let bytes = profile.bytes_max_of(program.bytes_max);
+    let chunks_per_transfer = profile.chunks_per_transfer(program.protocol, bytes, program.chunk_count);
+    let mut machine = Machine::new(model, chunks_per_transfer);
     let mut ready: Vec<usize> = (0..model.blocks.len()).rev().collect();
     while let Some(block) = ready.pop() {
         let transfers = machine.run(block, &mut ready);
@@ -30,6 +33,16 @@ pub(super) fn check(model: &Model<'_>, findings: &mut Findings<'_>) -> Vec<usize
         machine.report_cycle(findings);
     }
     machine.order
+}
+
+/// Whether the program ends with messages of which so many chunks fit into a transfer. O(transfers).
+pub(super) fn ends(model: &Model<'_>, chunks_per_transfer: u32) -> bool {
+    let mut machine = Machine::new(model, chunks_per_transfer);
+    let mut ready: Vec<usize> = (0..model.blocks.len()).rev().collect();
+    while let Some(block) = ready.pop() {
+        machine.run(block, &mut ready);
+    }
+    machine.order.len() == model.steps.len()
 }
 
 struct Machine<'m, 'p> {
@@ -55,13 +68,11 @@ enum Obstacle {
 }
 
 impl<'m, 'p> Machine<'m, 'p> {
-    fn new(model: &'m Model<'p>) -> Self {
-        let (program, profile) = (model.program, model.profile);
-        let bytes = profile.bytes_max_of(program.bytes_max);
+    fn new(model: &'m Model<'p>, chunks_per_transfer: u32) -> Self {
         Self {
             model,
-            slots: u64::from(profile.limits().queue(program.protocol).slots),
-            chunks_per_transfer: profile.chunks_per_transfer(program.protocol, bytes, program.chunk_count),
+            slots: u64::from(model.profile.limits().queue(model.program.protocol).slots),
+            chunks_per_transfer,
             next: model.blocks.iter().map(|block| block.steps.start).collect(),
             done: vec![0; model.blocks.len()],
             queues: vec![(0, 0); model.connections.len()],

@@ -3,7 +3,7 @@
 use canopy_schedule::CollectiveKind;
 
 use super::report::{Findings, Place};
-use crate::msccl::profile::{PlacementRule, Profile};
+use crate::msccl::profile::{ByteRange, PlacementRule, Profile};
 use crate::msccl::program::{
     Buffer, Chunks, Operation, Program, Purpose, RankProgram, Step, ThreadBlock, expected_chunks, has_buffer,
 };
@@ -77,7 +77,7 @@ fn check_bytes(program: &Program, profile: Profile, findings: &mut Findings<'_>)
     let Some(bytes_max) = bytes_max else {
         return findings.problem(Place::FILE, format!("maxBytes is missing; {profile} refuses the file without it"));
     };
-    if bytes_max == 0 {
+    if bytes_max == 0 && profile.limits().byte_range == ByteRange::Inclusive {
         findings.warning(Place::FILE, "maxBytes 0 admits no message on msccl and any message elsewhere; state a bound");
     } else if profile.bytes_max_inclusive(bytes_max).is_none_or(|most| bytes_min.max(1) > most) {
         findings.problem(Place::FILE, format!("no message is from minBytes {bytes_min} up to maxBytes {bytes_max}"));

@@ -65,6 +65,7 @@ fn the_head_must_make_sense() {
     check(|program| program.chunk_count = 6, "cannot be shared equally");
     check(|program| program.bytes_min = Some(1 << 20), "no message is from minBytes 1048576 up to maxBytes 1048576");
     check(|program| program.bytes_max = Some(1), "no message is from minBytes 0 up to maxBytes 1");
+    check(|program| program.bytes_max = Some(0), "no message is from minBytes 0 up to maxBytes 0");
     check(|program| program.ranks[1].rank = 0, "stands twice");
     check(|program| program.ranks[1].rank = 4, "is not one of the ranks 0 to 3");
     check(|program| program.ranks.clear(), "there are 0 <gpu>");
@@ -352,7 +353,6 @@ fn unwise_things_are_warned_of() {
         assert!(found, "no warning says `{message}`: {:#?}", proof.warnings);
     };
     assert_eq!(prove(&split_allgather(), Profile::Msccl).warnings, Vec::new());
-    warned(Program { bytes_max: Some(0), ..ring_allgather(1) }, "maxBytes 0");
     warned(Program { channel_count: 2, ..ring_allgather(1) }, "some are unused");
     warned(ring_allgather(17), "multiple of 17");
     let mut program = ring_allgather(1);
@@ -365,6 +365,16 @@ fn unwise_things_are_warned_of() {
     let idle = |id| ThreadBlock { id, ..block(None, None, Vec::new()) };
     program.ranks[0].thread_blocks.extend((2..109).map(idle));
     warned(program, "109 thread blocks");
+}
+
+/// Where 0 is no bound, the file is used, for messages of any size.
+#[test]
+fn a_file_without_a_bound_is_warned_of_where_it_is_used() {
+    for profile in [Profile::MscclExecutor, Profile::RcclMsccl] {
+        let proof = prove(&Program { bytes_max: Some(0), ..split_allgather() }, profile);
+        assert!(proof.is_ok(), "{:#?}", proof.problems);
+        assert!(proof.warnings.iter().any(|warning| warning.message.contains("maxBytes 0")), "{:#?}", proof.warnings);
+    }
 }
 
 #[test]
