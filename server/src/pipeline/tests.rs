@@ -1,13 +1,14 @@
+use std::num::NonZeroU64;
 use std::sync::Mutex;
 
 use canopy_plan::{LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, TreeLimits};
-use canopy_topology::DocumentFormat;
+use canopy_topology::{DocumentFormat, Rate};
 
 use super::*;
-use crate::order::TopologyInput;
+use crate::order::{Output, TopologyInput};
 
 /// Remembers what it is told.
 #[derive(Default)]
@@ -221,4 +222,70 @@ fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
             }
         }
     }
+}
+
+/// Three ranks whose links share no factor: a chunk for each of 10⁵ units of bandwidth, of which files have room for a third.
+fn uneven() -> TopologyInput {
+    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n\
+                - {from: a, to: b, bandwidth: 99991MB/s, both: true}\n\
+                - {from: b, to: c, bandwidth: 60013MB/s, both: true}\n\
+                - {from: a, to: c, bandwidth: 40009MB/s, both: true}\n";
+    TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from_static(yaml.as_bytes()) }
+}
+
+fn made_with(
+    limits: TreeLimits,
+    topology: TopologyInput,
+    kind: CollectiveKind,
+    output: Output,
+) -> Result<StoredPlan, PlanFailure> {
+    produce(&Order { limits, ..order(topology, kind, vec![output]) }, &Witness::default()).map(|produced| produced.plan)
+}
+
+/// MSCCL files name 32,767 chunks; the optimal plan has 3 · 50,011. The best plan that fits has five per rank: no
+/// other number up to a third of it comes as close.
+#[test]
+fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
+    for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce] {
+        let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
+        assert_eq!((json.plan.chunks_per_rank, json.warnings.len()), (50_011, 0));
+        let fitting = made_with(TreeLimits::NONE, uneven(), kind, Output::MscclXml(Profile::Msccl)).unwrap();
+        assert_eq!(fitting.plan.chunks_per_rank, 5, "{kind}");
+        let ratio = if kind == CollectiveKind::Allgather { "300065/300066" } else { "550120/550121" };
+        let [warning] = fitting.warnings.as_slice() else { panic!("{:?}", fitting.warnings) };
+        assert_eq!(warning.code, "FEWER_TREES");
+        let expected = format!(
+            "the msccl profile allows 32767 chunks as an offset, and the best plan needs 150032: planned with 5 trees per \
+             root instead of 50011, at {ratio} of their rate; state trees_per_root to have a number of your own"
+        );
+        assert_eq!(warning.text, expected);
+    }
+}
+
+#[test]
+fn a_number_of_trees_that_was_stated_is_never_changed() {
+    let exactly = |trees| TreeLimits { trees_per_root: NonZeroU64::new(trees), ..TreeLimits::NONE };
+    let made = |trees| {
+        let output = Output::MscclXml(Profile::Msccl);
+        made_with(exactly(trees), uneven(), CollectiveKind::Allgather, output)
+    };
+    match made(50_011) {
+        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { limit: 32_767, .. } }) => {}
+        other => panic!("{other:?}"),
+    }
+    let made = made(7).unwrap();
+    assert_eq!(made.plan.chunks_per_rank, 7);
+    assert!(made.warnings.iter().all(|warning| warning.code != "FEWER_TREES"), "{:?}", made.warnings);
+}
+
+/// Each of 66 ranks has a link to every other, and blocks for 64 of them.
+#[test]
+fn where_nothing_fits_the_fewest_trees_tried_say_why() {
+    let limits = TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
+    let output = Output::MscclXml(Profile::RcclMsccl);
+    let failure =
+        made_with(limits, expression("complete:66,degrade=0-1*1/2"), CollectiveKind::Allgather, output).unwrap_err();
+    let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
+        panic!("{failure}")
+    };
 }

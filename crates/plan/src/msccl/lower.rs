@@ -246,11 +246,11 @@ impl Lowering<'_> {
     fn best(&self) -> Result<Arranged, LowerError> {
         let (profile, instances) = (self.options.profile, self.message.instances);
         if let Some(over) = fit::too_many(instances, profile) {
-            return Err(fit::error(profile, &over, true, instances));
+            return Err(self.over(&over, true));
         }
         // One instance is always tried; of more, what cannot fit is not even laid out.
         if let Some(over) = self.least.exceeded(instances, profile).filter(|_| instances > 1) {
-            return Err(fit::error(profile, &over, true, instances));
+            return Err(self.over(&over, true));
         }
         let mut best: Option<Arranged> = None;
         let mut missed: Option<Figure> = None;
@@ -276,9 +276,14 @@ impl Lowering<'_> {
             (None, missed) => missed.expect("an arrangement fits or misses a limit"),
         };
         match self.least.exceeded(instances, profile) {
-            Some(least) => Err(fit::error(profile, &least, true, instances)),
-            None => Err(fit::error(profile, &over, false, instances)),
+            Some(least) => Err(self.over(&least, true)),
+            None => Err(self.over(&over, false)),
         }
+    }
+
+    /// The error for a limit that the plan exceeds in as many instances as it is asked for.
+    fn over(&self, over: &Figure, is_proven: bool) -> LowerError {
+        fit::error(self.options.profile, over, (self.plan.share, self.message.instances), is_proven)
     }
 
     /// Most instances that some arrangement has room for, at least one.

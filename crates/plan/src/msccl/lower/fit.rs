@@ -14,6 +14,9 @@ pub(super) const FEWER_CHUNKS: &str = "plan with fewer chunks per share, or choo
 /// What a person can do about a plan that is repeated too often.
 pub(super) const FEWER_INSTANCES: &str = "ask for fewer instances of the plan";
 
+/// The same where there is one chunk per share.
+const FEWER_RANKS: &str = "plan for fewer ranks, or choose a format without this limit";
+
 /// What a person can do about a plan with too many blocks.
 const FEWER_PEERS: &str = "plan with trees of fewer neighbours per rank";
 
@@ -68,12 +71,13 @@ pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &Progra
     is_wider
 }
 
-/// The error for a limit that is exceeded.
-pub(super) fn error(profile: Profile, over: &Figure, is_proven: bool, instances: u32) -> LowerError {
+/// The error for a limit that a plan of so many chunks per share, in so many instances, exceeds.
+pub(super) fn error(profile: Profile, over: &Figure, (share, instances): (u32, u32), is_proven: bool) -> LowerError {
     let remedy = match over.name {
         _ if instances > 1 => FEWER_INSTANCES,
         "rounds over a chunk" => "state a smaller largest message",
         "thread blocks per rank" | "as the block of a dependency" | "peers per rank and channel" => FEWER_PEERS,
+        _ if share == 1 => FEWER_RANKS,
         _ => FEWER_CHUNKS,
     };
     let Figure { name: what, limit, need, rank } = *over;

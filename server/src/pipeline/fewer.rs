@@ -1,0 +1,137 @@
+//! Fewer trees than the optimal plan has, where a runtime has no room for all of them.
+//!
+//! Runtimes count chunks, steps and blocks in small tables, and the optimal number of trees per root knows nothing of them.
+//! Who states the number has it; else the plan is the best one found that fits, and says what that costs.
+
+use std::num::NonZeroU64;
+
+use canopy_plan::LowerError;
+use canopy_proto::v1;
+use canopy_schedule::Shape;
+use canopy_synth::TreeLimits;
+use canopy_topology::Rate;
+
+use super::attempt::{Attempt, Work};
+use super::files::Files;
+use crate::failure::PlanFailure;
+
+/// Most plans made to find a better one, once one fits. To find that, as many as halve the number of trees to one.
+const IMPROVEMENTS_MAX: u32 = 4;
+
+/// A plan whose files all fit.
+pub(super) struct Fitted {
+    pub(super) attempt: Attempt,
+    pub(super) files: Files,
+    /// What it cost to make them fit.
+    pub(super) warning: Option<v1::Warning>,
+}
+
+/// The plan that was asked for, or, where a file would exceed its runtime's limits, the best one found with fewer trees.
+///
+/// Limits on the number of trees are halved until the files fit; then what lies between the last two is bisected, as
+/// far as [`IMPROVEMENTS_MAX`] goes. Within each limit the number of trees is the best one. A number that was stated is
+/// never changed.
+///
+/// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
+pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
+    let limits = work.order.limits;
+    let first = work.attempt(limits)?;
+    let failure = match work.files(&first) {
+        Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
+        Err(failure) => failure,
+    };
+    let trees = trees_per_root(&first).filter(|_| limits.trees_per_root.is_none());
+    let (Some(trees), Some(reason)) = (trees, over_limit(&failure)) else { return Err(failure) };
+    let wanted = first.verdict.algbw.clone();
+    drop(first);
+
+    let mut search = Search { work, limits, too_many: trees, failure };
+    let (mut attempt, mut files) = search.halve()?;
+    search.improve(&mut attempt, &mut files)?;
+    let warning = warning(&attempt, trees, &wanted, &reason);
+    Ok(Fitted { attempt, files, warning })
+}
+
+/// k, of plans whose files get smaller with it.
+fn trees_per_root(attempt: &Attempt) -> Option<u64> {
+    let shape = &attempt.plan.schedule.shape;
+    matches!(shape, Shape::Forest(_)).then(|| shape.chunks_per_share())
+}
+
+/// The limit that a file exceeds, in words; none where that is not what is wrong.
+fn over_limit(failure: &PlanFailure) -> Option<String> {
+    match failure {
+        PlanFailure::Lower { error: LowerError::OverLimit { profile, what, limit, need, .. }, .. } => {
+            Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}"))
+        }
+        _ => None,
+    }
+}
+
+/// A search for a number of trees.
+struct Search<'a, 'w> {
+    work: &'a mut Work<'w>,
+    limits: TreeLimits,
+    /// The least number that was found not to fit.
+    too_many: u64,
+    /// Why it does not.
+    failure: PlanFailure,
+}
+
+impl Search<'_, '_> {
+    /// The best plan with at most so many trees, with its files if they fit.
+    fn attempt(&mut self, trees_max: u64) -> Result<(Attempt, Option<Files>), PlanFailure> {
+        let attempt = self.work.attempt(TreeLimits { max_chunks: NonZeroU64::new(trees_max), ..self.limits })?;
+        match self.work.files(&attempt) {
+            Ok(files) => Ok((attempt, Some(files))),
+            Err(failure) if over_limit(&failure).is_some() => {
+                self.too_many = trees_per_root(&attempt).unwrap_or(trees_max).min(self.too_many);
+                self.failure = failure;
+                Ok((attempt, None))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A plan that fits, with at most half as many trees as the fewest that do not.
+    fn halve(&mut self) -> Result<(Attempt, Files), PlanFailure> {
+        while self.too_many > 1 {
+            if let (attempt, Some(files)) = self.attempt(self.too_many / 2)? {
+                return Ok((attempt, files));
+            }
+        }
+        // Replaced by what no caller sees: the search ends here.
+        Err(std::mem::replace(&mut self.failure, PlanFailure::Stopped))
+    }
+
+    /// Replaces a plan that fits by better ones with more trees.
+    fn improve(&mut self, best: &mut Attempt, files: &mut Files) -> Result<(), PlanFailure> {
+        let mut fits = self.too_many / 2;
+        for _ in 0..IMPROVEMENTS_MAX {
+            let middle = fits.midpoint(self.too_many);
+            if middle <= fits {
+                break;
+            }
+            let (attempt, fitting) = self.attempt(middle)?;
+            match fitting {
+                Some(better) if attempt.verdict.algbw > best.verdict.algbw => {
+                    (*best, *files) = (attempt, better);
+                    fits = middle;
+                }
+                Some(_) => fits = middle,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn warning(attempt: &Attempt, wanted_trees: u64, wanted: &Rate, reason: &str) -> Option<v1::Warning> {
+    let achieved = &attempt.verdict.algbw;
+    let (trees, ratio) = (trees_per_root(attempt)?, achieved.ratio_to(wanted)?);
+    let text = format!(
+        "{reason}: planned with {trees} trees per root instead of {wanted_trees}, at {ratio} of their rate; state \
+         trees_per_root to have a number of your own"
+    );
+    Some(v1::Warning { code: "FEWER_TREES".to_owned(), text })
+}
