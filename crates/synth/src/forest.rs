@@ -7,7 +7,8 @@
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`), and the trees are put together
-//! (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages.
+//! (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages. Either way the deepest
+//! trees are made less deep in the end (`lower`).
 //!
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
@@ -25,6 +26,7 @@ mod exact;
 mod glue;
 mod instance;
 mod logical;
+mod lower;
 mod network;
 mod packing;
 mod pattern;
@@ -54,6 +56,8 @@ use condition::Condition;
 use instance::{Instance, Roots, instances};
 use logical::LogicalGraph;
 use network::Network;
+use translated::translated_trees;
+use trees::{Grower, PackedTree, Remainder};
 
 /// Edges or hops handled between two looks at whether to stop, where each costs some ten to some hundred nanoseconds.
 const ASK_INTERVAL: u32 = 1 << 12;
@@ -199,7 +203,8 @@ fn solve_in<C: FlowUnit>(
     if rank_count >= pieces_from {
         let trees_per_root = instance.trees_per_root;
         let solved = decomposition::solve_in_pieces(&network, &capacities, &demands, trees_per_root, stop, progress)?;
-        if let Some(trees) = solved {
+        if let Some(mut trees) = solved {
+            lower::lower(&mut trees, rank_count, stop)?;
             return Ok(trees);
         }
     }
@@ -208,7 +213,20 @@ fn solve_in<C: FlowUnit>(
 
     demands.truncate(rank_count as usize);
     let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;
-    let boxes = Some(network.boxes.as_slice()).filter(|_| rank_count >= pieces_from);
-    let (grower, trees) = packing::pack(&condition, rank_count, boxes, stop, progress)?;
-    assembly::lay(&grower, graph.into_strands(), trees, instance.trees_per_root, stop, progress)
+    let lay = |grower: &Grower<C>, trees: Vec<PackedTree<C>>, graph: LogicalGraph<'_, C>| {
+        assembly::lay(grower, graph.into_strands(), trees, instance.trees_per_root, stop, progress)
+    };
+    if rank_count >= pieces_from {
+        let grower = Grower::new(&condition, rank_count);
+        let left = Remainder::of(&condition, rank_count);
+        // As shallow as trees can be, but many.
+        if let Some(trees) = translated_trees(&grower, &left, &network.boxes, stop)? {
+            packing::require_room(trees.len(), grower.rank_count())?;
+            return lay(&grower, trees, graph);
+        }
+    }
+    let (grower, trees) = packing::pack(&condition, rank_count, stop, progress)?;
+    let mut trees = lay(&grower, trees, graph)?;
+    lower::lower(&mut trees, rank_count, stop)?;
+    Ok(trees)
 }

@@ -11,7 +11,6 @@ use crate::forest::ask;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::rehang::rehang;
-use crate::forest::translated::translated_trees;
 use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
 use crate::parts;
 use crate::progress::{Progress, Silent, Stage};
@@ -42,26 +41,17 @@ const WORK_MAX: u64 = 1_000_000;
 /// Three levels of depth count as much as four more trees per root (a level costs a latency on every message, a tree only
 /// a few more steps of a file), and a packing of finer grain must be better by a tenth.
 ///
-/// * **In.** A network without switches that meets the condition; the box of each rank if symmetry is to be looked for
-///   first, whose trees are shallow but many. **Out.** Trees by the order found, within its
+/// * **In.** A network without switches that meets the condition. **Out.** Trees by the order found, within its
 ///   capacities, as many for each root as its demand.
 /// * **Errors.** Stopped, or broken if the input does not meet the condition.
 pub(super) fn pack<C: FlowUnit>(
     condition: &Condition<'_, C>,
     rank_count: u32,
-    boxes_if_symmetric: Option<&[Option<u32>]>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
     ask(stop)?;
     let grower = Grower::new(condition, rank_count);
-    if let Some(boxes) = boxes_if_symmetric {
-        let left = Remainder::of(condition, rank_count);
-        if let Some(trees) = translated_trees(&grower, &left, boxes, stop)? {
-            require_room(trees.len(), grower.rank_count())?;
-            return Ok((grower, trees));
-        }
-    }
     let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
     let mut any_tested = false;

@@ -340,7 +340,7 @@ impl<C: FlowUnit> Piece<'_, C> {
             }
         }
         let condition = Condition::new(edges.into_iter(), demands, inner_count, stop)?;
-        let (grower, packed) = packing::pack(&condition, inner_count, None, stop, &Silent)?;
+        let (grower, packed) = packing::pack(&condition, inner_count, stop, &Silent)?;
 
         let (mut strands, mut ranges) = (Vec::new(), BTreeMap::new());
         let (mut entries, mut exits) = (vec![Vec::new(); self.links.len()], vec![Vec::new(); self.links.len()]);

@@ -34,8 +34,12 @@ pub(super) fn rehang<C: FlowUnit>(
     let mut looks = Looks { left: LOOKS_MAX, stop };
     while looks.left > 0 {
         let mut changed = false;
+        let mut has_room = vec![false; grower.rank_count()];
+        for (edge, _) in left.capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO) {
+            has_room[grower.ends(edge).0 as usize] = true;
+        }
         for tree in &mut hung {
-            changed |= tree.use_room(grower, left, &mut looks)?;
+            changed |= tree.use_room(grower, left, &mut has_room, &mut looks)?;
         }
         changed |= exchange_all(grower, left, &mut hung, &mut looks)?;
         if !changed {
@@ -247,12 +251,13 @@ impl<C: FlowUnit> Hung<C> {
         self.survey(grower);
     }
 
-    /// Moves branches to free edges that bring them nearer to the root, those of the nearest ranks first. Says whether
-    /// there were any.
+    /// Moves branches to free edges that bring them nearer to the root, those of the nearest ranks first; only ranks that
+    /// may have such edges are looked at. Says whether there were any.
     fn use_room(
         &mut self,
         grower: &Grower<C>,
         left: &mut Remainder<C>,
+        has_room: &mut [bool],
         looks: &mut Looks<'_>,
     ) -> Result<bool, Stopped> {
         let mut changed = false;
@@ -260,6 +265,9 @@ impl<C: FlowUnit> Hung<C> {
         while position < self.order.len() {
             let from = self.order[position];
             position += 1;
+            if !has_room[from as usize] {
+                continue;
+            }
             if !looks.take(1 + grower.leaving(from).len())? {
                 break;
             }
@@ -269,6 +277,7 @@ impl<C: FlowUnit> Hung<C> {
                 let nearer = self.depths[from as usize] + 1 < self.depths[to as usize];
                 if nearer && left.capacities[edge] >= self.weight {
                     left.capacities[parent] += self.weight;
+                    has_room[grower.ends(parent).0 as usize] = true;
                     left.capacities[edge] -= self.weight;
                     self.hang(grower, to, edge);
                     looks.take(self.order.len() / 16)?;

@@ -3,6 +3,7 @@
 mod joined;
 mod limits;
 mod logical;
+mod lower;
 mod packing;
 mod pieces;
 mod rooted;

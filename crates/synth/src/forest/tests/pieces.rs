@@ -139,7 +139,7 @@ fn weighted_shares_work_in_pieces() {
 #[test]
 fn trees_of_large_machines_are_flat() {
     for (expression, hops) in
-        [("dgx-a100:boxes=16", 2), ("dgx-h100:boxes=16", 2), ("rail:boxes=16", 2), ("mi250:boxes=16", 12)]
+        [("dgx-a100:boxes=16", 2), ("dgx-h100:boxes=16", 2), ("rail:boxes=16", 2), ("mi250:boxes=16", 7)]
     {
         let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
         assert!(depth_max(&forest) <= hops, "{expression}: {} hops", depth_max(&forest));
@@ -150,9 +150,9 @@ fn trees_of_large_machines_are_flat() {
 #[test]
 fn damaged_machines_stay_flat_and_fast() {
     for (expression, hops, trees) in [
-        ("dgx-a100:boxes=16,nodes-down=b3g2+b7g5", 6, 200),
-        ("dgx-a100:boxes=16,degrade=b0g3-ib*1/2+b5g1-ib*1/2", 4, 500),
-        ("mi250:boxes=16,nodes-down=b3g2+b7g5", 16, 1600),
+        ("dgx-a100:boxes=16,nodes-down=b3g2+b7g5", 4, 200),
+        ("dgx-a100:boxes=16,degrade=b0g3-ib*1/2+b5g1-ib*1/2", 3, 500),
+        ("mi250:boxes=16,nodes-down=b3g2+b7g5", 12, 1600),
     ] {
         let (forest, _) = in_pieces(&generated(expression), CollectiveKind::Allgather);
         assert!(depth_max(&forest) <= hops, "{expression}: {} hops", depth_max(&forest));
