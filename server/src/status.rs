@@ -315,9 +315,10 @@ fn disconnected(from: &str, from_rank: u32, to: &str, to_rank: u32) -> Refusal {
 fn lower(output: usize, error: &LowerError) -> Refusal {
     let subject = format!("outputs[{output}]");
     match error {
-        LowerError::Unsupported { .. } | LowerError::Root { .. } | LowerError::Shares { .. } => {
-            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
-        }
+        LowerError::Unsupported { .. }
+        | LowerError::Root { .. }
+        | LowerError::Shares { .. }
+        | LowerError::Forwarder { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
         LowerError::OverLimit { profile, what, limit, need, rank, is_proven, .. } => {
             let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
                 .with("profile", profile)

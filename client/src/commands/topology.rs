@@ -180,6 +180,9 @@ struct Shown {
 #[derive(Serialize)]
 struct Kinds {
     compute: usize,
+    /// Compute devices without rank; not there where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    forwarder: usize,
     switch: usize,
     multicast: usize,
     aggregate: usize,
@@ -250,11 +253,17 @@ fn describe(topology: &Topology) -> Shown {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 fn kinds(topology: &Topology) -> Kinds {
-    let mut kinds = Kinds { compute: 0, switch: 0, multicast: 0, aggregate: 0 };
+    let mut kinds = Kinds { compute: 0, forwarder: 0, switch: 0, multicast: 0, aggregate: 0 };
     for node in topology.nodes() {
         match node.kind {
             NodeKind::Compute => kinds.compute += 1,
+            NodeKind::Forwarder => kinds.forwarder += 1,
             NodeKind::Switch { multicast, aggregate } => {
                 kinds.switch += 1;
                 kinds.multicast += usize::from(multicast);
@@ -269,6 +278,7 @@ fn kinds(topology: &Topology) -> Kinds {
 fn capacity_rows(topology: &Topology) -> Vec<CapacityRow> {
     let kind_of = |node: canopy_topology::NodeIndex| match topology.node(node).kind {
         NodeKind::Compute => "compute",
+        NodeKind::Forwarder => "forwarder",
         NodeKind::Switch { .. } => "switch",
     };
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
@@ -317,10 +327,13 @@ fn readable(shown: &Shown) -> String {
     let TopologySummary { hash, hash_kind, ranks, nodes, links } = &shown.topology;
     lines.push(format!("hash       {hash} ({hash_kind})"));
     lines.push(format!("ranks      {ranks}"));
-    let Kinds { switch, multicast, aggregate, .. } = shown.kinds;
+    let Kinds { forwarder, switch, multicast, aggregate, .. } = shown.kinds;
     let mut switches = format!("{switch} of them switches");
     if multicast + aggregate > 0 {
         switches += &format!(", {multicast} with multicast, {aggregate} with aggregation");
+    }
+    if forwarder > 0 {
+        switches += &format!(", {forwarder} compute devices that only forward");
     }
     lines.push(format!("nodes      {nodes}, {switches}"));
     lines.push(format!("links      {links} directed"));

@@ -18,7 +18,7 @@ mod write;
 
 pub use convert::{Change, Conversion, ConvertError, convert};
 pub use figures::{Figure, InstanceRoom, ProgramFigures};
-pub use lower::{Instances, LowerError, LowerOptions, Lowered, lower};
+pub use lower::{Instances, LowerError, LowerOptions, Lowered, lower, require_own_routes};
 pub use parse::{
     ForeignFile, Oddity, ParseError, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_foreign_msccl_xml,
 };

@@ -8,12 +8,12 @@ mod graphs;
 
 use canopy_plan::{
     EmulateOptions, Instances, LowerError, LowerOptions, Lowered, Profile, Program, ProgramFigures, emulate, lower,
-    parse_msccl_xml, prove, write_msccl_xml,
+    parse_msccl_xml, prove, require_own_routes, write_msccl_xml,
 };
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
-use canopy_topology::Rank;
-use graphs::{around, graph, heap_tree, paths, planned, ring_tree, sends, star_tree, synthesized};
+use canopy_topology::{Rank, TopologyLimits, Transit, generate};
+use graphs::{around, graph, heap_tree, paths, planned, planned_on, ring_tree, sends, star_tree, synthesized};
 
 fn options(profile: Profile, in_place: bool) -> LowerOptions {
     LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned(), instances: Instances::ONE }
@@ -218,6 +218,21 @@ fn unequal_shares_are_refused() {
     weighted.shares = canopy_schedule::Shares::Weighted(vec![1, 2, 3]);
     let error = lower(&weighted, &options(Profile::Msccl, false), &|| false).unwrap_err();
     assert!(error.to_string().contains("cannot say shares of unequal size"), "{error}");
+}
+
+/// Two of a ring of four have no other way than past the others, which run no program; two of a box do not need them.
+#[test]
+fn routes_past_devices_that_only_forward_are_refused() {
+    let on = |expression, ranks: [u32; 2]| {
+        let whole = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let group = whole.group(&ranks.map(Rank::new), Transit::Forward).unwrap();
+        let graph = planned_on(&group, CollectiveKind::Allgather, Algorithm::Auto);
+        require_own_routes(&group, &graph, Profile::Msccl)
+    };
+    let id = "1".to_owned();
+    assert_eq!(on("ring:4", [0, 2]), Err(LowerError::Forwarder { profile: Profile::Msccl, id }));
+    assert_eq!(on("ring:4", [0, 1]), Err(LowerError::Forwarder { profile: Profile::Msccl, id: "3".to_owned() }));
+    assert_eq!(on("dgx-a100:boxes=1", [2, 5]), Ok(()));
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub enum CertificateError {
     Overlap { node: u32, first: usize, second: usize },
     #[error("rank {rank} is in no set; together the sets must hold every rank")]
     RankMissing { rank: u32 },
+    #[error("node `{id}` is in no set; it can store and add up what it forwards, so a set must hold it")]
+    ForwarderMissing { id: String },
     #[error("a partition proves nothing here: switch `{id}` can multicast or aggregate, and so save link traffic")]
     CapableSwitch { id: String },
     #[error("the cut holds no rank with a share, so no data has to pass it")]
@@ -85,7 +87,8 @@ fn accepted(collective: CollectiveKind) -> &'static str {
 /// set as one unit. Until some unit knows the sum, `p − 1` of them must have sent what they know; after that, the
 /// `p − 1` others must be told, and what a plain switch delivers to one unit left another one for it alone. So
 /// `2(p−1)·M ≤ T·Σ B⁺(S_i)`, hence `algbw ≤ Σ B⁺(S_i) / (2(p−1))`. A switch that multicasts or aggregates saves such
-/// messages, so topologies with one are refused.
+/// messages, so topologies with one are refused; compute devices that only forward could do so too, so each of them must
+/// be in a set, as part of that unit.
 ///
 /// All-to-all has an `lp-dual`, a length `ℓ ≥ 0` for each link: the block from `s` to `t`, of `M/N` bytes, takes a path
 /// of length `dist_ℓ(s, t)` or more, so `Σ over pairs of M/N · dist_ℓ(s, t)` bytes × length must pass links that offer
@@ -198,6 +201,9 @@ fn partition_bound(
     }
     if let Some(rank) = topology.ranks().find(|rank| set_of[rank.index()].is_none()) {
         return Err(CertificateError::RankMissing { rank: rank.number() });
+    }
+    if let Some(node) = topology.forwarders().find(|node| set_of[node.index()].is_none()) {
+        return Err(CertificateError::ForwarderMissing { id: topology.node(node).id.clone() });
     }
     let leaving: u128 = topology
         .links()

@@ -97,13 +97,18 @@ impl Plan {
 
     /// The least `Σ B⁺(S_i)/(2(p−1))` over all families of disjoint sets with a rank each that hold all ranks.
     fn least_partition(&self) -> Rate {
+        self.least_partition_of(|_| false)
+    }
+
+    /// The same over those that hold certain switches.
+    fn least_partition_of(&self, is_held: fn(u32) -> bool) -> Rate {
         let mut best = None;
-        self.place(0, &mut Vec::new(), &mut best);
+        self.place(0, &mut Vec::new(), is_held, &mut best);
         best.expect("there are two ranks")
     }
 
-    /// Puts node after node into one of the sets, a new one (ranks only), or none (switches only).
-    fn place(&self, node: u32, sets: &mut Vec<u32>, best: &mut Option<Rate>) {
+    /// Puts node after node into one of the sets, a new one (ranks only), or none (switches that need not be held only).
+    fn place(&self, node: u32, sets: &mut Vec<u32>, is_held: fn(u32) -> bool, best: &mut Option<Rate>) {
         if node == self.node_count {
             let leaving: u128 = sets.iter().map(|&set| self.leaving(set)).sum();
             if let Some(rate) = (sets.len() > 1).then(|| Rate::new(leaving, 2 * (sets.len() as u128 - 1))).flatten() {
@@ -113,15 +118,15 @@ impl Plan {
         }
         for position in 0..sets.len() {
             sets[position] |= 1 << node;
-            self.place(node + 1, sets, best);
+            self.place(node + 1, sets, is_held, best);
             sets[position] &= !(1 << node);
         }
         if node < self.rank_count {
             sets.push(1 << node);
-            self.place(node + 1, sets, best);
+            self.place(node + 1, sets, is_held, best);
             sets.pop();
-        } else {
-            self.place(node + 1, sets, best);
+        } else if !is_held(node) {
+            self.place(node + 1, sets, is_held, best);
         }
     }
 }
@@ -264,6 +269,26 @@ proptest! {
         let singletons = (0..plan.rank_count).map(|rank| plan.leaving(1 << rank)).sum::<u128>();
         let singletons = Rate::new(singletons, 2 * (u128::from(plan.rank_count) - 1)).unwrap();
         prop_assert!(bound.upper <= plan.least_cut(Allreduce, 0).min(singletons));
+    }
+
+    /// Compute devices that only forward could add up what passes them, so partitions must hold them; cuts do not mind.
+    #[test]
+    fn forwarders_are_part_of_partitions(plan in eulerian(4, 3)) {
+        let (plain, forwarding) = (plan.topology(NodeKind::PLAIN_SWITCH), plan.topology(NodeKind::Forwarder));
+        for kind in CUT_KINDS {
+            prop_assert_eq!(certified(&plain, kind, 0)?, certified(&forwarding, kind, 0)?, "{}", kind);
+        }
+        let bound = certified(&forwarding, Allreduce, 0)?;
+        prop_assert!(bound.upper >= plan.least_partition_of(|_| true));
+        prop_assert!(bound.upper <= plan.least_cut(Allreduce, 0), "a cut and what is outside are a partition");
+        prop_assert!(bound.lower >= certified(&plain, Allreduce, 0)?.lower);
+        let found = certified(&plain, Allreduce, 0)?.certificate;
+        let collective = Collective::new(Allreduce, None, plan.rank_count).expect("no root");
+        let Certificate::Partition { sets } = &found else { return Ok(()) };
+        let missing = (plan.rank_count..plan.node_count).map(NodeIndex::new);
+        let missing = missing.filter(|node| !sets.iter().any(|set| set.contains(node))).count();
+        let proven = certified_bound(&forwarding, collective, &Shares::Equal, &found);
+        prop_assert_eq!(proven.is_err(), missing > 0);
     }
 
     /// Switches that multicast or aggregate invalidate partitions, and nothing else.

@@ -14,6 +14,8 @@ pub enum TopologyError {
     DuplicateId { id: String },
     #[error("node `{id}` is a switch and has a rank; only compute nodes have ranks")]
     RankOnSwitch { id: String },
+    #[error("node `{id}` only forwards and has a rank; leave out its rank or `forwards`")]
+    RankOnForwarder { id: String },
     #[error("node `{id}` has no rank but {stated} others have; give every compute node a rank, or none")]
     RankMissing { id: String, stated: usize },
     #[error("node `{id}` has rank {rank} but there are {rank_count} compute nodes; ranks are 0 to {} without gaps", rank_count - 1)]
@@ -39,6 +41,7 @@ impl TopologyError {
             Self::BadId { position, .. } => format!("nodes[{position}].id"),
             Self::DuplicateId { .. } => "nodes.id".to_owned(),
             Self::RankOnSwitch { .. }
+            | Self::RankOnForwarder { .. }
             | Self::RankMissing { .. }
             | Self::RankGap { .. }
             | Self::DuplicateRank { .. } => "nodes.rank".to_owned(),

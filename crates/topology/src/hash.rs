@@ -108,6 +108,7 @@ impl Encoder {
         for node in topology.nodes() {
             self.number(match node.kind {
                 NodeKind::Compute => 0,
+                NodeKind::Forwarder => 8,
                 NodeKind::Switch { multicast, aggregate } => 1 | u64::from(multicast) << 1 | u64::from(aggregate) << 2,
             });
         }

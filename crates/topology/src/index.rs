@@ -6,7 +6,8 @@ pub struct Rank(u32);
 
 /// Position of a node in [`Topology::nodes`](crate::Topology::nodes).
 ///
-/// Compute nodes come first, in rank order, so the node of rank `r` has index `r`; switches follow.
+/// Compute nodes come first, in rank order, so the node of rank `r` has index `r`; switches and forwarders
+/// follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(u32);
 

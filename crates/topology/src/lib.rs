@@ -6,6 +6,7 @@ mod document;
 mod error;
 mod fault;
 mod generate;
+mod group;
 mod hash;
 mod index;
 mod limits;
@@ -22,6 +23,7 @@ pub use document::{
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError};
 pub use generate::{ExpressionError, family_names, generate};
+pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;

@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of file formats, families or algorithms. A [`TopologyDraft`] collects nodes and links in any
 //! order; [`TopologyDraft::build`] validates them and fixes the order every other part relies on: compute nodes
-//! first, in rank order, then switches by id; links by (from, to, latency) with parallels merged.
+//! first, in rank order, then switches and forwarders by id; links by (from, to, latency) with parallels merged.
 
 use std::collections::HashMap;
 
@@ -17,6 +17,8 @@ use crate::units::{Capacity, Latency};
 pub enum NodeKind {
     /// Holds data of one rank; can store, forward, replicate and reduce.
     Compute,
+    /// A compute device that takes no part: it has no rank and no data, but forwards what others send through it.
+    Forwarder,
     /// Forwards only, unless it says more.
     Switch {
         /// Can send one incoming stream out on several links.
@@ -70,7 +72,7 @@ pub struct Link {
 
 /// A network of compute nodes and switches, joined by directed links.
 ///
-/// Invariants: at least two ranks; the node of rank `r` has index `r`, switches follow, sorted by id; links are
+/// Invariants: at least two ranks; the node of rank `r` has index `r`, switches and forwarders follow, sorted by id; links are
 /// sorted by (from, to, latency), no two agree in all three, none is a loop; ids are unique; the sum of all
 /// capacities fits 100 bits (10⁶ links of 2⁶⁴), so kernels may work in 128.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +128,7 @@ impl Topology {
         &self.links[index.index()]
     }
 
-    /// The rank of a node; `None` for a switch.
+    /// The rank of a node; `None` for a switch or forwarder.
     pub fn rank_of(&self, node: NodeIndex) -> Option<Rank> {
         (node.number() < self.rank_count).then(|| Rank::new(node.number()))
     }
@@ -166,6 +168,13 @@ impl Topology {
         self.nodes
             .iter()
             .any(|node| matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate))
+    }
+
+    /// Compute devices that only forward, by index. O(nodes).
+    pub fn forwarders(&self) -> impl Iterator<Item = NodeIndex> + Clone + '_ {
+        let first = self.rank_count as usize;
+        let others = (self.rank_count..).zip(&self.nodes[first..]);
+        others.filter(|(_, node)| node.kind == NodeKind::Forwarder).map(|(index, _)| NodeIndex::new(index))
     }
 
     /// Two ranks `(from, to)` such that no path leads from the first to the second; `None` when every rank reaches
@@ -392,15 +401,21 @@ fn overflow(nodes: &[Node], from: NodeIndex, to: NodeIndex) -> TopologyError {
     TopologyError::CapacityOverflow { from: id(from), to: id(to) }
 }
 
-/// Compute nodes by rank, then switches by id.
+/// Compute nodes by rank, then all others by id.
 fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Node>, TopologyError> {
     for (position, node) in drafts.iter().enumerate() {
         let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
         if node.id.is_empty() || node.id.len() > 255 || node.id.contains(bad) {
             return Err(TopologyError::BadId { position, id: shorten(&node.id) });
         }
-        if let (Some(_), NodeKind::Switch { .. }) = (node.rank, node.kind) {
-            return Err(TopologyError::RankOnSwitch { id: node.id.clone() });
+        match (node.rank, node.kind) {
+            (Some(_), NodeKind::Switch { .. }) => {
+                return Err(TopologyError::RankOnSwitch { id: node.id.clone() });
+            }
+            (Some(_), NodeKind::Forwarder) => {
+                return Err(TopologyError::RankOnForwarder { id: node.id.clone() });
+            }
+            _ => {}
         }
     }
     let (mut ranked, mut switches): (Vec<DraftNode>, Vec<DraftNode>) =

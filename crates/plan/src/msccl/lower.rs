@@ -33,6 +33,7 @@ mod moves;
 mod placement;
 mod ranges;
 mod scratch;
+mod transit;
 
 use std::num::NonZeroU32;
 
@@ -49,6 +50,8 @@ use self::placement::{Placed, place};
 use super::figures::{Figure, ProgramFigures};
 use super::profile::Profile;
 use super::program::{Operation, Program, Protocol, Purpose};
+
+pub use self::transit::require_own_routes;
 
 /// What a program is lowered for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +91,11 @@ pub enum LowerError {
         "files for {profile} divide a message equally and cannot say shares of unequal size; choose another format"
     )]
     Shares { profile: Profile },
+    #[error(
+        "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \
+         make it a rank"
+    )]
+    Forwarder { profile: Profile, id: String },
     #[error("`{name}` cannot be the name of an MSCCL file; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
     #[error("a largest message of {bytes_max} bytes cannot be stated; use 1 to 9223372036854775806")]

@@ -181,11 +181,15 @@ pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> TransferGra
 
 /// The transfer graph of an algorithm's schedule for a generated topology.
 pub(crate) fn planned(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> TransferGraph {
-    let topology: Topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+    planned_on(&generate(expression, &TopologyLimits::STANDARD).unwrap(), kind, algorithm)
+}
+
+/// The same for any topology.
+pub(crate) fn planned_on(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> TransferGraph {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let request = SynthesisRequest::new(collective, algorithm);
-    let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
-    compile(&topology, &schedule).unwrap()
+    let schedule = synthesize(topology, &request, &Never, &Silent).unwrap();
+    compile(topology, &schedule).unwrap()
 }
 
 /// Lowers for messages up to 1 GiB.

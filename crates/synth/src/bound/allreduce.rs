@@ -9,7 +9,8 @@
 //!   not balanced, the partition of the strength, all singletons and all boxes are tried. A single cut also binds:
 //!   what one side adds to the other's result must cross it, in both directions. The thinner one counts, which
 //!   matters where a rank is not balanced. It is the only bound where switches multicast or aggregate, since those
-//!   save messages that the partition counts.
+//!   save messages that the partition counts. Compute devices that only forward could save some as well, unless a part
+//!   holds them; which part they are best in is not searched for, so with them the bound need not be the least.
 //! * **Lower bound.** Reduce-scatter then allgather, `1/(1/rs + 1/ag)`, so `N·x*/2` in an Eulerian network; and the
 //!   strength of the sub-network with links alike in both directions. The latter is reached, because that network
 //!   packs trees of this weight without switches (Tutte, Nash-Williams: reduce up a tree and broadcast down the
@@ -38,7 +39,9 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
     } else {
         let weakest = if two_way.is_same_as(network) { reduce_and_broadcast } else { strength_of(network, stop)? };
         let mut best = partition(network, &weakest.parts, stop)?;
-        if !network.switches_are_balanced() {
+        // Which part should hold a device that only forwards is a guess.
+        let is_exact = network.topology.forwarders().next().is_none();
+        if !is_exact || !network.switches_are_balanced() {
             for parts in [singletons(network.topology), boxes(network.topology)] {
                 if parts.len() > 1 {
                     best = smaller(best, partition(network, &parts, stop)?);
@@ -46,7 +49,11 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
             }
         }
         // Where as much enters as leaves, a cut is a partition into two.
-        if network.topology.first_unbalanced().is_none() { best } else { smaller(best, least_cut(network, stop)?) }
+        if is_exact && network.topology.first_unbalanced().is_none() {
+            best
+        } else {
+            smaller(best, least_cut(network, stop)?)
+        }
     };
     Ok(Bound { upper, lower, certificate })
 }
@@ -72,9 +79,11 @@ fn rate(strength: &Strength) -> Rate {
     rate_of(strength.rate.numerator, strength.rate.denominator)
 }
 
-/// The bound that a partition of the ranks implies, each part together with the switches that are best on its side.
+/// The bound that a partition of the ranks implies, each part together with the compute devices that only forward next
+/// to it, and with the switches that are best on its side.
 fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
-    let cuts = isolating_cuts(&network.graph(CutDirection::Out), parts, stop);
+    let parts = network.with_forwarders(parts);
+    let cuts = isolating_cuts(&network.graph(CutDirection::Out), &parts, stop);
     let cuts = cuts.map_err(|error: OptimumError| refusal(network, CutDirection::Out, None, error))?;
     // Disjoint already if switches are balanced; else the first set keeps a node that several want.
     let mut set_of = vec![None; network.topology.nodes().len()];

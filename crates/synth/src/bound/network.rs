@@ -90,6 +90,43 @@ impl<'a> Network<'a> {
         rate_of_time(self.shares.weight_total(self.topology.rank_count()), inverse_rate)
     }
 
+    /// Parts of the ranks, each with those compute devices that only forward and have the fewest links to it. Of equally
+    /// near parts the first. O(links).
+    pub(super) fn with_forwarders(&self, parts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+        let mut parts = parts.to_vec();
+        if self.topology.forwarders().next().is_none() {
+            return parts;
+        }
+        let node_count = self.topology.nodes().len();
+        let mut neighbours = vec![Vec::new(); node_count];
+        for arc in &self.arcs {
+            neighbours[arc.from as usize].push(arc.to);
+            neighbours[arc.to as usize].push(arc.from);
+        }
+        let mut part_of = vec![None; node_count];
+        let mut reached: Vec<u32> = Vec::with_capacity(node_count);
+        for (part, nodes) in parts.iter().enumerate() {
+            nodes.iter().for_each(|&node| part_of[node as usize] = Some(part));
+            reached.extend(nodes);
+        }
+        let mut next = 0;
+        while let Some(&node) = reached.get(next) {
+            next += 1;
+            for &neighbour in &neighbours[node as usize] {
+                if part_of[neighbour as usize].is_none() {
+                    part_of[neighbour as usize] = part_of[node as usize];
+                    reached.push(neighbour);
+                }
+            }
+        }
+        for node in self.topology.forwarders() {
+            // One without links harms no part.
+            let part = part_of[node.index()].unwrap_or(0);
+            parts.get_mut(part).into_iter().for_each(|nodes| nodes.push(node.number()));
+        }
+        parts
+    }
+
     /// Whether as much capacity enters as leaves, at every switch. O(links).
     pub(super) fn switches_are_balanced(&self) -> bool {
         let mut surplus = vec![(0_u128, 0_u128); self.topology.nodes().len()];

@@ -25,6 +25,8 @@ pub enum ReadError {
         "{path}: node `{id}` is a compute node, and only switches multicast or aggregate; give it `kind: switch` or leave this out"
     )]
     CapableCompute { path: String, id: String },
+    #[error("{path}: node `{id}` is a switch, which forwards anyway; leave this out")]
+    ForwardingSwitch { path: String, id: String },
     #[error("stopped before the document was read")]
     Stopped,
     #[error(transparent)]
@@ -40,7 +42,9 @@ impl ReadError {
             Self::TooManyBytes { .. } | Self::NotUtf8 { .. } | Self::TooComplex { .. } | Self::Stopped => None,
             Self::Syntax { path, .. } => path.clone(),
             Self::Version { .. } => Some("canopy".to_owned()),
-            Self::Quantity { path, .. } | Self::CapableCompute { path, .. } => Some(path.clone()),
+            Self::Quantity { path, .. } | Self::CapableCompute { path, .. } | Self::ForwardingSwitch { path, .. } => {
+                Some(path.clone())
+            }
             Self::Nccl(error) => error.field(),
             Self::Topology(error) => error.field(),
         }

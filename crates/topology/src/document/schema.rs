@@ -53,6 +53,9 @@ pub struct NodeDocument {
     /// Rank of a compute node; all of them state one, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
+    /// Whether a compute node only forwards: it has no rank and no data then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forwards: bool,
     /// Whether a switch can replicate.
     #[serde(default, skip_serializing_if = "is_false")]
     pub multicast: bool,
@@ -170,6 +173,10 @@ fn at(path: impl Fn() -> String) -> impl Fn(QuantityError) -> ReadError {
 fn draft_node(position: usize, node: NodeDocument) -> Result<DraftNode, ReadError> {
     let (multicast, aggregate) = (node.multicast, node.aggregate);
     let kind = match node.kind {
+        KindName::Switch if node.forwards => {
+            let (path, id) = (format!("nodes[{position}].forwards"), shorten(&node.id));
+            return Err(ReadError::ForwardingSwitch { path, id });
+        }
         KindName::Switch => NodeKind::Switch { multicast, aggregate },
         KindName::Compute if multicast || aggregate => {
             let field = if multicast { "multicast" } else { "aggregate" };
@@ -178,6 +185,7 @@ fn draft_node(position: usize, node: NodeDocument) -> Result<DraftNode, ReadErro
                 id: shorten(&node.id),
             });
         }
+        KindName::Compute if node.forwards => NodeKind::Forwarder,
         KindName::Compute => NodeKind::Compute,
     };
     let attributes = Attributes { host: node.host, box_name: node.box_name, rail: node.rail, label: node.label };
@@ -218,9 +226,11 @@ fn node_document(index: u32, node: &Node) -> NodeDocument {
     let Attributes { host, box_name, rail, label } = node.attributes.clone();
     let (kind, rank, multicast, aggregate) = match node.kind {
         NodeKind::Compute => (KindName::Compute, Some(index), false, false),
+        NodeKind::Forwarder => (KindName::Compute, None, false, false),
         NodeKind::Switch { multicast, aggregate } => (KindName::Switch, None, multicast, aggregate),
     };
-    NodeDocument { id: node.id.clone(), kind, rank, multicast, aggregate, host, box_name, rail, label }
+    let forwards = node.kind == NodeKind::Forwarder;
+    NodeDocument { id: node.id.clone(), kind, rank, forwards, multicast, aggregate, host, box_name, rail, label }
 }
 
 /// Reads a document and stops at the first node or link over a limit, before memory is spent on the rest.

@@ -87,6 +87,7 @@ fn node_fields(node: &NodeDocument) -> Fields<'_> {
         ("id", Some(Scalar::Text(&node.id))),
         ("kind", (node.kind == KindName::Switch).then(|| Scalar::Plain("switch".to_owned()))),
         ("rank", node.rank.map(|rank| Scalar::Plain(rank.to_string()))),
+        ("forwards", flag(node.forwards)),
         ("multicast", flag(node.multicast)),
         ("aggregate", flag(node.aggregate)),
         ("host", node.host.as_deref().map(Scalar::Text)),
