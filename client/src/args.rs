@@ -1,13 +1,14 @@
 //! Values of options: durations, sizes, collectives.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::time::Duration;
 
 use canopy_proto::v1::PlanRequest;
-use canopy_schedule::{Collective, CollectiveKind};
-use canopy_topology::{Rank, Topology};
+use canopy_schedule::{Collective, CollectiveKind, Shares};
+use canopy_topology::{Rank, Topology, Transit, renumbering};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, say};
 
 /// Which collective, and its root.
 #[derive(Debug, clap::Args)]
@@ -172,6 +173,103 @@ pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
     Ok(RankList(ranks.into_iter().collect()))
 }
 
+/// Who takes part, and how large their shares are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PartArgs {
+    /// Sizes of the ranks' shares in proportion, such as 1,0,2x6 (2 six times), or @FILE with numbers; equal if not given
+    #[arg(long, value_name = "W,...", value_parser = weight_list)]
+    pub(crate) shares: Option<WeightList>,
+    /// Ranks that take part, such as 0-7,16; in the plan and for other options they are numbered anew, in rising order
+    #[arg(long, value_name = "R,...", value_parser = rank_list)]
+    pub(crate) ranks: Option<RankList>,
+    /// What the compute nodes outside --ranks do [default: unused]
+    #[arg(long, value_name = "WHAT", value_enum, requires = "ranks")]
+    pub(crate) transit: Option<TransitName>,
+}
+
+/// What the compute nodes outside a group do for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TransitName {
+    /// Forward what others send through them; files of runtimes cannot say so
+    Forward,
+    /// Nothing: they are not there
+    #[default]
+    Unused,
+}
+
+impl PartArgs {
+    /// The weights, none for equal shares.
+    pub(crate) fn weights(&self) -> Vec<u64> {
+        self.shares.as_ref().map(|list| list.0.clone()).unwrap_or_default()
+    }
+
+    /// The network as those see it who take part; says on standard error how they are numbered.
+    pub(crate) fn on(&self, topology: Topology) -> Result<Topology, Failure> {
+        let Some(list) = &self.ranks else { return Ok(topology) };
+        let members: Vec<Rank> = list.ranks().iter().copied().map(Rank::new).collect();
+        let transit = match self.transit.unwrap_or_default() {
+            TransitName::Forward => Transit::Forward,
+            TransitName::Unused => Transit::Unused,
+        };
+        let group = topology.group(&members, transit).map_err(|error| Failure::input(error.to_string()))?;
+        if let Some(text) = renumbering(&members) {
+            say(&format!("warning: RANKS_RENUMBERED: {text}"));
+        }
+        Ok(group)
+    }
+
+    /// The shares of a collective on it.
+    pub(crate) fn shares(&self, collective: Collective, topology: &Topology) -> Result<Shares, Failure> {
+        match &self.shares {
+            None => Ok(Shares::Equal),
+            Some(list) => Shares::in_proportion(collective, topology.rank_count(), list.0.clone())
+                .map_err(|error| Failure::input(error.to_string())),
+        }
+    }
+}
+
+/// Weights of shares, by rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WeightList(Vec<u64>);
+
+/// Longest file of weights that is read.
+const WEIGHTS_FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads `1,0,2x6`: weights in the order of ranks, each once or so many times; or `@FILE` with the same, on lines or
+/// between commas and blanks.
+pub(crate) fn weight_list(text: &str) -> Result<WeightList, String> {
+    let Some(path) = text.strip_prefix('@') else { return weights(text.split(',')) };
+    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
+    let mut content = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(WEIGHTS_FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
+    if content.len() as u64 > WEIGHTS_FILE_BYTES_MAX {
+        return Err(format!("`{path}` is longer than {WEIGHTS_FILE_BYTES_MAX} bytes; give one number for each rank"));
+    }
+    let words = content.split(|c: char| c == ',' || c.is_whitespace());
+    weights(words.filter(|word| !word.is_empty()))
+}
+
+fn weights<'a>(words: impl Iterator<Item = &'a str>) -> Result<WeightList, String> {
+    let number = |digits: &str| -> Option<u64> {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+        digits.parse().ok()
+    };
+    let mut list = Vec::new();
+    for word in words {
+        let (weight, times) = word.split_once('x').unwrap_or((word, "1"));
+        let both = number(weight).zip(number(times)).filter(|&(_, times)| times > 0);
+        let (weight, times) = both.ok_or_else(|| {
+            let word: String = word.chars().take(80).collect();
+            format!("`{word}` is no weight of a share; write whole numbers such as 1,0,2x6, or @FILE")
+        })?;
+        let times = usize::try_from(times).ok().filter(|times| *times <= RANKS_MAX - list.len());
+        let times = times.ok_or_else(|| format!("more than {RANKS_MAX} weights are given; give one for each rank"))?;
+        list.extend(std::iter::repeat_n(weight, times));
+    }
+    if list.is_empty() { Err("no weights are given; give one for each rank".to_owned()) } else { Ok(WeightList(list)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +303,24 @@ mod tests {
         for bad in ["30", "", "s", "0s", "-1s", "1d", "999999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn weights_are_listed_and_repeated() {
+        assert_eq!(weight_list("3,0,2x3"), Ok(WeightList(vec![3, 0, 2, 2, 2])));
+        assert_eq!(weight_list("18446744073709551615"), Ok(WeightList(vec![u64::MAX])));
+        for wrong in
+            ["", ",", "1,", "-1", "1x0", "x3", "2x", "1.5", "+1", " 1", "2x3x4", "18446744073709551616", "1x65537"]
+        {
+            assert!(weight_list(wrong).is_err(), "{wrong}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("weights");
+        std::fs::write(&file, "1 2\n3,4x2\n\n").unwrap();
+        assert_eq!(weight_list(&format!("@{}", file.display())), Ok(WeightList(vec![1, 2, 3, 4, 4])));
+        std::fs::write(&file, "\n").unwrap();
+        assert!(weight_list(&format!("@{}", file.display())).is_err());
+        assert!(weight_list("@").unwrap_err().contains("cannot be read"));
     }
 
     #[test]

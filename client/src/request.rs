@@ -4,6 +4,7 @@ use canopy_client::ClientError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
+use crate::args::TransitName;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 
@@ -49,6 +50,14 @@ pub(crate) const fn collective(kind: CollectiveKind) -> v1::Collective {
     }
 }
 
+/// What nodes outside a group do, on the wire.
+pub(crate) const fn transit(transit: TransitName) -> v1::GroupTransit {
+    match transit {
+        TransitName::Forward => v1::GroupTransit::Forward,
+        TransitName::Unused => v1::GroupTransit::Unused,
+    }
+}
+
 /// The name of a kind of collective that came over the wire.
 pub(crate) fn collective_name(kind: v1::Collective) -> Option<&'static str> {
     CollectiveKind::ALL.into_iter().find(|known| collective(*known) == kind).map(CollectiveKind::name)
@@ -62,6 +71,8 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("collective.kind", "--collective"),
         ("collective.root", "--root"),
         ("size_bytes_max", "--size"),
+        ("shares", "--shares"),
+        ("ranks", "--ranks"),
         ("algorithm", "--algorithm"),
         ("trees_per_root", "--trees"),
         ("max_chunks", "--max-chunks"),

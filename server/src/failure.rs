@@ -3,9 +3,9 @@
 mod call;
 
 use canopy_plan::{EmulationError, LowerError};
-use canopy_schedule::RootError;
+use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
-use canopy_topology::{ExpressionError, Ratio, ReadError, TopologyError};
+use canopy_topology::{ExpressionError, GroupError, Ratio, ReadError, TopologyError};
 
 pub(crate) use self::call::CallFailure;
 use crate::key::RequestKey;
@@ -24,7 +24,11 @@ pub enum PlanFailure {
     #[error(transparent)]
     Inline(#[from] InlineError),
     #[error(transparent)]
+    Group(#[from] GroupError),
+    #[error(transparent)]
     Root(#[from] RootError),
+    #[error(transparent)]
+    Shares(#[from] SharesError),
     #[error(transparent)]
     Bound(BoundError),
     #[error(transparent)]
@@ -134,6 +138,8 @@ pub enum InlineError {
     KindUnknown { position: usize, number: i32 },
     #[error("nodes[{position}].{capability} is set on a compute node; only switches have it")]
     CapableCompute { position: usize, capability: &'static str },
+    #[error("nodes[{position}].forwards is set on a switch, which forwards anyway; leave it out")]
+    ForwardingSwitch { position: usize },
     #[error("links[{position}].bandwidth is 0; give a positive number of bytes per second")]
     NoBandwidth { position: usize },
     #[error(transparent)]
@@ -147,6 +153,7 @@ impl InlineError {
             Self::KindMissing { position } | Self::KindUnknown { position, .. } => {
                 Some(format!("nodes[{position}].kind"))
             }
+            Self::ForwardingSwitch { position } => Some(format!("nodes[{position}].forwards")),
             Self::CapableCompute { position, capability } => Some(format!("nodes[{position}].{capability}")),
             Self::NoBandwidth { position } => Some(format!("links[{position}].bandwidth")),
             Self::Topology(error) => error.field(),

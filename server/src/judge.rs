@@ -10,7 +10,7 @@ use canopy_schedule::{certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
 use crate::digest::sha256_hex;
-use crate::pipeline::collective_on_the_wire;
+use crate::pipeline::{collective_on_the_wire, weights};
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
 ///
@@ -47,8 +47,9 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
         || stated.root != collective.root().map(canopy_topology::Rank::number)
         || ranks != Some(file.topology.rank_count())
         || plan.algorithm != file.schedule.algorithm
+        || plan.shares != weights(&file.schedule.shares)
     {
-        return Err("its json file is for another collective, rank count or algorithm".to_owned());
+        return Err("its json file is for another collective, rank count, algorithm or shares".to_owned());
     }
     let graph = compile(&file.topology, &file.schedule).map_err(|error| error.to_string())?;
     let verdict = check(&file.topology, &graph).map_err(|error| error.to_string())?;
@@ -106,6 +107,8 @@ mod tests {
             topology: TopologyInput::Expression("ring:4".to_owned()),
             kind: CollectiveKind::Allgather,
             root: None,
+            shares: Vec::new(),
+            group: None,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

@@ -6,11 +6,11 @@
 use std::fmt;
 
 use canopy_proto::v1::HashKind;
-use canopy_schedule::Collective;
+use canopy_schedule::{Collective, Shares};
 use canopy_synth::TreeLimits;
-use canopy_topology::{Topology, TopologyHash, content_hash, identity_hash};
+use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_hash};
 
-use crate::order::{Order, Output};
+use crate::order::{Group, Order, Output};
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
 const PLANNER_CLASS: &str = "canopy-planner-2";
@@ -82,12 +82,15 @@ impl PlanKey {
     }
 
     /// The key of the plan that answers this order on this topology.
-    pub fn new(topology: &TopologyKey, collective: Collective, order: &Order) -> Self {
+    pub fn new(topology: &TopologyKey, collective: Collective, shares: &Shares, order: &Order) -> Self {
         let mut fields = Fields::new("canopy plan key 1");
         fields.text(PLANNER_CLASS).text(topology.shape_kind.as_str_name());
         fields.bytes(topology.shape.as_bytes()).bytes(topology.identity.as_bytes());
         fields.text(collective.kind().name()).optional(collective.root().map(|root| u64::from(root.number())));
         order_fields(&mut fields, order);
+        if let Shares::Weighted(weights) = shares {
+            fields.text("shares").numbers(weights.iter().copied());
+        }
         Self(fields.finish())
     }
 }
@@ -102,11 +105,22 @@ impl RequestKey {
         });
         fields.text(order.kind.name()).optional(order.root.map(u64::from));
         order_fields(&mut fields, order);
+        // What is not given adds nothing, so that keys stay what they were before there was such a field.
+        if !order.shares.is_empty() {
+            fields.text("shares").numbers(order.shares.iter().copied());
+        }
+        if let Some(Group { ranks, transit }) = &order.group {
+            let transit = match transit {
+                Transit::Unused => "unused",
+                Transit::Forward => "forward",
+            };
+            fields.text("group").text(transit).numbers(ranks.iter().copied().map(u64::from));
+        }
         Self(fields.finish())
     }
 }
 
-/// What both keys take from an order: everything but topology, collective and quality policy.
+/// What both keys take from an order: everything but topology, group, collective, shares and quality policy.
 fn order_fields(fields: &mut Fields, order: &Order) {
     fields.text(order.algorithm.name()).number(order.size_bytes_max).number(u64::from(order.in_place));
     fields.number(order.outputs.len() as u64);
@@ -144,6 +158,14 @@ impl Fields {
 
     fn number(&mut self, number: u64) -> &mut Self {
         self.bytes(&number.to_le_bytes())
+    }
+
+    fn numbers(&mut self, numbers: impl ExactSizeIterator<Item = u64>) -> &mut Self {
+        self.number(numbers.len() as u64);
+        numbers.for_each(|number| {
+            self.number(number);
+        });
+        self
     }
 
     fn optional(&mut self, number: Option<u64>) -> &mut Self {

@@ -51,7 +51,7 @@ pub use embedded::EmbeddedServer;
 pub use failure::{InlineError, PlanFailure, Shortfall};
 pub use key::{PlanKey, RequestKey, TopologyKey};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
-pub use order::{Order, Output, RequestError, TopologyInput};
+pub use order::{Group, Order, Output, RequestError, TopologyInput};
 pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, Produced, Watch};
 pub use process::{ServeError, run_server};

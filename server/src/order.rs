@@ -7,7 +7,7 @@ use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
-use canopy_topology::DocumentFormat;
+use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
 /// What is to be planned.
@@ -19,6 +19,10 @@ pub struct Order {
     pub kind: CollectiveKind,
     /// The rank with a role of its own, as stated; whether the collective takes one is not checked here.
     pub root: Option<u32>,
+    /// Sizes of the ranks' shares in proportion to each other; empty: all are of one size.
+    pub shares: Vec<u64>,
+    /// Who takes part; none: all ranks.
+    pub group: Option<Group>,
     /// Greatest message in bytes, inclusive.
     pub size_bytes_max: u64,
     /// Whether output and input share memory.
@@ -38,10 +42,25 @@ impl Order {
         (!self.is_quick()).then(|| Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, ..self.clone() })
     }
 
+    /// Bytes that waiting in the queue holds in memory, roughly.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let ranks = self.group.as_ref().map_or(0, |group| size_of_val(group.ranks.as_slice()));
+        self.topology.weight_bytes() + size_of_val(self.shares.as_slice()) + ranks
+    }
+
     /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
     pub(crate) const fn is_quick(&self) -> bool {
         matches!(self.algorithm, Algorithm::Direct)
     }
+}
+
+/// The ranks of the topology that take part, in the order in which they are numbered anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// As stated; not checked here.
+    pub ranks: Vec<u32>,
+    /// What the other compute nodes do.
+    pub transit: Transit,
 }
 
 /// Which of two waiting jobs goes first. Rising: the last one goes first.
@@ -144,8 +163,8 @@ impl TopologyInput {
         }
     }
 
-    /// Bytes that waiting in the queue holds in memory, roughly.
-    pub(crate) fn weight_bytes(&self) -> usize {
+    /// Bytes that it holds in memory, roughly.
+    fn weight_bytes(&self) -> usize {
         match self {
             Self::Expression(text) => text.len(),
             Self::Document { content, .. } => content.len(),

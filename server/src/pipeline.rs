@@ -14,16 +14,16 @@ mod memory;
 use canopy_proto::v1;
 use canopy_schedule::{Bound, Collective, Shares, certified_bound};
 use canopy_synth::{Stop, bound};
-use canopy_topology::{Topology, TopologyLimits};
+use canopy_topology::{Rank, Topology, TopologyLimits, renumbering};
 
 use self::attempt::{Attempt, Work};
-pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
+pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary, weights};
 use self::fewer::Fitted;
 pub(crate) use self::input::read_topology;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, TopologyKey};
-use crate::order::Order;
+use crate::order::{Group, Order};
 use crate::planner::{Planner, Prepared, Produced, Watch};
 use crate::store::StoredPlan;
 
@@ -42,15 +42,29 @@ impl Pipeline {
 
 impl Planner for Pipeline {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        let (topology, warnings) = read_topology(&order.topology, &self.limits, stop)?;
+        let (whole, mut warnings) = read_topology(&order.topology, &self.limits, stop)?;
         ask(stop)?;
-        let root = order.root.map(canopy_topology::Rank::new);
-        let collective = Collective::new(order.kind, root, topology.rank_count())?;
+        let topology = match &order.group {
+            None => whole,
+            Some(Group { ranks, transit }) => {
+                let members: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
+                let group = whole.group(&members, *transit)?;
+                let text = renumbering(&members);
+                warnings.extend(text.map(|text| v1::Warning { code: "RANKS_RENUMBERED".to_owned(), text }));
+                group
+            }
+        };
+        ask(stop)?;
+        let collective = Collective::new(order.kind, order.root.map(Rank::new), topology.rank_count())?;
+        let shares = match order.shares.as_slice() {
+            [] => Shares::Equal,
+            weights => Shares::in_proportion(collective, topology.rank_count(), weights.to_vec())?,
+        };
         let topology_key = TopologyKey::of(&topology);
         ask(stop)?;
-        let key = PlanKey::new(&topology_key, collective, order);
+        let key = PlanKey::new(&topology_key, collective, &shares, order);
         let memory_bytes = memory::estimate_bytes(&topology, collective, &order.outputs);
-        Ok(Prepared { key, topology, topology_key, collective, memory_bytes, warnings })
+        Ok(Prepared { key, topology, topology_key, collective, shares, memory_bytes, warnings })
     }
 
     fn produce(
@@ -62,7 +76,7 @@ impl Planner for Pipeline {
     ) -> Result<Produced, PlanFailure> {
         let started = clock::now();
         watch.stage("bound", 0, 1);
-        let bound = proven_bound(&prepared.topology, prepared.collective, stop)?;
+        let bound = proven_bound(&prepared.topology, prepared.collective, &prepared.shares, stop)?;
         watch.bound(&bound.upper);
         let timings = v1::Timings { bound: clock::millis_since(started), ..v1::Timings::default() };
 
@@ -77,10 +91,15 @@ impl Planner for Pipeline {
 }
 
 /// The bound, and the certificate's own word for it.
-fn proven_bound(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Bound, PlanFailure> {
-    let bound = bound(topology, collective, &Shares::Equal, stop).map_err(PlanFailure::Bound)?;
+fn proven_bound(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<Bound, PlanFailure> {
+    let bound = bound(topology, collective, shares, stop).map_err(PlanFailure::Bound)?;
     let rejected = |problem: String| PlanFailure::Rejected { check: "certificate", problem };
-    let proven = certified_bound(topology, collective, &Shares::Equal, &bound.certificate);
+    let proven = certified_bound(topology, collective, shares, &bound.certificate);
     let proven = proven.map_err(|error| rejected(error.to_string()))?;
     if proven != bound.upper {
         return Err(rejected(format!("the certificate proves {proven}, stated is {}", bound.upper)));

@@ -1,7 +1,7 @@
 //! What the workers ask of a planner, so that tests can put another one in its place.
 
 use canopy_proto::v1;
-use canopy_schedule::Collective;
+use canopy_schedule::{Collective, Shares};
 use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 
@@ -36,12 +36,14 @@ pub trait Planner: Send + Sync + 'static {
 pub struct Prepared {
     /// Where the plan is stored.
     pub key: PlanKey,
-    /// The network.
+    /// The network, as those see it who take part.
     pub topology: Topology,
     /// Its hashes.
     pub topology_key: TopologyKey,
     /// What to plan on it.
     pub collective: Collective,
+    /// How large the ranks' shares are.
+    pub shares: Shares,
     /// Bytes of memory that [`Planner::produce`] will take, roughly.
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.
@@ -57,7 +59,8 @@ impl Prepared {
             let attributes = [&named.host, &named.box_name, &named.rail, &named.label].into_iter().map(text);
             size_of_val(node) + node.id.len() + attributes.sum::<usize>()
         });
-        nodes.sum::<usize>() + size_of_val(self.topology.links())
+        let shares = if let Shares::Weighted(weights) = &self.shares { size_of_val(weights.as_slice()) } else { 0 };
+        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares
     }
 }
 

@@ -122,7 +122,7 @@ impl Queue {
             job.ties().detached |= terms.detached;
             return Ok(self.subscribe(job, true, 0));
         }
-        let weight = order.topology.weight_bytes();
+        let weight = order.weight_bytes();
         lines.admit(self.shared.limits, goal, terms.priority, weight)?;
         let position = lines.reading.ahead_of(terms.priority)
             + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(terms.priority);

@@ -155,7 +155,12 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Expression(error) => expression(error),
         PlanFailure::Document(error) => document(error),
         PlanFailure::Inline(error) => inline(error),
+        PlanFailure::Group(error) => {
+            let field = error.position().map_or("ranks".to_owned(), |position| format!("ranks[{position}]"));
+            Refusal::input("GROUP_INVALID", field)
+        }
         PlanFailure::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
+        PlanFailure::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
         PlanFailure::Bound(error) => bound(error),
         PlanFailure::Synthesis(error) => synthesis(error),
         PlanFailure::Lower { output, error } => lower(*output, error),
@@ -243,9 +248,10 @@ fn inline(error: &InlineError) -> Refusal {
     match error {
         InlineError::NoBandwidth { .. } => Refusal::input("CAPACITY_NOT_POSITIVE", field),
         InlineError::Topology(error) => Refusal::input(topology_reason(error), field),
-        InlineError::KindMissing { .. } | InlineError::KindUnknown { .. } | InlineError::CapableCompute { .. } => {
-            Refusal::input("TOPOLOGY_MALFORMED", field)
-        }
+        InlineError::KindMissing { .. }
+        | InlineError::KindUnknown { .. }
+        | InlineError::CapableCompute { .. }
+        | InlineError::ForwardingSwitch { .. } => Refusal::input("TOPOLOGY_MALFORMED", field),
     }
 }
 

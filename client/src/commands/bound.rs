@@ -8,7 +8,7 @@ use canopy_synth::{BoundError, bound};
 use canopy_topology::Topology;
 use serde::Serialize;
 
-use crate::args::{self, CollectiveArgs};
+use crate::args::{self, CollectiveArgs, PartArgs};
 use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -21,6 +21,8 @@ use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, p
 Examples:
   canopy bound ring:8 --collective allgather
   canopy bound dgx-a100:boxes=2 --collective allreduce --json
+  canopy bound dgx-a100:boxes=2 --collective allgather --shares 2x8,1x8
+  canopy bound cluster.yaml --collective allreduce --ranks 0-7,16-23
   canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s")]
 pub(crate) struct BoundArgs {
     /// Generator expression or file
@@ -28,6 +30,8 @@ pub(crate) struct BoundArgs {
     topology: String,
     #[command(flatten)]
     collective: CollectiveArgs,
+    #[command(flatten)]
+    part: PartArgs,
     /// Longest time to look for it, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
@@ -45,6 +49,9 @@ struct Bounded {
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
+    /// In lowest terms; not there where all are of one size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<Vec<u64>>,
     bound: BoundSummary,
     certificate: CertificateSummary,
 }
@@ -66,21 +73,18 @@ struct BoundSummary {
 pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     args.collective.kind()?;
     let deadline = Deadline::after(args.deadline);
-    let topology = input::topology_until(&args.topology, deadline)?;
+    let topology = args.part.on(input::topology_until(&args.topology, deadline)?)?;
     let collective = args.collective.on(&topology)?;
-    let found =
-        bound(&topology, collective, &Shares::Equal, &|| deadline.is_past()).map_err(|error| failure(&error))?;
-    let checked = recheck(&topology, collective, &found)?;
-    if args.json {
-        print_json(&object(&topology, collective, &found, checked))
-    } else {
-        print(&readable(args, &topology, collective, &found, checked))
-    }
+    let shares = args.part.shares(collective, &topology)?;
+    let found = bound(&topology, collective, &shares, &|| deadline.is_past()).map_err(|error| failure(&error))?;
+    let checked = recheck(&topology, collective, &shares, &found)?;
+    let object = object(&topology, collective, shares, &found, checked);
+    if args.json { print_json(&object) } else { print(&readable(args, &object, &found)) }
 }
 
 /// Derives the upper bound from the certificate alone, which the search for it had no part in.
-fn recheck(topology: &Topology, collective: Collective, found: &Bound) -> Result<bool, Failure> {
-    let proven = certified_bound(topology, collective, &Shares::Equal, &found.certificate)
+fn recheck(topology: &Topology, collective: Collective, shares: &Shares, found: &Bound) -> Result<bool, Failure> {
+    let proven = certified_bound(topology, collective, shares, &found.certificate)
         .map_err(|error| Failure::fault(format!("the certificate does not hold: {error}")))?;
     if proven == found.upper {
         Ok(true)
@@ -104,7 +108,7 @@ fn failure(error: &BoundError) -> Failure {
     }
 }
 
-fn object(topology: &Topology, collective: Collective, found: &Bound, checked: bool) -> Bounded {
+fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound, checked: bool) -> Bounded {
     let tight = found.is_tight();
     let when_open = |rate: &canopy_topology::Rate| (!tight).then(|| rate.to_string());
     Bounded {
@@ -113,6 +117,7 @@ fn object(topology: &Topology, collective: Collective, found: &Bound, checked: b
         topology: TopologySummary::of(topology),
         collective: collective.kind().name(),
         root: collective.root().map(canopy_topology::Rank::number),
+        shares: if let Shares::Weighted(weights) = shares { Some(weights) } else { None },
         bound: BoundSummary {
             algbw: found.upper.to_string(),
             algbw_gigabytes: gigabytes_per_sec(&found.upper),
@@ -124,13 +129,22 @@ fn object(topology: &Topology, collective: Collective, found: &Bound, checked: b
     }
 }
 
-fn readable(args: &BoundArgs, topology: &Topology, collective: Collective, found: &Bound, checked: bool) -> String {
-    let object = object(topology, collective, found, checked);
+fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
     let TopologySummary { ranks, nodes, links, .. } = &object.topology;
     let root = object.root.map(|root| format!(" from rank {root}")).unwrap_or_default();
     let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
     let mut lines =
         vec![format!("{}{root} on {}: {ranks} ranks, {nodes} nodes, {links} links", object.collective, args.topology)];
+    if let Some(weights) = &object.shares {
+        let (total, none) = (
+            weights.iter().map(|&weight| u128::from(weight)).sum::<u128>(),
+            weights.iter().filter(|weight| **weight == 0).count(),
+        );
+        let greatest = weights.iter().max().copied().unwrap_or_default();
+        lines.push(format!(
+            "shares     of different sizes: {total} units, at most {greatest} of one rank, {none} ranks without"
+        ));
+    }
     let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
     lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
     lines.push(match &object.bound.lower {

@@ -13,7 +13,7 @@ use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
-use crate::args::{self, CollectiveArgs, LimitArgs};
+use crate::args::{self, CollectiveArgs, LimitArgs, PartArgs, RankList};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
@@ -29,6 +29,7 @@ use receive::Receiver;
 Examples:
   canopy plan ring:8 --collective allgather > plan.json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
+  canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
 Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
@@ -38,6 +39,8 @@ pub(crate) struct PlanArgs {
     topology: String,
     #[command(flatten)]
     collective: CollectiveArgs,
+    #[command(flatten)]
+    part: PartArgs,
     /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
@@ -197,6 +200,9 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         algorithm: args.algorithm.name().to_owned(),
         outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
         quality: args.on_miss.map(OnMiss::policy),
+        shares: args.part.weights(),
+        ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
+        transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
         ..PlanRequest::default()
     }))
 }

@@ -101,3 +101,45 @@ fn refusals_have_their_status() {
     desk.refused("bound split.yaml --collective allgather", 3, &["cannot be reached", "rank 2 (c)"]);
     desk.refused("bound complete:200 --collective allgather --deadline 1ns", 5, &["deadline"]);
 }
+
+/// By hand: of six units, five enter each of the ranks that have one, over 50 GB/s.
+#[test]
+fn shares_are_weighed() {
+    let desk = Desk::new();
+    let object = desk.json("bound ring:4 --collective allgather --shares 6,2x3 --json");
+    assert_eq!(object["bound"]["algbw"], "60000000000");
+    assert_eq!(object["shares"], serde_json::json!([3, 1, 1, 1]));
+    assert!(desk.json("bound ring:4 --collective allgather --shares 5x4 --json").get("shares").is_none());
+    std::fs::write(desk.path("weights"), "3 1\n1 1\n").unwrap();
+    let file = format!("@{}", desk.path("weights").display());
+    let read = desk.json(&format!("bound ring:4 --collective allgather --shares {file} --json"));
+    assert_eq!((&read["bound"], &read["certificate"]), (&object["bound"], &object["certificate"]));
+    let words = desk.run("bound ring:4 --collective allgather --shares 3,0,1,1").stdout;
+    assert!(words.contains("of different sizes: 5 units, at most 3 of one rank, 1 ranks without"), "{words}");
+    for wrong in ["--shares 1,2", "--shares 0x4", "--shares 1,x", "--shares @nowhere"] {
+        let run = desk.run(&format!("bound ring:4 --collective allgather {wrong}"));
+        assert_eq!(run.status, Some(2), "{wrong}: {}", run.stderr);
+    }
+    assert_eq!(desk.run("bound ring:4 --collective broadcast --shares 1x4").status, Some(2));
+    assert_eq!(desk.run("bound ring:4 --collective gather --shares 1,0x3").status, Some(2));
+}
+
+/// Two ranks of a ring reach each other by way of the others, or not at all.
+#[test]
+fn groups_use_others_or_not() {
+    let desk = Desk::new();
+    let bound = "bound ring:4 --collective allgather --ranks 0,2";
+    let object = desk.json(&format!("{bound} --transit forward --json"));
+    assert_eq!((&object["bound"]["algbw"], &object["topology"]["ranks"]), (&"100000000000".into(), &2.into()));
+    let run = desk.run(&format!("{bound} --transit forward"));
+    let told =
+        "RANKS_RENUMBERED: the ranks of the group are numbered anew: 0 (in the topology 0), 1 (in the topology 2)";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert_eq!(desk.run(bound).status, Some(3), "disconnected without the others");
+    assert_eq!(desk.run("bound ring:4 --collective allgather --ranks 0,4").status, Some(2));
+    assert_eq!(desk.run("bound ring:4 --collective allgather --transit forward").status, Some(2));
+    // With devices that forward and could add up, a partition has to hold them.
+    let object = desk.json("bound ring:6 --collective allreduce --ranks 0,2,4 --transit forward --json");
+    let sets = object["certificate"]["sets"].as_array().map(Vec::len);
+    assert!(sets.is_none_or(|sets| sets >= 2), "{object}");
+}

@@ -272,3 +272,29 @@ fn a_plan_that_cannot_be_made_is_stood_in_for_on_request() {
     assert!(run.stderr.contains("FALLBACK_USED"), "{run:?}");
     assert_eq!(desk.run("verify plan.json").status, Some(0));
 }
+
+#[test]
+fn shares_and_groups_are_planned_and_hold() {
+    let desk = Desk::new();
+    let asked = "plan dgx-a100:boxes=2,gpus=4 --collective allgather --ranks 2-5 --shares 4,0,2,2 -o part.json --json";
+    let planned = desk.json(asked);
+    assert_eq!((&planned["shares"], &planned["topology"]["ranks"]), (&serde_json::json!([2, 0, 1, 1]), &4.into()));
+    assert_eq!(planned["optimality"], "1/1");
+    let again = desk.json(&asked.replace("4,0,2,2", "2,0,1,1"));
+    assert_eq!((&again["cache"], &again["plan"]), (&"hit".into(), &planned["plan"]));
+    assert!(desk.run(asked).stderr.contains("RANKS_RENUMBERED"), "a plan from the cache says so, too");
+    let verdict = desk.json("verify part.json --json");
+    assert_eq!((&verdict["ok"], &verdict["algbw"]), (&true.into(), &planned["algbw"]), "{verdict}");
+    assert_eq!(verdict["optimality"], "1/1");
+
+    let refused = desk.run("plan ring:4 --collective allgather --shares 1,2,3,4 --format msccl-xml -o part.xml");
+    assert_eq!(refused.status, Some(3));
+    assert!(refused.stderr.contains("cannot say shares of unequal size"), "{}", refused.stderr);
+    let refused =
+        desk.run("plan ring:4 --collective allgather --ranks 0,2 --transit forward --format msccl-xml -o part.xml");
+    assert_eq!(refused.status, Some(3));
+    assert!(refused.stderr.contains("cannot make `1` forward"), "{}", refused.stderr);
+    let refused = desk.run("plan ring:4 --collective allgather --ranks 0,9 -o part.json");
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("--ranks"), "{}", refused.stderr);
+}

@@ -6,12 +6,12 @@ use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::TreeLimits;
-use canopy_topology::DocumentFormat;
+use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
-use crate::order::{Order, Output, Priority, TopologyInput};
+use crate::order::{Group, Order, Output, Priority, TopologyInput};
 use crate::store::{decode_record, encode_record};
 
 /// The payload of a job's record. Fields are only ever added.
@@ -42,6 +42,12 @@ struct Entry {
     trees_per_root: u64,
     #[prost(uint64, tag = "12")]
     max_chunks: u64,
+    #[prost(uint64, repeated, tag = "14")]
+    shares: Vec<u64>,
+    #[prost(uint32, repeated, tag = "15")]
+    ranks: Vec<u32>,
+    #[prost(enumeration = "v1::GroupTransit", tag = "16")]
+    transit: i32,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -84,6 +90,13 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         outputs: order.outputs.iter().map(output).collect(),
         trees_per_root: order.limits.trees_per_root.map_or(0, NonZeroU64::get),
         max_chunks: order.limits.max_chunks.map_or(0, NonZeroU64::get),
+        shares: order.shares.clone(),
+        ranks: order.group.as_ref().map(|group| group.ranks.clone()).unwrap_or_default(),
+        transit: match order.group.as_ref().map(|group| group.transit) {
+            None => v1::GroupTransit::Unspecified.into(),
+            Some(Transit::Forward) => v1::GroupTransit::Forward.into(),
+            Some(Transit::Unused) => v1::GroupTransit::Unused.into(),
+        },
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -108,10 +121,17 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         Source::Id(_) => return None,
     };
     let priority = Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == entry.priority())?;
+    let transit = match v1::GroupTransit::try_from(entry.transit).ok()? {
+        v1::GroupTransit::Unspecified => None,
+        v1::GroupTransit::Forward => Some(Transit::Forward),
+        v1::GroupTransit::Unused => Some(Transit::Unused),
+    };
     let order = Order {
         topology,
         kind: entry.collective.parse().ok()?,
         root: entry.root,
+        shares: entry.shares,
+        group: transit.map(|transit| Group { ranks: entry.ranks, transit }),
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
         algorithm: entry.algorithm.parse().ok()?,

@@ -6,13 +6,13 @@ use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, TreeLimits};
-use canopy_topology::{DocumentFormat, TopologyLimits};
+use canopy_topology::{DocumentFormat, TopologyLimits, Transit};
 
 use super::*;
 use crate::clock;
 use crate::job::{Delivery, Goal, Outcome, Read, Terms};
 use crate::key::RequestKey;
-use crate::order::{Output, TopologyInput};
+use crate::order::{Group, Output, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};
@@ -27,6 +27,8 @@ fn order(expression: &str) -> Order {
         topology: TopologyInput::Expression(expression.to_owned()),
         kind: CollectiveKind::Allgather,
         root: None,
+        shares: Vec::new(),
+        group: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,
@@ -134,8 +136,12 @@ fn every_order_is_read_back() {
                 let topology = topology.clone();
                 let limits =
                     TreeLimits { trees_per_root: NonZeroU64::new(number % 3), max_chunks: NonZeroU64::new(number % 5) };
+                let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
+                let transit = if in_place { Transit::Forward } else { Transit::Unused };
+                let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
                 let size_bytes_max = number;
-                let order = Order { topology, kind, root, algorithm, limits, in_place, outputs, size_bytes_max };
+                let order =
+                    Order { topology, kind, root, shares, group, algorithm, limits, in_place, outputs, size_bytes_max };
                 let record = encode_entry(number, &order, priority, 5);
                 let read = decode_entry(&record).unwrap();
                 assert_eq!(RequestKey::of(&read.order), RequestKey::of(&order));

@@ -13,6 +13,8 @@ fn order() -> Order {
         topology: TopologyInput::Expression("ring:8".to_owned()),
         kind: CollectiveKind::Broadcast,
         root: Some(1),
+        shares: Vec::new(),
+        group: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Forest,
@@ -24,7 +26,7 @@ fn order() -> Order {
 fn plan_key(expression: &str, root: u32, order: &Order) -> PlanKey {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(order.kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
-    PlanKey::new(&TopologyKey::of(&topology), collective, order)
+    PlanKey::new(&TopologyKey::of(&topology), collective, &Shares::Equal, order)
 }
 
 /// Orders that differ from [`order`] in one thing that a plan depends on, the topology and root apart.
@@ -53,6 +55,12 @@ fn a_plan_key_changes_with_everything_a_plan_depends_on() {
         plan_key("ring:8,lat=5ns", 1, &order()),
     ];
     keys.extend(changed_orders().iter().map(|order| plan_key("ring:8", 1, order)));
+    let topology = TopologyKey::of(&generate("ring:8", &TopologyLimits::STANDARD).unwrap());
+    let gather = Collective::new(CollectiveKind::Gather, Some(Rank::new(1)), 8).unwrap();
+    let weighted = |last| Shares::Weighted([vec![1; 7], vec![last]].concat());
+    for shares in [Shares::Equal, weighted(2), weighted(3)] {
+        keys.push(PlanKey::new(&topology, gather, &shares, &order()));
+    }
     let count = keys.len();
     keys.sort_unstable();
     keys.dedup();
@@ -71,12 +79,19 @@ fn a_plan_key_does_not_see_how_the_topology_was_written() {
 #[test]
 fn a_request_key_changes_with_every_field() {
     let topology = |topology| Order { topology, ..order() };
+    let group = |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..order() };
     let document = |format| TopologyInput::Document { format, content: bytes::Bytes::from_static(b"ring:8") };
     let mut orders = changed_orders();
     orders.extend([
         order(),
         Order { root: None, ..order() },
         Order { root: Some(0), ..order() },
+        Order { shares: vec![1; 8], ..order() },
+        Order { shares: vec![1; 7], ..order() },
+        group(&[0, 1], Transit::Unused),
+        group(&[0, 1], Transit::Forward),
+        group(&[1, 0], Transit::Unused),
+        Order { shares: vec![1; 8], ..group(&[0, 1], Transit::Unused) },
         topology(TopologyInput::Expression("ring:9".to_owned())),
         topology(document(canopy_topology::DocumentFormat::Yaml)),
         topology(document(canopy_topology::DocumentFormat::Json)),
@@ -96,7 +111,7 @@ fn keys_stay_what_they_are() {
     let topology = TopologyKey::of(&generate("ring:8", &TopologyLimits::STANDARD).unwrap());
     let collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(1)), 8).unwrap();
     assert_eq!(
-        PlanKey::new(&topology, collective, &order()).to_string(),
+        PlanKey::new(&topology, collective, &Shares::Equal, &order()).to_string(),
         "eb70a7af48bfbfc977ddf3bbc91b6c773ba2c68668be4f95432600861b4f3bb8"
     );
 }

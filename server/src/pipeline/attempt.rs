@@ -39,7 +39,8 @@ impl Work<'_> {
     pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanFailure> {
         let (topology, collective) = (&self.prepared.topology, self.prepared.collective);
         let synthesis_started = clock::now();
-        let request = SynthesisRequest { limits, ..SynthesisRequest::new(collective, self.order.algorithm) };
+        let shares = self.prepared.shares.clone();
+        let request = SynthesisRequest { collective, shares, algorithm: self.order.algorithm, limits };
         let schedule = synthesize(topology, &request, self.stop, &StageReports(self.watch));
         let schedule = schedule.map_err(PlanFailure::Synthesis)?;
         self.timings.synthesis += clock::millis_since(synthesis_started);
@@ -82,7 +83,9 @@ impl Work<'_> {
             self.watch.stage("lower", done, total);
             match output {
                 Output::Json => files.add_json(plan, self.limits)?,
-                Output::MscclXml(profile) => files.add_msccl(profile, order, graph, &prepared.key, stop)?,
+                Output::MscclXml(profile) => {
+                    files.add_msccl(profile, order, (&plan.topology, graph), &prepared.key, stop)?
+                }
             }
         }
         Ok(files)

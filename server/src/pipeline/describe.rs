@@ -2,7 +2,7 @@
 
 use canopy_plan::PlanFile;
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CollectiveKind, CutDirection, InNetwork, Shape, Verdict, lp_dual_sums};
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, InNetwork, Shape, Shares, Verdict, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 
 use super::files::Files;
@@ -50,7 +50,16 @@ pub(super) fn plan(
         trees: verdict.tree_count,
         // Nothing comes this far without having passed the other two.
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
+        shares: weights(&plan.schedule.shares),
     })
+}
+
+/// Shares on the wire: none where all are of one size.
+pub(crate) fn weights(shares: &Shares) -> Vec<u64> {
+    match shares {
+        Shares::Equal => Vec::new(),
+        Shares::Weighted(weights) => weights.clone(),
+    }
 }
 
 /// Number of steps where the schedule has them, else the greatest depth in hops.

@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use canopy_plan::{
     EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, ParseFault, PlanFile, Profile, Program,
-    emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, write_msccl_xml, write_plan,
+    emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, require_own_routes, write_msccl_xml,
+    write_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
 use canopy_synth::Stop;
-use canopy_topology::TopologyLimits;
+use canopy_topology::{Topology, TopologyLimits};
 
 use crate::digest::sha256_hex;
 use crate::failure::PlanFailure;
@@ -51,10 +52,12 @@ impl Files {
         &mut self,
         profile: Profile,
         order: &Order,
-        graph: &TransferGraph,
+        (topology, graph): (&Topology, &TransferGraph),
         key: &PlanKey,
         stop: &dyn Stop,
     ) -> Result<(), PlanFailure> {
+        let output = self.artifacts.len();
+        require_own_routes(topology, graph, profile).map_err(|error| PlanFailure::Lower { output, error })?;
         let options = LowerOptions {
             in_place: order.in_place,
             bytes_max: order.size_bytes_max,
@@ -65,7 +68,7 @@ impl Files {
         let is_stopped = || stop.is_requested();
         let lowered = lower(graph, &options, &is_stopped).map_err(|error| match error {
             LowerError::Stopped => PlanFailure::Stopped,
-            error => PlanFailure::Lower { output: self.artifacts.len(), error },
+            error => PlanFailure::Lower { output, error },
         })?;
         let lowered = lowered.program;
         let text = write_msccl_xml(&lowered, profile);

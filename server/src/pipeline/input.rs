@@ -64,6 +64,7 @@ const LINKS_BETWEEN_STOPS: usize = 4096;
 
 fn draft_node(position: usize, node: &v1::Node) -> Result<DraftNode, InlineError> {
     let kind = match v1::NodeKind::try_from(node.kind) {
+        Ok(v1::NodeKind::Switch) if node.forwards => return Err(InlineError::ForwardingSwitch { position }),
         Ok(v1::NodeKind::Switch) => NodeKind::Switch { multicast: node.multicast, aggregate: node.aggregate },
         Ok(v1::NodeKind::Compute) => {
             for (set, capability) in [(node.multicast, "multicast"), (node.aggregate, "aggregate")] {
@@ -71,7 +72,7 @@ fn draft_node(position: usize, node: &v1::Node) -> Result<DraftNode, InlineError
                     return Err(InlineError::CapableCompute { position, capability });
                 }
             }
-            NodeKind::Compute
+            if node.forwards { NodeKind::Forwarder } else { NodeKind::Compute }
         }
         Ok(v1::NodeKind::Unspecified) => return Err(InlineError::KindMissing { position }),
         Err(_) => return Err(InlineError::KindUnknown { position, number: node.kind }),

@@ -5,7 +5,7 @@ use canopy_plan::{LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, TreeLimits};
-use canopy_topology::{DocumentFormat, Rate};
+use canopy_topology::{DocumentFormat, GroupError, Rate, Transit};
 
 use super::*;
 use crate::order::{Output, TopologyInput};
@@ -39,6 +39,8 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         topology,
         kind,
         root: None,
+        shares: Vec::new(),
+        group: None,
         size_bytes_max: 1 << 30,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,
@@ -288,4 +290,81 @@ fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
         panic!("{failure}")
     };
+}
+
+#[test]
+fn shares_are_planned_in_lowest_terms() {
+    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::Json]);
+    let weighted = |shares: &[u64]| Order { shares: shares.to_vec(), ..plain.clone() };
+    let plan = produce(&weighted(&[6, 2, 2, 2]), &Witness::default()).unwrap().plan.plan;
+    assert_eq!(plan.shares, [3, 1, 1, 1]);
+    // Five of six units enter each of the others over 50 GB/s.
+    let quality = plan.quality.as_ref().unwrap();
+    assert_eq!((quality.achieved.as_str(), quality.optimality.as_str()), ("60000000000", "1/1"));
+    assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+    let forged = v1::Plan { shares: vec![3, 1, 1, 2], ..plan.clone() };
+    assert!(crate::judge::judge_plan(&forged, &TopologyLimits::STANDARD).is_err());
+
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let key = |order: &Order| pipeline.prepare(order, &Never).unwrap().key;
+    assert_eq!(key(&weighted(&[3, 1, 1, 1])), key(&weighted(&[6, 2, 2, 2])));
+    assert_eq!(key(&weighted(&[7; 4])), key(&plain), "equal weights are equal shares");
+    assert_ne!(key(&weighted(&[3, 1, 1, 1])), key(&plain));
+    let refused = |order: &Order| pipeline.prepare(order, &Never).unwrap_err();
+    assert!(matches!(refused(&weighted(&[1, 2])), PlanFailure::Shares(_)));
+    assert!(matches!(refused(&weighted(&[0; 4])), PlanFailure::Shares(_)));
+    let broadcast = Order { kind: CollectiveKind::Broadcast, ..weighted(&[1; 4]) };
+    assert!(matches!(refused(&broadcast), PlanFailure::Shares(_)));
+    let file = Order { outputs: vec![Output::MscclXml(Profile::Msccl)], ..weighted(&[3, 1, 1, 1]) };
+    assert!(matches!(produce(&file, &Witness::default()), Err(PlanFailure::Lower { output: 0, .. })));
+}
+
+/// Four of the GPUs of two boxes. The others, which have links to both switches, may pass data on, or may not.
+#[test]
+fn groups_are_planned_on_their_part_of_the_network() {
+    let whole = order(expression("dgx-a100:boxes=2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let group =
+        |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..whole.clone() };
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let mut rates = Vec::new();
+    for transit in [Transit::Unused, Transit::Forward] {
+        let order = group(&[4, 5, 12, 13], transit);
+        let warnings = pipeline.prepare(&order, &Never).unwrap().warnings;
+        assert_eq!(warnings[0].code, "RANKS_RENUMBERED");
+        let text = "the ranks of the group are numbered anew: 0-1 (in the topology 4-5), 2-3 (in the topology 12-13)";
+        assert_eq!(warnings[0].text, text);
+        let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
+        assert_eq!(plan.topology.as_ref().unwrap().ranks, 4);
+        let quality = plan.quality.as_ref().unwrap();
+        assert_eq!(quality.optimality, "1/1");
+        rates.push(quality.achieved.clone());
+        assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+    }
+    // Two boxes of two: a box sends 2 of 4 shares over 50 GB/s; others' links make it as much as three GPUs can pass.
+    assert_eq!(rates, ["100000000000", "400000000000"]);
+    let key = |order: &Order| pipeline.prepare(order, &Never).unwrap().key;
+    assert_ne!(key(&group(&[4, 5], Transit::Unused)), key(&group(&[5, 4], Transit::Unused)));
+    assert_eq!(pipeline.prepare(&group(&[0, 1], Transit::Unused), &Never).unwrap().warnings, []);
+    let refused = |ranks: &[u32]| pipeline.prepare(&group(ranks, Transit::Unused), &Never).unwrap_err();
+    assert!(matches!(refused(&[0, 16]), PlanFailure::Group(GroupError::NoSuchRank { position: 1, .. })));
+    assert!(matches!(refused(&[3]), PlanFailure::Group(GroupError::TooFewRanks { found: 1 })));
+}
+
+/// No runtime makes a GPU forward that runs no program of its own; where none has to, files are written.
+#[test]
+fn files_of_runtimes_pass_no_device_that_only_forwards() {
+    let outputs = vec![Output::MscclXml(Profile::Msccl)];
+    let whole = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
+    let group =
+        |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..whole.clone() };
+    let forwarded = produce(&group(&[0, 2], Transit::Forward), &Witness::default()).unwrap_err();
+    let PlanFailure::Lower { output: 0, error: LowerError::Forwarder { id, .. } } = &forwarded else {
+        panic!("{forwarded}");
+    };
+    assert_eq!(id, "1");
+    let apart = produce(&group(&[0, 2], Transit::Unused), &Witness::default()).unwrap_err();
+    assert!(matches!(apart, PlanFailure::Bound(canopy_synth::BoundError::Disconnected { .. })));
+    let star = order(expression("dgx-a100:boxes=1"), CollectiveKind::Allgather, whole.outputs.clone());
+    let half = Group { ranks: vec![1, 3, 5, 7], transit: Transit::Forward };
+    produce(&Order { group: Some(half), ..star }, &Witness::default()).unwrap();
 }

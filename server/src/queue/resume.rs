@@ -16,7 +16,7 @@ impl Queue {
     /// It was begun too often, or there is no room. It is shown as failed, and struck from the journal.
     pub(crate) fn resume(&self, unfinished: Unfinished) -> Result<(), Arc<PlanFailure>> {
         let starts = unfinished.starts;
-        let weight = unfinished.order.topology.weight_bytes();
+        let weight = unfinished.order.weight_bytes();
         let job = Arc::new(Job::resumed(unfinished, weight));
         let mut lines = self.lines();
         lines.number = lines.number.max(job.number);

@@ -30,6 +30,8 @@ fn order(text: &str) -> Order {
         },
         kind: CollectiveKind::Allgather,
         root: None,
+        shares: Vec::new(),
+        group: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,

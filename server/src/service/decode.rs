@@ -6,10 +6,10 @@ use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
-use canopy_topology::{DocumentFormat, Ratio};
+use canopy_topology::{DocumentFormat, Ratio, Transit};
 
 use crate::job::{Goal, Terms};
-use crate::order::{Order, Output, Priority, RequestError, TopologyInput};
+use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -23,6 +23,7 @@ const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLL
 const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DOCUMENT_FORMAT_NCCL_XML";
 const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
+const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
@@ -111,6 +112,8 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         topology,
         kind,
         root: collective.root,
+        shares: request.shares,
+        group: group(request.ranks, request.transit)?,
         size_bytes_max,
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
@@ -118,6 +121,23 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         outputs: outputs(&request.outputs)?,
     };
     Ok(Decoded { order, quality: quality(request.quality, method)?, terms })
+}
+
+fn group(ranks: Vec<u32>, transit: i32) -> Result<Option<Group>, RequestError> {
+    let transit = match v1::GroupTransit::try_from(transit) {
+        Ok(v1::GroupTransit::Unspecified) if ranks.is_empty() => return Ok(None),
+        Ok(v1::GroupTransit::Unspecified | v1::GroupTransit::Unused) => Transit::Unused,
+        Ok(v1::GroupTransit::Forward) => Transit::Forward,
+        Err(_) => {
+            let (field, number) = ("transit".to_owned(), transit);
+            return Err(RequestError::UnknownValue { field, number, known: TRANSITS });
+        }
+    };
+    if ranks.is_empty() {
+        let remedy = "list the ranks that take part, or leave out transit";
+        return Err(RequestError::Missing { field: "ranks", remedy });
+    }
+    Ok(Some(Group { ranks, transit }))
 }
 
 fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {

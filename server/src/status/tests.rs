@@ -90,6 +90,8 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     check(PlanFailure::Synthesis(too_many), "TOO_MANY_TREES", "topology");
     let crowded = SynthesisError::TooManyNeighbours { node: "hub".to_owned(), neighbours: 9, limit: 8 };
     check(PlanFailure::Synthesis(crowded), "TOO_MANY_NEIGHBOURS", "node hub");
+    let forwarder = LowerError::Forwarder { profile: Profile::Msccl, id: "g3".to_owned() };
+    check(PlanFailure::Lower { output: 0, error: forwarder }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
     check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
     let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
     check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");

@@ -60,6 +60,8 @@ impl Shop {
             topology: TopologyInput::Expression(expression.to_owned()),
             kind: CollectiveKind::Allgather,
             root: None,
+            shares: Vec::new(),
+            group: None,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

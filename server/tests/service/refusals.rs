@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use canopy_proto::v1::{
-    Collective, CollectiveSpec, DocumentFormat, OnMiss, OutputFormat, OutputSpec, PlanRequest, QualityPolicy, Ratio,
+    Collective, CollectiveSpec, DocumentFormat, GroupTransit, OnMiss, OutputFormat, OutputSpec, PlanRequest,
+    QualityPolicy, Ratio,
 };
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
@@ -52,6 +53,19 @@ async fn bad_input_is_refused_with_its_field() {
     };
     check_refused(&server, root(Collective::Broadcast, 4), invalid, "ROOT_INVALID", "collective.root").await;
     check_refused(&server, root(Collective::Allgather, 0), invalid, "ROOT_INVALID", "collective.root").await;
+    let shares = |shares: &[u64]| PlanRequest { shares: shares.to_vec(), ..request("ring:4") };
+    for wrong in [&[1, 2, 3][..], &[0; 4], &[u64::MAX, 1, 0, 0]] {
+        check_refused(&server, shares(wrong), invalid, "SHARES_INVALID", "shares").await;
+    }
+    let scatter = Some(CollectiveSpec { kind: Collective::Scatter.into(), root: Some(2) });
+    let nothing = PlanRequest { collective: scatter, ..shares(&[0, 0, 5, 0]) };
+    check_refused(&server, nothing, invalid, "SHARES_INVALID", "shares").await;
+    let group = |ranks: &[u32]| PlanRequest { ranks: ranks.to_vec(), ..request("ring:4") };
+    check_refused(&server, group(&[0, 1, 4]), invalid, "GROUP_INVALID", "ranks[2]").await;
+    check_refused(&server, group(&[0, 1, 0]), invalid, "GROUP_INVALID", "ranks[2]").await;
+    check_refused(&server, group(&[3]), invalid, "GROUP_INVALID", "ranks").await;
+    let transit = PlanRequest { transit: GroupTransit::Forward.into(), ..request("ring:4") };
+    check_refused(&server, transit, invalid, "FIELD_MISSING", "ranks").await;
     let algorithm = PlanRequest { algorithm: "bfb2".to_owned(), ..request("ring:4") };
     check_refused(&server, algorithm, invalid, "ALGORITHM_UNKNOWN", "algorithm").await;
     let profile = OutputSpec { format: OutputFormat::MscclXml.into(), profile: "oneccl".to_owned() };

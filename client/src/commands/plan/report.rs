@@ -34,6 +34,9 @@ struct Planned {
     fallback: Option<FallbackSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
+    /// Weights of the ranks' shares in lowest terms; not there where all are of one size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shares: Vec<u64>,
     algorithm: String,
     algbw: String,
     #[serde(rename = "algbw_GBps")]
@@ -111,6 +114,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             operation: fallback.operation.clone(),
         }),
         root: collective.root,
+        shares: plan.shares.clone(),
         algorithm: plan.algorithm.clone(),
         algbw: achieved.to_string(),
         algbw_gigabytes: gigabytes_per_sec(&achieved),

@@ -220,7 +220,7 @@ fn is_capable(topology: &Topology, node: NodeIndex, action: Action) -> bool {
     match (topology.node(node).kind, action) {
         (NodeKind::Switch { multicast, .. }, Action::Copy) => multicast,
         (NodeKind::Switch { aggregate, .. }, Action::Reduce) => aggregate,
-        (NodeKind::Compute, _) => false,
+        (NodeKind::Compute | NodeKind::Forwarder, _) => false,
     }
 }
 

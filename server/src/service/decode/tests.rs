@@ -27,6 +27,10 @@ fn what_is_left_out_has_a_stated_default() {
     assert_eq!(order.size_bytes_max, 1 << 30);
     assert_eq!(order.limits, TreeLimits::NONE);
     assert!(!order.in_place && quality == Quality::default());
+    assert!(order.shares.is_empty() && order.group.is_none());
+    let part = v1::PlanRequest { shares: vec![1, 0], ranks: vec![5, 2], ..request() };
+    let order = decode(part, Method::Plan).ok().unwrap().order;
+    assert_eq!((order.shares, order.group), (vec![1, 0], Some(Group { ranks: vec![5, 2], transit: Transit::Unused })));
     let mut allreduce = request();
     allreduce.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allreduce.into(), root: None });
     assert!(decode(allreduce.clone(), Method::Plan).ok().unwrap().order.in_place);
@@ -69,6 +73,8 @@ fn every_wrong_field_is_named() {
     });
     check_refused("size_bytes_max", |request| request.size_bytes_max = Some(u64::MAX));
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
+    check_refused("ranks", |request| request.transit = v1::GroupTransit::Unused.into());
+    check_refused("transit", |request| (request.ranks, request.transit) = (vec![0, 1], 9));
     let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned() };
     check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
     check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
