@@ -23,6 +23,8 @@ pub struct FileName {
     pub format: OutputFormat,
     /// Its runtime profile; empty for [`OutputFormat::Json`].
     pub profile: String,
+    /// Instances of the plan in it; 0: the first file of the format and profile.
+    pub instances: u32,
     /// Ranks whose part of it alone is wanted, of formats whose runtimes need no more; empty: the whole file.
     pub ranks: Vec<u32>,
 }
@@ -136,6 +138,7 @@ impl Client {
             profile: file.profile.clone(),
             offset: transfer.offset(),
             ranks: file.ranks.clone(),
+            instances: file.instances,
         };
         let mut planner = self.planner.clone();
         let mut stream = answer(planner.fetch_artifact(limited(request, limit)), limit).await?;

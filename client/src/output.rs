@@ -150,6 +150,8 @@ pub(crate) struct FileSummary {
     pub(crate) format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) instances: Option<u32>,
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
@@ -162,6 +164,7 @@ impl FileSummary {
         Self {
             format,
             profile: None,
+            instances: None,
             path: path.display().to_string(),
             bytes: content.len() as u64,
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -17,7 +17,7 @@ use crate::pipeline::{collective_on_the_wire, weights};
 /// Every file must have its length and digest. A `json` file must hold a plan of the collective, rank count, bound and
 /// rate that are stated, whose certificate proves the bound and whose transfers are right and reach the rate. An MSCCL
 /// file must be readable and proven free of what its format's checks find (deadlocks, races, wrong meaning), for the
-/// collective and rank count that are stated; it is not run on bytes again.
+/// collective and rank count that are stated, and could hold as many instances; it is not run on bytes again.
 ///
 /// # Errors
 /// What is wrong, for people. O(size of the transfer graph), some tenth of what making the plan took.
@@ -28,6 +28,9 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
             return Err("a file does not have the length or the digest that is stated".to_owned());
         }
         match artifact.format() {
+            OutputFormat::Json if artifact.instances > 0 => {
+                return Err("a json file is said to have instances, which are for files of runtimes".to_owned());
+            }
             OutputFormat::Json => judge_json(plan, content, limits)?,
             OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
             OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
@@ -76,6 +79,11 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
     if Some(stated.kind()) != found || ranks != Some(program.rank_count) {
         return Err("its MSCCL file is for another collective or rank count".to_owned());
     }
+    // Each instance has the same chunks and channels.
+    let instances = artifact.instances.max(1);
+    if !program.chunk_count.is_multiple_of(instances) || !program.channel_count.is_multiple_of(instances) {
+        return Err(format!("its MSCCL file cannot have the {instances} instances that are stated"));
+    }
     match prove(&program, profile).problems.first() {
         Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.where_, problem.message)),
         None => Ok(()),
@@ -85,6 +93,7 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use canopy_plan::Instances;
     use canopy_schedule::CollectiveKind;
     use canopy_synth::{Algorithm, TreeLimits};
 
@@ -113,7 +122,7 @@ mod tests {
             in_place: false,
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
-            outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)],
+            outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();
         pipeline.produce(&order, &prepared, &|| false, &Nobody).unwrap().plan.plan
@@ -154,6 +163,16 @@ mod tests {
         let mut unknown = plan();
         unknown.artifacts[0].format = 99;
         refused(&unknown, "no format");
+        let mut json = plan();
+        json.artifacts[0].instances = 1;
+        refused(&json, "json file is said to have instances");
+        let mut msccl = plan();
+        assert_eq!(msccl.artifacts[1].instances, 1);
+        msccl.artifacts[1].instances = 3;
+        refused(&msccl, "cannot have the 3 instances");
+        // As files of before there were instances say.
+        msccl.artifacts[1].instances = 0;
+        assert_eq!(judge_plan(&msccl, &TopologyLimits::STANDARD), Ok(()));
     }
 
     #[test]

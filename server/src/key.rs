@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::TreeLimits;
@@ -127,7 +128,14 @@ fn order_fields(fields: &mut Fields, order: &Order) {
     for output in &order.outputs {
         match output {
             Output::Json => fields.text("json").text(""),
-            Output::MscclXml(profile) => fields.text("msccl-xml").text(profile.name()),
+            // As it was before there were instances: the plans of then have one.
+            Output::MscclXml(profile, Instances::ONE) => fields.text("msccl-xml").text(profile.name()),
+            Output::MscclXml(profile, Instances::Exactly(instances)) => {
+                fields.text("msccl-xml instances").text(profile.name()).number(instances.get().into())
+            }
+            Output::MscclXml(profile, Instances::Auto) => {
+                fields.text("msccl-xml automatic instances").text(profile.name())
+            }
         };
     }
     let TreeLimits { trees_per_root, max_chunks } = order.limits;

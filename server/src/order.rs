@@ -3,8 +3,9 @@
 //! Nothing here reads the topology: that may take long, and happens on a worker.
 
 use bytes::Bytes;
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
+use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
@@ -122,8 +123,8 @@ pub enum TopologyInput {
 pub enum Output {
     /// canopy's own plan file.
     Json,
-    /// An MSCCL file for one runtime.
-    MscclXml(Profile),
+    /// An MSCCL file for one runtime, with this many instances of the plan.
+    MscclXml(Profile, Instances),
 }
 
 impl Output {
@@ -131,7 +132,7 @@ impl Output {
     pub const fn format(self) -> v1::OutputFormat {
         match self {
             Self::Json => v1::OutputFormat::Json,
-            Self::MscclXml(_) => v1::OutputFormat::MscclXml,
+            Self::MscclXml(..) => v1::OutputFormat::MscclXml,
         }
     }
 
@@ -139,8 +140,18 @@ impl Output {
     pub const fn profile_name(self) -> &'static str {
         match self {
             Self::Json => "",
-            Self::MscclXml(profile) => profile.name(),
+            Self::MscclXml(profile, _) => profile.name(),
         }
+    }
+
+    /// The same as the caller asks for it.
+    pub(crate) fn on_the_wire(self) -> v1::OutputSpec {
+        let instancing = match self {
+            Self::Json | Self::MscclXml(_, Instances::ONE) => None,
+            Self::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
+            Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
+        };
+        v1::OutputSpec { format: self.format().into(), profile: self.profile_name().to_owned(), instancing }
     }
 }
 
@@ -190,6 +201,10 @@ pub enum RequestError {
     Profile { output: usize, error: canopy_plan::ProfileError },
     #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
     ProfileWithoutRuntime { output: usize, profile: String },
+    #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
+    InstancesWithoutRuntime { output: usize, asked: String },
+    #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
+    NoInstances { output: usize },
     #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
     TooManyOutputs { found: usize, limit: usize },
     #[error("outputs[{first}] and outputs[{second}] are the same; ask for each file once")]
@@ -212,6 +227,9 @@ impl RequestError {
             Self::Limits(error) => error.limit().to_owned(),
             Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {
                 format!("outputs[{output}].profile")
+            }
+            Self::InstancesWithoutRuntime { output, .. } | Self::NoInstances { output } => {
+                format!("outputs[{output}].instances")
             }
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),

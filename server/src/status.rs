@@ -209,6 +209,8 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Profile { error: ProfileError::NotAvailable { .. }, .. } => "PROFILE_NOT_AVAILABLE",
         RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
         RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
+        RequestError::InstancesWithoutRuntime { .. } => "INSTANCES_NOT_APPLICABLE",
+        RequestError::NoInstances { .. } => "INSTANCES_INVALID",
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } => "SIZE_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",

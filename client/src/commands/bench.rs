@@ -178,10 +178,12 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
 fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
     let kind = args.collective.kind()?;
     let output = match args.profile {
-        None => v1::OutputSpec { format: v1::OutputFormat::Json.into(), profile: String::new() },
-        Some(profile) => {
-            v1::OutputSpec { format: v1::OutputFormat::MscclXml.into(), profile: profile.name().to_owned() }
-        }
+        None => v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() },
+        Some(profile) => v1::OutputSpec {
+            format: v1::OutputFormat::MscclXml.into(),
+            profile: profile.name().to_owned(),
+            instancing: None,
+        },
     };
     Ok(PlanRequest {
         topology: Some(request::topology(&args.topology)?),
@@ -237,8 +239,8 @@ fn variant(request: &PlanRequest, number: u32) -> PlanRequest {
 fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
     let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
-    let (format, profile) = (artifact.format(), artifact.profile.clone());
-    Ok((FileName { plan: plan.id.clone(), format, profile, ..FileName::default() }, artifact.size_bytes))
+    let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
+    Ok((FileName { plan: plan.id.clone(), format, profile, instances, ranks: Vec::new() }, artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {

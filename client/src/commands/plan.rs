@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
+use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
@@ -30,6 +31,7 @@ Examples:
   canopy plan ring:8 --collective allgather > plan.json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
+  canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
 Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
@@ -50,6 +52,10 @@ pub(crate) struct PlanArgs {
     /// Runtime the file is for, for formats of runtimes [default: msccl]
     #[arg(long, value_name = "P")]
     profile: Option<Profile>,
+    /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
+    /// [default: 1]
+    #[arg(long, value_name = "N", value_parser = instances)]
+    instances: Option<Instances>,
     /// File to write; standard output if not given
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -134,6 +140,15 @@ fn format_name(name: &str) -> Result<Format, String> {
     })
 }
 
+/// Reads `auto` or a number from 1.
+fn instances(text: &str) -> Result<Instances, String> {
+    if text == "auto" {
+        return Ok(Instances::Auto);
+    }
+    let number = text.parse().map(Instances::Exactly);
+    number.map_err(|_| format!("`{text}` is not a number of instances; use a number from 1, or auto"))
+}
+
 /// Makes the plan, writes the file, says what came of it.
 pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
     args.later.refuse()?;
@@ -187,7 +202,15 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         return Err(Failure::input("--profile is for formats of runtimes, and json is canopy's own")
             .help("leave --profile out, or add `--format msccl-xml`"));
     }
+    if args.instances.is_some() && args.format == Format::Json {
+        return Err(Failure::input("--instances is for formats of runtimes, and json holds the plan itself")
+            .help("leave --instances out, or add `--format msccl-xml`"));
+    }
     let topology = request::topology(&args.topology)?;
+    let instancing = args.instances.map(|instances| match instances {
+        Instances::Exactly(instances) => Instancing::Instances(instances.get()),
+        Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
+    });
     let profile = match args.format {
         Format::Json => String::new(),
         Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
@@ -198,7 +221,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         size_bytes_max: args.size,
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         algorithm: args.algorithm.name().to_owned(),
-        outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile }],
+        outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile, instancing }],
         quality: args.on_miss.map(OnMiss::policy),
         shares: args.part.weights(),
         ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),

@@ -70,7 +70,7 @@ fn msccl_files_are_written_for_their_profile_and_hold() {
         let planned = desk.json(&format!(
             "plan dgx-a100:boxes=1,gpus=4 --collective {collective} --format msccl-xml --size 16MiB -o plan.xml --json"
         ));
-        check_members(&planned["files"][0], &["format", "profile", "path", "bytes", "sha256"]);
+        check_members(&planned["files"][0], &["format", "profile", "instances", "path", "bytes", "sha256"]);
         assert_eq!(planned["files"][0]["profile"], "msccl");
         assert!(desk.read("plan.xml").starts_with(b"<"));
         let verdict = desk.json(&format!("verify plan.xml --collective {collective} --json"));
@@ -78,6 +78,39 @@ fn msccl_files_are_written_for_their_profile_and_hold() {
         let in_place = if collective == "allreduce" { "inplace=\"1\"" } else { "inplace=\"0\"" };
         assert!(String::from_utf8(desk.read("plan.xml")).unwrap().contains(in_place));
     }
+}
+
+#[test]
+fn instances_fill_the_channels_of_a_runtime() {
+    let desk = Desk::new();
+    let plan = "plan dgx-a100:boxes=1,gpus=4 --collective allreduce --format msccl-xml -o";
+    let mut algbw = Vec::new();
+    for (asked, instances) in [("", 1), (" --instances 3", 3), (" --instances auto", 32)] {
+        let planned = desk.json(&format!("{plan} plan.xml{asked} --json"));
+        check_members(&planned["files"][0], &["format", "profile", "instances", "path", "bytes", "sha256"]);
+        assert_eq!(planned["files"][0]["instances"], instances, "{planned}");
+        let text = String::from_utf8(desk.read("plan.xml")).unwrap();
+        assert!(text.contains(&format!(" nchannels=\"{instances}\" ")), "{asked}");
+        let verdict = desk.json("verify plan.xml --collective allreduce --topology dgx-a100:boxes=1,gpus=4 --json");
+        assert_eq!(verdict["ok"], true, "{verdict}");
+        algbw.push(verdict["algbw"].clone());
+        let name = planned["plan"].as_str().unwrap();
+        let shown = desk.json(&format!("plans show {name} --explain --json"));
+        let facts = &shown["files"][0]["msccl"];
+        assert_eq!((&facts["channels"], &facts["instances"]), (&instances.into(), &instances.into()), "{shown}");
+        assert_eq!((&facts["instances_max"], &facts["instances_limit"]["need"]), (&32.into(), &33.into()), "{shown}");
+        let shown = desk.run(&format!("plans show {name} --explain")).stdout;
+        let line = format!("instances of the plan: {instances}, room for 32; 33 would exceed: channels, 33 of 32");
+        assert!(shown.contains(&line), "{shown}");
+    }
+    assert!(algbw.iter().all(|found| *found == algbw[0]), "the load of every link stays: {algbw:?}");
+    let said = desk.run(&format!("{plan} plan.xml --instances 3")).stderr;
+    assert!(said.contains("plan.xml in 3 instances, cache hit"), "{said}");
+    desk.refused(&format!("{plan} no.xml --instances 33"), 3, &["32 channels", "needs 33", "fewer instances"]);
+    desk.refused(&format!("{plan} no.xml --instances 0"), 2, &["`0` is not a number of instances", "auto"]);
+    desk.refused(&format!("{plan} no.xml --instances many"), 2, &["`many` is not a number of instances"]);
+    desk.refused("plan ring:4 --collective allgather --instances 2 -o no.json", 2, &["--instances is for formats of"]);
+    assert_eq!(desk.names(), ["plan.xml"]);
 }
 
 #[test]

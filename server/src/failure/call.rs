@@ -17,8 +17,8 @@ pub(crate) enum CallFailure {
     PlanUnknown { name: String },
     #[error("the stored plan `{name}` was damaged and is in quarantine: {damage}; ask for it again")]
     PlanDamaged { name: String, damage: DamagedRecord },
-    #[error("plan `{plan}` has no file of format {} for profile `{profile}`; ask for one that it lists", format.as_str_name())]
-    ArtifactUnknown { plan: String, format: OutputFormat, profile: String },
+    #[error("plan `{plan}` has no file of format {}{}; ask for one that it lists", format.as_str_name(), kind(profile, *instances))]
+    ArtifactUnknown { plan: String, format: OutputFormat, profile: String, instances: u32 },
     #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
     #[error("files of format {} cannot be cut by ranks; fetch the whole file", format.as_str_name())]
@@ -63,4 +63,10 @@ pub(crate) enum CallFailure {
     Silence { seconds: u64 },
     #[error("the call failed inside the server; this is a bug in canopy, please report it")]
     Broken { what: String },
+}
+
+/// What tells a file from others of its format, as far as it was asked for.
+fn kind(profile: &str, instances: u32) -> String {
+    let profile = if profile.is_empty() { String::new() } else { format!(" for profile `{profile}`") };
+    if instances > 0 { format!("{profile} with {instances} instances") } else { profile }
 }

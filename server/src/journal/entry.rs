@@ -1,9 +1,10 @@
 //! The bytes of the journal: an order as a message of its own, in the envelope of a record.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::Profile;
+use canopy_plan::Instances;
 use canopy_proto::v1;
+use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::TreeLimits;
 use canopy_topology::{DocumentFormat, Transit};
@@ -75,8 +76,6 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         }),
         TopologyInput::Inline(topology) => Source::Inline(topology.clone()),
     };
-    let output =
-        |output: &Output| v1::OutputSpec { format: output.format().into(), profile: output.profile_name().to_owned() };
     let entry = Entry {
         number,
         arrived_unix_ms,
@@ -87,7 +86,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         size_bytes_max: order.size_bytes_max,
         in_place: order.in_place,
         algorithm: order.algorithm.name().to_owned(),
-        outputs: order.outputs.iter().map(output).collect(),
+        outputs: order.outputs.iter().map(|output| output.on_the_wire()).collect(),
         trees_per_root: order.limits.trees_per_root.map_or(0, NonZeroU64::get),
         max_chunks: order.limits.max_chunks.map_or(0, NonZeroU64::get),
         shares: order.shares.clone(),
@@ -145,9 +144,14 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
 }
 
 fn output(spec: &v1::OutputSpec) -> Option<Output> {
+    let instances = match spec.instancing {
+        None => Instances::ONE,
+        Some(Instancing::Instances(instances)) => Instances::Exactly(NonZeroU32::new(instances)?),
+        Some(Instancing::AutomaticInstances(_)) => Instances::Auto,
+    };
     match spec.format() {
         v1::OutputFormat::Json => Some(Output::Json),
-        v1::OutputFormat::MscclXml => spec.profile.parse::<Profile>().ok().map(Output::MscclXml),
+        v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
         v1::OutputFormat::Unspecified => None,
     }
 }

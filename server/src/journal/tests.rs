@@ -1,8 +1,8 @@
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, TreeLimits};
@@ -131,7 +131,9 @@ fn every_order_is_read_back() {
             for (algorithm, priority) in Algorithm::ALL.into_iter().zip(Priority::ALL) {
                 number += 1;
                 let root = kind.has_root().then_some(1);
-                let outputs = vec![Output::MscclXml(Profile::Msccl), Output::Json];
+                let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
+                let msccl = instances.map(|instances| Output::MscclXml(Profile::Msccl, instances));
+                let outputs = msccl.into_iter().chain([Output::Json]).collect();
                 let in_place = number % 2 == 0;
                 let topology = topology.clone();
                 let limits =

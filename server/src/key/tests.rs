@@ -1,6 +1,6 @@
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
@@ -23,6 +23,10 @@ fn order() -> Order {
     }
 }
 
+fn times(instances: u32) -> Instances {
+    Instances::Exactly(NonZeroU32::new(instances).unwrap())
+}
+
 fn plan_key(expression: &str, root: u32, order: &Order) -> PlanKey {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(order.kind, Some(Rank::new(root)), topology.rank_count()).unwrap();
@@ -39,9 +43,12 @@ fn changed_orders() -> Vec<Order> {
         Order { limits: TreeLimits { trees_per_root: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(3), ..TreeLimits::NONE }, ..order() },
-        Order { outputs: vec![Output::MscclXml(Profile::Msccl)], ..order() },
-        Order { outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)], ..order() },
-        Order { outputs: vec![Output::MscclXml(Profile::Msccl), Output::Json], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::Auto)], ..order() },
+        Order { outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
+        Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE), Output::Json], ..order() },
     ]
 }
 

@@ -86,7 +86,7 @@ impl ObservedPlanner {
 fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
     let (format, profile) = match output {
         Output::Json => ("json", "none"),
-        Output::MscclXml(profile) => ("msccl-xml", profile.name()),
+        Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
     };
     [("format", format.into()), ("profile", profile.into())]
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use canopy_plan::{
-    EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, ParseFault, PlanFile, Profile, Program,
-    emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, require_own_routes, write_msccl_xml,
+    EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, Lowered, ParseFault, PlanFile, Profile,
+    Program, emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, require_own_routes, write_msccl_xml,
     write_plan,
 };
 use canopy_proto::v1;
@@ -43,14 +43,14 @@ impl Files {
         if read != *plan {
             return Err(rejected("the plan file, read back, is another plan".to_owned()));
         }
-        self.push(Output::Json, content);
+        self.push(Output::Json, content, 0);
         Ok(())
     }
 
     /// Adds an MSCCL file. Read back it must be the very program, be proven right, and run on real bytes.
     pub(super) fn add_msccl(
         &mut self,
-        profile: Profile,
+        (profile, instances): (Profile, Instances),
         order: &Order,
         (topology, graph): (&Topology, &TransferGraph),
         key: &PlanKey,
@@ -63,14 +63,14 @@ impl Files {
             bytes_max: order.size_bytes_max,
             profile,
             name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
-            instances: Instances::ONE,
+            instances,
         };
         let is_stopped = || stop.is_requested();
-        let lowered = lower(graph, &options, &is_stopped).map_err(|error| match error {
-            LowerError::Stopped => PlanFailure::Stopped,
-            error => PlanFailure::Lower { output, error },
-        })?;
-        let lowered = lowered.program;
+        let Lowered { program: lowered, instances } =
+            lower(graph, &options, &is_stopped).map_err(|error| match error {
+                LowerError::Stopped => PlanFailure::Stopped,
+                error => PlanFailure::Lower { output, error },
+            })?;
         let text = write_msccl_xml(&lowered, profile);
         let program = parse_msccl_xml_until(&text, profile, &is_stopped).map_err(|error| match error.fault {
             ParseFault::Stopped => PlanFailure::Stopped,
@@ -80,7 +80,7 @@ impl Files {
             return Err(rejected("the MSCCL file, read back, is another program".to_owned()));
         }
         self.judge_msccl(&program, profile, order, graph, key, stop)?;
-        self.push(Output::MscclXml(profile), text.into_bytes());
+        self.push(Output::MscclXml(profile, Instances::Exactly(instances)), text.into_bytes(), instances.get());
         Ok(())
     }
 
@@ -135,13 +135,14 @@ impl Files {
         self.alignment_elements = lcm(self.alignment_elements, u64::from(program.chunk_count).max(1));
     }
 
-    fn push(&mut self, output: Output, content: Vec<u8>) {
+    fn push(&mut self, output: Output, content: Vec<u8>, instances: u32) {
         self.artifacts.push(v1::Artifact {
             format: output.format().into(),
             profile: output.profile_name().to_owned(),
             size_bytes: content.len() as u64,
             sha256: sha256_hex(&content),
             content: Some(Bytes::from(content)),
+            instances,
         });
     }
 }

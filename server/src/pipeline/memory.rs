@@ -1,5 +1,6 @@
 //! How much memory the making of a plan takes, told before any of it is taken.
 
+use canopy_plan::Instances;
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::Topology;
 
@@ -36,22 +37,39 @@ pub(super) fn estimate_bytes(topology: &Topology, collective: Collective, output
         CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::Gather | CollectiveKind::Scatter => (1, 1),
     };
     let hops = roots.saturating_mul(ranks.saturating_sub(1)).saturating_mul(forests);
-    let lowered = outputs.iter().filter(|output| matches!(output, Output::MscclXml(_))).count() as u64;
-    let hop_bytes = HOP_BYTES + lowered * LOWERED_HOP_BYTES;
+    let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
     BASE_BYTES
         .saturating_add(nodes.saturating_mul(NODE_BYTES))
         .saturating_add(links.saturating_mul(LINK_BYTES))
-        .saturating_add(hops.saturating_mul(hop_bytes))
+        .saturating_add(hops.saturating_mul(HOP_BYTES))
+        .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
+}
+
+/// Hops in a file of a runtime: those of the plan in each instance. More instances than channels are refused before they
+/// take any memory, and an automatic number of them stays within the nodes that ranks keep.
+fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
+    let Output::MscclXml(profile, instances) = output else { return 0 };
+    let limits = profile.limits();
+    let channels = u64::from(limits.channels);
+    match instances {
+        Instances::Exactly(instances) => hops.saturating_mul(u64::from(instances.get()).min(channels)),
+        Instances::Auto => {
+            let kept = ranks.saturating_mul(limits.nodes.into());
+            hops.saturating_mul(channels).min(kept).max(hops)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use canopy_plan::Profile;
     use canopy_topology::{Rank, TopologyLimits, generate};
 
     use super::*;
 
-    const MSCCL: Output = Output::MscclXml(Profile::Msccl);
+    const MSCCL: Output = Output::MscclXml(Profile::Msccl, Instances::ONE);
 
     fn estimate(expression: &str, kind: CollectiveKind, output: Output) -> u64 {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
@@ -93,6 +111,19 @@ mod tests {
             assert!(measured <= estimated, "{expression}, {kind}: {estimated} estimated");
             assert!(estimated <= 4 * measured + (16 << 20), "{expression}, {kind}: {estimated} estimated");
         }
+    }
+
+    #[test]
+    fn instances_count_like_plans_as_far_as_ranks_can_keep_them() {
+        let times =
+            |instances| Output::MscclXml(Profile::Msccl, Instances::Exactly(NonZeroU32::new(instances).unwrap()));
+        let auto = Output::MscclXml(Profile::Msccl, Instances::Auto);
+        assert_eq!(lowered_hops(Output::Json, 240, 16), 0);
+        assert_eq!(lowered_hops(times(3), 240, 16), 720);
+        assert_eq!(lowered_hops(times(u32::MAX), 240, 16), 32 * 240);
+        assert_eq!(lowered_hops(auto, 240, 16), 32 * 240);
+        assert_eq!(lowered_hops(auto, 1 << 20, 1024), 1024 * 4095);
+        assert_eq!(lowered_hops(auto, 1 << 30, 1024), 1 << 30);
     }
 
     #[test]

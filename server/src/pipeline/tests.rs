@@ -1,7 +1,7 @@
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Mutex;
 
-use canopy_plan::{LowerError, Profile};
+use canopy_plan::{Instances, LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, TreeLimits};
@@ -60,7 +60,7 @@ fn produce(order: &Order, witness: &Witness) -> Result<Produced, PlanFailure> {
 
 #[test]
 fn the_plan_of_a_ring_is_optimal_checked_and_described() {
-    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl)];
+    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)];
     let order = order(expression("ring:8"), CollectiveKind::Allgather, outputs);
     let witness = Witness::default();
     let plan = produce(&order, &witness).unwrap().plan.plan;
@@ -88,7 +88,7 @@ fn the_plan_of_a_ring_is_optimal_checked_and_described() {
 
 #[test]
 fn the_same_order_gives_the_same_bytes() {
-    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl)];
+    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)];
     for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
         let order = order(expression("dgx-a100:boxes=2,gpus=2"), kind, outputs.clone());
         let files = |produced: Produced| produced.plan.plan.artifacts;
@@ -211,10 +211,38 @@ fn a_stop_ends_the_reading_of_an_inline_topology_wherever_it_comes() {
 }
 
 #[test]
+fn files_say_how_many_instances_they_hold() {
+    let times = |instances| Instances::Exactly(instances);
+    let of = |instances| Output::MscclXml(Profile::Msccl, instances);
+    let three = NonZeroU32::new(3).unwrap();
+    let outputs = vec![Output::Json, of(Instances::ONE), of(times(three)), of(Instances::Auto)];
+    let plan = produce(&order(expression("ring:4"), CollectiveKind::Allgather, outputs), &Witness::default());
+    let plan = plan.unwrap().plan.plan;
+    let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
+    // A ring has 3 blocks per rank with the copy, so 32 channels are what stops more: 32 · 3 < 108.
+    assert_eq!(instances, [0, 1, 3, 32]);
+    // Half of each share goes around either way.
+    assert_eq!(plan.chunks_per_rank, 2);
+    for artifact in &plan.artifacts[1..] {
+        let text = String::from_utf8(artifact.content.clone().unwrap().to_vec()).unwrap();
+        assert!(text.contains(&format!("nchannels=\"{}\"", artifact.instances)));
+        assert!(text.contains(&format!("nchunksperloop=\"{}\"", 8 * artifact.instances)));
+    }
+    assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+    let too_many = of(times(NonZeroU32::new(33).unwrap()));
+    match produce(&order(expression("ring:4"), CollectiveKind::Allgather, vec![too_many]), &Witness::default()) {
+        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { what, limit, need, is_proven, .. } }) => {
+            assert_eq!((what, limit, need, is_proven), ("channels", 32, 33, true));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
     for kind in CollectiveKind::ALL {
         for profile in Profile::ALL {
-            let order = order(expression("torus:2x3"), kind, vec![Output::MscclXml(profile)]);
+            let order = order(expression("torus:2x3"), kind, vec![Output::MscclXml(profile, Instances::ONE)]);
             match produce(&order, &Witness::default()) {
                 Ok(produced) => assert_eq!(produced.plan.plan.artifacts[0].profile, profile.name()),
                 Err(PlanFailure::Lower { output: 0, error: LowerError::Unsupported { .. } }) => {
@@ -251,7 +279,8 @@ fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
     for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce] {
         let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
         assert_eq!((json.plan.chunks_per_rank, json.warnings.len()), (50_011, 0));
-        let fitting = made_with(TreeLimits::NONE, uneven(), kind, Output::MscclXml(Profile::Msccl)).unwrap();
+        let fitting =
+            made_with(TreeLimits::NONE, uneven(), kind, Output::MscclXml(Profile::Msccl, Instances::ONE)).unwrap();
         assert_eq!(fitting.plan.chunks_per_rank, 5, "{kind}");
         let ratio = if kind == CollectiveKind::Allgather { "300065/300066" } else { "550120/550121" };
         let [warning] = fitting.warnings.as_slice() else { panic!("{:?}", fitting.warnings) };
@@ -268,7 +297,7 @@ fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
 fn a_number_of_trees_that_was_stated_is_never_changed() {
     let exactly = |trees| TreeLimits { trees_per_root: NonZeroU64::new(trees), ..TreeLimits::NONE };
     let made = |trees| {
-        let output = Output::MscclXml(Profile::Msccl);
+        let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
         made_with(exactly(trees), uneven(), CollectiveKind::Allgather, output)
     };
     match made(50_011) {
@@ -284,7 +313,7 @@ fn a_number_of_trees_that_was_stated_is_never_changed() {
 #[test]
 fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     let limits = TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
-    let output = Output::MscclXml(Profile::RcclMsccl);
+    let output = Output::MscclXml(Profile::RcclMsccl, Instances::ONE);
     let failure =
         made_with(limits, expression("complete:66,degrade=0-1*1/2"), CollectiveKind::Allgather, output).unwrap_err();
     let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
@@ -315,7 +344,7 @@ fn shares_are_planned_in_lowest_terms() {
     assert!(matches!(refused(&weighted(&[0; 4])), PlanFailure::Shares(_)));
     let broadcast = Order { kind: CollectiveKind::Broadcast, ..weighted(&[1; 4]) };
     assert!(matches!(refused(&broadcast), PlanFailure::Shares(_)));
-    let file = Order { outputs: vec![Output::MscclXml(Profile::Msccl)], ..weighted(&[3, 1, 1, 1]) };
+    let file = Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..weighted(&[3, 1, 1, 1]) };
     assert!(matches!(produce(&file, &Witness::default()), Err(PlanFailure::Lower { output: 0, .. })));
 }
 
@@ -353,7 +382,7 @@ fn groups_are_planned_on_their_part_of_the_network() {
 /// No runtime makes a GPU forward that runs no program of its own; where none has to, files are written.
 #[test]
 fn files_of_runtimes_pass_no_device_that_only_forwards() {
-    let outputs = vec![Output::MscclXml(Profile::Msccl)];
+    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
     let whole = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
     let group =
         |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..whole.clone() };

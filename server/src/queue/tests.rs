@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, Stop as _, TreeLimits};
@@ -36,7 +36,7 @@ fn order(text: &str) -> Order {
         in_place: false,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
-        outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl)],
+        outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
-use canopy_plan::{Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml, write_msccl_xml_slice};
+use canopy_plan::{Figure, Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml, write_msccl_xml_slice};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
     Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
@@ -32,10 +32,15 @@ pub(super) struct ChosenFile {
 /// The file that a request names.
 pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Result<ChosenFile, CallFailure> {
     let (format, profile) = wanted(request)?;
-    let is_wanted = |file: &Artifact| file.format == i32::from(format) && file.profile == profile;
+    let instances = request.instances;
+    let is_wanted = |file: &Artifact| {
+        let found = if file.format() == OutputFormat::MscclXml { instances_of(file) } else { 0 };
+        let is_instanced = instances == 0 || found == instances;
+        file.format == i32::from(format) && file.profile == profile && is_instanced
+    };
     let found = (0_u32..).zip(&stored.plan.artifacts).find(|(_, file)| is_wanted(file));
     let Some((position, artifact)) = found else {
-        return Err(CallFailure::ArtifactUnknown { plan: stored.plan.id.clone(), format, profile });
+        return Err(CallFailure::ArtifactUnknown { plan: stored.plan.id.clone(), format, profile, instances });
     };
     let artifact = match request.ranks.is_empty() {
         true => artifact.clone(),
@@ -47,6 +52,11 @@ pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Res
     }
     let offset = usize::try_from(request.offset).map_err(|_| error)?;
     Ok(ChosenFile { position, artifact, offset })
+}
+
+/// Instances of the plan in an MSCCL file; those of before there were instances have one.
+fn instances_of(file: &Artifact) -> u32 {
+    file.instances.max(1)
 }
 
 /// What some ranks need of a file. The same ranks get the same bytes, so a transfer of them can go on. O(file).
@@ -123,7 +133,7 @@ fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
     let (profile, program) = msccl_program(artifact)?;
     let figures = ProgramFigures::of(&program, profile);
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let binding = figures.binding();
+    let room = figures.room(instances_of(artifact), program.rank_count, profile);
     Ok(MscclFacts {
         channels: program.channel_count,
         chunks_per_loop: program.chunk_count,
@@ -134,13 +144,15 @@ fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
         size_bytes_max: program.bytes_max.unwrap_or(0),
         rank_steps_max: count(figures.steps_per_rank),
         nops: figures.nops,
-        binding: Some(RuntimeLimit {
-            name: binding.name.to_owned(),
-            need: binding.need,
-            limit: binding.limit,
-            rank: binding.rank,
-        }),
+        binding: Some(runtime_limit(figures.binding())),
+        instances_max: room.instances_max,
+        instances_limit: Some(runtime_limit(room.stopped_by)),
     })
+}
+
+fn runtime_limit(figure: Figure) -> RuntimeLimit {
+    let Figure { name, need, limit, rank } = figure;
+    RuntimeLimit { name: name.to_owned(), need, limit, rank }
 }
 
 /// The limit in a sentence.

@@ -1,9 +1,10 @@
 //! From the message on the wire to an [`Order`], refusing what no order can say.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::Profile;
+use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
+use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Transit};
@@ -237,19 +238,41 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
         number: spec.format,
         known: OUTPUT_FORMATS,
     };
+    let instances = instances(position, spec)?;
     match v1::OutputFormat::try_from(spec.format) {
-        Ok(v1::OutputFormat::Json) if spec.profile.is_empty() => Ok(Output::Json),
-        Ok(v1::OutputFormat::Json) => Err(RequestError::ProfileWithoutRuntime {
+        Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
             output: position,
             profile: spec.profile.chars().take(80).collect(),
         }),
-        Ok(v1::OutputFormat::MscclXml) if spec.profile.is_empty() => Ok(Output::MscclXml(Profile::Msccl)),
+        Ok(v1::OutputFormat::Json) => match spec.instancing {
+            None => Ok(Output::Json),
+            Some(asked) => {
+                let asked = match asked {
+                    Instancing::Instances(instances) => instances.to_string(),
+                    Instancing::AutomaticInstances(_) => "an automatic number".to_owned(),
+                };
+                Err(RequestError::InstancesWithoutRuntime { output: position, asked })
+            }
+        },
+        Ok(v1::OutputFormat::MscclXml) if spec.profile.is_empty() => Ok(Output::MscclXml(Profile::Msccl, instances)),
         Ok(v1::OutputFormat::MscclXml) => {
             let profile = spec.profile.parse();
-            profile.map(Output::MscclXml).map_err(|error| RequestError::Profile { output: position, error })
+            let output = profile.map(|profile| Output::MscclXml(profile, instances));
+            output.map_err(|error| RequestError::Profile { output: position, error })
         }
         // What is not said is refused like what is not known: guessing would pin a default for ever.
         Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
+    }
+}
+
+fn instances(position: usize, spec: &v1::OutputSpec) -> Result<Instances, RequestError> {
+    match spec.instancing {
+        None => Ok(Instances::ONE),
+        Some(Instancing::Instances(instances)) => {
+            let instances = NonZeroU32::new(instances).map(Instances::Exactly);
+            instances.ok_or(RequestError::NoInstances { output: position })
+        }
+        Some(Instancing::AutomaticInstances(_)) => Ok(Instances::Auto),
     }
 }
 

@@ -127,7 +127,8 @@ mod tests {
         check(CallFailure::PlanUnknown { name: name() }, Code::NotFound, "PLAN_UNKNOWN", "plans/x");
         let damage = DamagedRecord::Checksum;
         check(CallFailure::PlanDamaged { name: name(), damage }, Code::DataLoss, "STORED_PLAN_CORRUPT", "plans/x");
-        let artifact = CallFailure::ArtifactUnknown { plan: name(), format: OutputFormat::Json, profile: name() };
+        let artifact =
+            CallFailure::ArtifactUnknown { plan: name(), format: OutputFormat::Json, profile: name(), instances: 0 };
         check(artifact, Code::NotFound, "ARTIFACT_UNKNOWN", "plans/x");
         let operation = CallFailure::OperationUnknown { name: "operations/x-1".to_owned() };
         check(operation, Code::NotFound, "OPERATION_UNKNOWN", "operations/x-1");

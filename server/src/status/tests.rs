@@ -41,6 +41,10 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let unknown = UnknownAlgorithm { name: "x".to_owned() };
     check(PlanFailure::Request(RequestError::Algorithm(unknown)), "ALGORITHM_UNKNOWN", "algorithm");
     check(PlanFailure::Request(RequestError::Size { found: 0, limit: 9 }), "SIZE_INVALID", "size_bytes_max");
+    let none = PlanFailure::Request(RequestError::NoInstances { output: 1 });
+    check(none, "INSTANCES_INVALID", "outputs[1].instances");
+    let json = PlanFailure::Request(RequestError::InstancesWithoutRuntime { output: 0, asked: "2".to_owned() });
+    check(json, "INSTANCES_NOT_APPLICABLE", "outputs[0].instances");
     let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
     check(PlanFailure::Expression(expression), "TOPOLOGY_MALFORMED", "topology.expression");
     let unknown_node = || TopologyError::UnknownNode { position: 3, end: "from", id: "x".to_owned() };

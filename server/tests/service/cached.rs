@@ -4,9 +4,10 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{
-    Artifact, CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat, Plan, PlanRequest,
-    Priority,
+    Artifact, AutomaticInstances, CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat,
+    OutputSpec, Plan, PlanRequest, Priority,
 };
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
@@ -122,6 +123,40 @@ async fn a_plan_is_described_and_explained_by_its_name() {
 }
 
 #[tokio::test]
+async fn files_of_one_runtime_are_told_apart_by_their_instances() {
+    let server = TestServer::start().await;
+    let of = |instancing| OutputSpec { format: OutputFormat::MscclXml.into(), profile: String::new(), instancing };
+    let automatic = Instancing::AutomaticInstances(AutomaticInstances {});
+    let outputs = vec![of(Some(Instancing::Instances(2))), of(None), of(Some(automatic))];
+    let (plan, files) = planned(&server, PlanRequest { outputs, ..request("ring:4") }).await;
+    let (alone, _) = planned(&server, PlanRequest { outputs: vec![of(None)], ..request("ring:4") }).await;
+    assert_ne!(alone.id, plan.id);
+    let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
+    assert_eq!(instances, [2, 1, 32]);
+    let wanted = |instances| FetchArtifactRequest {
+        plan: plan.id.clone(),
+        format: OutputFormat::MscclXml.into(),
+        instances,
+        ..FetchArtifactRequest::default()
+    };
+    for (position, instances) in [(0, 0), (0, 2), (1, 1), (2, 32)] {
+        let (described, bytes) = fetch(&server, wanted(instances)).await.unwrap();
+        assert_eq!((&described, &bytes), (&plan.artifacts[position], &files[position]), "{instances}");
+    }
+    let refused = fetch(&server, wanted(3)).await;
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    let name = plan.id.clone();
+    let explained = server.client().explain_plan(ExplainPlanRequest { name }).await.unwrap().into_inner();
+    for facts in &explained.artifacts {
+        let msccl = facts.msccl.as_ref().unwrap();
+        assert_eq!(msccl.channels, facts.artifact.as_ref().unwrap().instances);
+        let limit = msccl.instances_limit.as_ref().unwrap();
+        assert_eq!((msccl.instances_max, &*limit.name, limit.need, limit.limit), (32, "channels", 33, 32));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_not_cached_has_no_name() {
     let server = TestServer::start().await;
     let unknown = format!("plans/{:032}", 7);
@@ -148,7 +183,7 @@ async fn a_file_is_fetched_whole_and_from_any_offset() {
             format: artifact.format,
             profile: String::new(),
             offset,
-            ranks: Vec::new(),
+            ..FetchArtifactRequest::default()
         };
         for offset in [0, 1, file.len() / 2, 256 << 10, file.len() - 1, file.len()] {
             if offset > file.len() {

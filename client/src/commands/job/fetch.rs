@@ -252,6 +252,7 @@ async fn slice(
         plan: plan.id.clone(),
         format: artifact.format(),
         profile: artifact.profile.clone(),
+        instances: artifact.instances,
         ranks: ranks.ranks().to_vec(),
     };
     let mut file = new_file(folder)?;
@@ -304,8 +305,8 @@ impl Incoming {
         let Some((plan, artifact)) = plan.and_then(|plan| Some((plan, plan.artifacts.first()?))) else {
             return Ok(None);
         };
-        let (format, profile) = (artifact.format(), artifact.profile.clone());
-        let name = FileName { plan: plan.id.clone(), format, profile, ranks: Vec::new() };
+        let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
+        let name = FileName { plan: plan.id.clone(), format, profile, instances, ranks: Vec::new() };
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
         let mut write = |data: &[u8]| file.write_all(data);
         match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {

@@ -94,6 +94,7 @@ impl WantedArgs {
                 outputs: vec![v1::OutputSpec {
                     format: v1::OutputFormat::MscclXml.into(),
                     profile: self.profile.name().to_owned(),
+                    instancing: None,
                 }],
                 priority: priority.into(),
                 detached,

@@ -115,8 +115,14 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
     let contents = Contents::of(end.contents);
     let path = args.output.display().to_string();
     if transfer.json {
-        let file =
-            FileSummary { format: "canopy-archive", profile: None, path, bytes: end.size_bytes, sha256: end.sha256 };
+        let file = FileSummary {
+            format: "canopy-archive",
+            profile: None,
+            instances: None,
+            path,
+            bytes: end.size_bytes,
+            sha256: end.sha256,
+        };
         let (canopy, command) = (FORMAT_VERSION, "plans export");
         return print_json(&Exported { canopy, command, contents, files: vec![file] });
     }

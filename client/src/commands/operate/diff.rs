@@ -116,6 +116,9 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
     for artifact in &plan.artifacts {
         let name = match artifact.format() {
             OutputFormat::Json => "json".to_owned(),
+            OutputFormat::MscclXml if artifact.instances > 1 => {
+                format!("msccl-xml {} in {} instances", artifact.profile, artifact.instances)
+            }
             OutputFormat::MscclXml => format!("msccl-xml {}", artifact.profile),
             OutputFormat::Unspecified => "unknown".to_owned(),
         };

@@ -94,9 +94,14 @@ struct Msccl {
     nops: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     binding: Option<Binding>,
+    instances: u32,
+    instances_max: u32,
+    /// What one more than `instances_max` would exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances_limit: Option<Binding>,
 }
 
-/// The limit of the runtime of which a file uses most.
+/// A limit of the runtime, and what a file needs of it.
 #[derive(Serialize)]
 struct Binding {
     name: String,
@@ -170,6 +175,8 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
 }
 
 fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
+    let limit = |RuntimeLimit { name, need, limit, rank }| Binding { name, need, limit, rank };
+    let instances = artifact.instances.max(1);
     FileRow {
         format: match artifact.format() {
             OutputFormat::Json => "json",
@@ -187,7 +194,10 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
             scratch_chunks_max: facts.scratch_chunks_max,
             rank_steps_max: facts.rank_steps_max,
             nops: facts.nops,
-            binding: facts.binding.map(|RuntimeLimit { name, need, limit, rank }| Binding { name, need, limit, rank }),
+            binding: facts.binding.map(limit),
+            instances,
+            instances_max: facts.instances_max.max(instances),
+            instances_limit: facts.instances_limit.map(limit),
         }),
     }
 }
@@ -231,6 +241,14 @@ fn readable(shown: &Shown) -> String {
             if let Some(Binding { name, need, limit, rank }) = &msccl.binding {
                 let who = rank.map_or(String::new(), |rank| format!(" by rank {rank}"));
                 lines.push(format!("           binding limit: {name}, {need} of {limit} used{who}"));
+            }
+            if let Some(Binding { name, need, limit, .. }) = &msccl.instances_limit {
+                let (instances, most) = (msccl.instances, msccl.instances_max);
+                let more = most.saturating_add(1);
+                lines.push(format!(
+                    "           instances of the plan: {instances}, room for {most}; {more} would exceed: {name}, {need} of \
+                     {limit}"
+                ));
             }
         }
     }

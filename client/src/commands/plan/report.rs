@@ -168,6 +168,7 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
     let describe = |artifact: &canopy_proto::v1::Artifact| FileSummary {
         format: format_name(artifact.format()),
         profile: (!artifact.profile.is_empty()).then(|| artifact.profile.clone()),
+        instances: (artifact.instances > 0).then_some(artifact.instances),
         path: path.display().to_string(),
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),
@@ -188,6 +189,11 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     };
     let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
     let checked = planned.checked.join(" ");
+    let instances = outcome.reply.plan.iter().flat_map(|plan| &plan.artifacts).map(|file| file.instances);
+    let place = match instances.max() {
+        Some(instances @ 2..) => format!("{place} in {instances} instances"),
+        _ => place,
+    };
     let mut lines = vec![
         format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
         format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),

@@ -48,6 +48,17 @@ fn every_collective_of_the_wire_is_one_of_ours_under_the_same_name() {
 }
 
 #[test]
+fn files_that_differ_in_instances_alone_are_different() {
+    let of = |instancing| v1::OutputSpec { format: 2, profile: String::new(), instancing };
+    let automatic = Instancing::AutomaticInstances(v1::AutomaticInstances {});
+    let outputs = vec![of(None), of(Some(Instancing::Instances(2))), of(Some(automatic))];
+    let decoded = decode(v1::PlanRequest { outputs, ..request() }, Method::Plan).ok().unwrap();
+    let two = Instances::Exactly(NonZeroU32::new(2).unwrap());
+    let msccl = |instances| Output::MscclXml(Profile::Msccl, instances);
+    assert_eq!(decoded.order.outputs, [msccl(Instances::ONE), msccl(two), msccl(Instances::Auto)]);
+}
+
+#[test]
 fn every_wrong_field_is_named() {
     check_refused("topology", |request| request.topology = None);
     check_refused("topology", |request| request.topology = Some(v1::TopologySource { source: None }));
@@ -75,7 +86,7 @@ fn every_wrong_field_is_named() {
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
     check_refused("ranks", |request| request.transit = v1::GroupTransit::Unused.into());
     check_refused("transit", |request| (request.ranks, request.transit) = (vec![0, 1], 9));
-    let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned() };
+    let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned(), instancing: None };
     check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
     check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(1, "msccl")]);
@@ -83,6 +94,18 @@ fn every_wrong_field_is_named() {
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(2, "oneccl")]);
     check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), output(2, "msccl")]);
     check_refused("outputs", |request| request.outputs = vec![output(1, ""); 9]);
+    let instances = |format: i32, instances| v1::OutputSpec {
+        instancing: Some(Instancing::Instances(instances)),
+        ..output(format, "")
+    };
+    let automatic = Some(Instancing::AutomaticInstances(v1::AutomaticInstances {}));
+    check_refused("outputs[0].instances", |request| request.outputs = vec![instances(1, 2)]);
+    check_refused("outputs[0].instances", |request| request.outputs = vec![instances(2, 0)]);
+    check_refused("outputs[0].instances", |request| {
+        request.outputs = vec![v1::OutputSpec { instancing: automatic, ..output(1, "") }];
+    });
+    check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), instances(2, 1)]);
+    check_refused("outputs[2]", |request| request.outputs = vec![instances(2, 1), instances(2, 2), instances(2, 2)]);
     let ratio = |numerator, denominator| {
         let minimum_optimality = Some(v1::Ratio { numerator, denominator });
         Some(v1::QualityPolicy { minimum_optimality, ..v1::QualityPolicy::default() })
