@@ -51,6 +51,26 @@ fn a_repaired_file_is_right_for_its_runtime_and_says_what_was_done() {
     assert!(run.stderr.contains("split 2 `rrc` into `r` and `re`"), "{run:?}");
 }
 
+/// Both send four chunks before they receive: more transfers than a queue holds, unless two chunks fit into one.
+#[test]
+fn a_size_at_which_queues_fill_up_is_lowered() {
+    let desk = Desk::new();
+    let wide = PAIR
+        .replace("    <copy i_off=\"0\"/>\n", "")
+        .replace("nchunksperloop=\"1\"", "nchunksperloop=\"4\"")
+        .replace("i_chunks=\"1\" o_chunks=\"0\" s_chunks=\"1\"", "i_chunks=\"4\" o_chunks=\"0\" s_chunks=\"0\"")
+        .replace("cnt=\"1\"", "cnt=\"4\"")
+        .replace("inplace=\"1\"", "inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"1073741824\"");
+    desk.write("wide.xml", wide);
+    let judged = desk.run("verify wide.xml --profile msccl-executor");
+    assert!(judged.status == Some(2) && judged.stdout.contains("deadlock"), "{judged:?}");
+    let report = desk.json("convert wide.xml --from msccl-executor --to msccl-executor -o new.xml --json");
+    let change = "changed maxBytes from \"1073741824\" to \"4194304\": larger messages take more slots than the queues have, \
+                  and never end";
+    assert_eq!(report["changes"], serde_json::json!([change]));
+    assert_eq!(desk.json("verify new.xml --profile msccl-executor --json")["ok"], true);
+}
+
 #[test]
 fn what_cannot_be_right_is_not_written() {
     let desk = Desk::new();
