@@ -35,6 +35,7 @@ mod ranges;
 mod scratch;
 mod transit;
 
+use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
 use canopy_schedule::{CollectiveKind, TransferGraph};
@@ -44,6 +45,7 @@ use self::channels::Channels;
 use self::emit::{Emission, emit};
 use self::fuse::Ends;
 pub use self::instances::Instances;
+use self::least::Least;
 use self::message::Message;
 use self::moves::{Move, Trees};
 use self::placement::{Placed, place};
@@ -158,7 +160,7 @@ pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> R
     check_request(graph, options)?;
     let plan = Message::new(graph, options)?;
     let trees = Trees::read(graph, &plan, stop)?;
-    let least = least::Least::of(&trees, &plan, options.profile);
+    let least = OnceCell::new();
     let lower_times = |instances: NonZeroU32| {
         let message = plan.times(instances.get(), options.profile)?;
         Lowering { plan: &plan, message: &message, trees: &trees, least: &least, options, stop }.best()
@@ -243,7 +245,8 @@ struct Lowering<'a> {
     /// All its instances.
     message: &'a Message,
     trees: &'a Trees,
-    least: &'a least::Least,
+    /// Counted where something does not fit.
+    least: &'a OnceCell<Least>,
     options: &'a LowerOptions,
     stop: Stop<'a>,
 }
@@ -257,7 +260,9 @@ impl Lowering<'_> {
             return Err(self.over(&over, true));
         }
         // One instance is always tried; of more, what cannot fit is not even laid out.
-        if let Some(over) = self.least.exceeded(instances, profile).filter(|_| instances > 1) {
+        if instances > 1
+            && let Some(over) = self.least().exceeded(instances, profile)
+        {
             return Err(self.over(&over, true));
         }
         let mut best: Option<Arranged> = None;
@@ -283,10 +288,14 @@ impl Lowering<'_> {
             (Some(arranged), _) => return Ok(arranged),
             (None, missed) => missed.expect("an arrangement fits or misses a limit"),
         };
-        match self.least.exceeded(instances, profile) {
+        match self.least().exceeded(instances, profile) {
             Some(least) => Err(self.over(&least, true)),
             None => Err(self.over(&over, false)),
         }
+    }
+
+    fn least(&self) -> &Least {
+        self.least.get_or_init(|| Least::of(self.trees, self.plan, self.options.profile))
     }
 
     /// The error for a limit that the plan exceeds in as many instances as it is asked for.
