@@ -2,9 +2,13 @@
 //!
 //! Figures depend on the machine: compare them by ratio within one run.
 
+mod generic;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+pub use generic::{Generic, generic_allgather};
 
 /// Runs something and says how long it took.
 #[expect(clippy::disallowed_methods, reason = "measuring is what these programs are for")]
@@ -12,6 +16,19 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let result = work();
     (result, started.elapsed())
+}
+
+/// Runs something on this thread and says how long it had a processor, to some milliseconds: unlike [`timed`], that
+/// does not depend on what else the machine does. Where the system does not say (Linux does), it is as [`timed`].
+pub fn timed_alone<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let on_processor = || {
+        let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    };
+    let before = on_processor();
+    let (result, wall) = timed(work);
+    let alone = on_processor().zip(before).map(|(after, before)| after.saturating_sub(before));
+    (result, alone.unwrap_or(wall))
 }
 
 /// Greatest resident memory of this process so far in bytes; `None` where the system does not say (Linux does).
