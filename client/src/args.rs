@@ -47,12 +47,20 @@ pub(crate) struct LimitArgs {
     /// Most chunks per share, as many as there are trees per root: the best number up to it is chosen
     #[arg(long, value_name = "K", value_parser = count)]
     max_chunks: Option<u64>,
+    /// Most hops from rank to rank between the root of a tree and any rank, at the best rate found for trees that flat
+    #[arg(long, value_name = "D", value_parser = count_of_32_bits)]
+    max_depth: Option<u32>,
 }
 
 impl LimitArgs {
     /// The request with these limits.
     pub(crate) fn on(self, request: PlanRequest) -> PlanRequest {
-        PlanRequest { trees_per_root: self.trees.unwrap_or(0), max_chunks: self.max_chunks.unwrap_or(0), ..request }
+        PlanRequest {
+            trees_per_root: self.trees.unwrap_or(0),
+            max_chunks: self.max_chunks.unwrap_or(0),
+            max_depth: self.max_depth.unwrap_or(0),
+            ..request
+        }
     }
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("algorithm", "--algorithm"),
         ("trees_per_root", "--trees"),
         ("max_chunks", "--max-chunks"),
+        ("max_depth", "--max-depth"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0].instances", "--instances"),
         ("outputs[0]", "--format"),

@@ -4,6 +4,7 @@
 //! together. Wall-clock limits and quality policies are never part of a key.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
@@ -138,8 +139,9 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             }
         };
     }
-    let TreeLimits { trees_per_root, max_chunks } = order.limits;
-    for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks)] {
+    let TreeLimits { trees_per_root, max_chunks, max_depth } = order.limits;
+    let max_depth = max_depth.map(NonZeroU64::from);
+    for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks), ("max_depth", max_depth)] {
         // Named, and left out where nothing is stated: limits can be added without a change to any other key.
         if let Some(limit) = limit {
             fields.text(name).number(limit.get());

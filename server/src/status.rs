@@ -300,6 +300,9 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("limit", limit)
         }
         SynthesisError::Shares(_) | SynthesisError::NothingToMove { .. } => Refusal::input("SHARES_INVALID", "shares"),
+        SynthesisError::TooShallow { max_depth, least, .. } => {
+            Refusal::infeasible("DEPTH_INFEASIBLE", "max_depth").with("max_depth", max_depth).with("least", least)
+        }
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }

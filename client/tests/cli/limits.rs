@@ -1,4 +1,4 @@
-//! `canopy plan --trees` and `--max-chunks` from end to end.
+//! `canopy plan --trees`, `--max-chunks` and `--max-depth` from end to end.
 
 use crate::support::Desk;
 
@@ -21,6 +21,20 @@ fn plans_have_the_trees_that_are_asked_for() {
     assert_eq!(allgather("--max-chunks 4"), (3, "2400000000000/7".to_owned()));
     assert_eq!(allgather("--max-chunks 100").0, 83);
     assert_eq!(planned(&desk, "ring:4 --collective broadcast --trees 3").0, 3);
+}
+
+/// `steps` is the depth; below the four hops that a ring of eight needs, the least is named.
+#[test]
+fn plans_are_no_deeper_than_asked_for() {
+    let desk = Desk::new();
+    let plan = desk.json("plan mi250:boxes=2 --collective allgather --max-depth 7 -o plan.json --json");
+    assert!(plan["steps"].as_u64().unwrap() <= 7, "{plan}");
+    let verdict = desk.json("verify plan.json --json");
+    assert_eq!((&verdict["ok"], &verdict["algbw"]), (&true.into(), &plan["algbw"]));
+    let words = ["max_depth is 3", "no plan needs fewer than 4 hops"];
+    desk.refused("plan ring:8 --collective allgather --max-depth 3", 3, &words);
+    let limited = desk.json("plan torus:4x4 --collective allreduce --max-depth 4 --trees 4 -o plan.json --json");
+    assert_eq!((limited["steps"].as_u64(), limited["chunks"].as_u64()), (Some(8), Some(4)));
 }
 
 /// The loss is stated exactly, and each limit makes a plan of its own in the cache.

@@ -1,7 +1,7 @@
 //! The names under which users choose a synthesizer.
 
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares};
@@ -118,11 +118,14 @@ pub struct TreeLimits {
     pub trees_per_root: Option<NonZeroU64>,
     /// Most chunks that a share is divided into, which are as many as there are trees per root: the best k up to it.
     pub max_chunks: Option<NonZeroU64>,
+    /// Most hops from rank to rank between the root of a tree and any rank. An allreduce passes two trees, one after the
+    /// other. Where the trees of the best rate are deeper, it is the best rate found for flatter ones.
+    pub max_depth: Option<NonZeroU32>,
 }
 
 impl TreeLimits {
     /// Nothing but the rate counts.
-    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None };
+    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None, max_depth: None };
 
     /// Refuses limits that contradict each other, and any where there will be no trees.
     ///
@@ -130,7 +133,11 @@ impl TreeLimits {
     /// [`LimitsError`], which names the limit as requests do.
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
-        let stated = [("trees_per_root", self.trees_per_root.is_some()), ("max_chunks", self.max_chunks.is_some())];
+        let stated = [
+            ("trees_per_root", self.trees_per_root.is_some()),
+            ("max_chunks", self.max_chunks.is_some()),
+            ("max_depth", self.max_depth.is_some()),
+        ];
         match stated.into_iter().find(|&(_, is_stated)| is_stated) {
             Some((limit, _)) if algorithm != Algorithm::Forest => {
                 return Err(LimitsError::NotApplicable { algorithm, collective: kind, limit });

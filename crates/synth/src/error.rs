@@ -50,6 +50,11 @@ pub enum SynthesisError {
     NothingToMove { root: u32 },
     #[error(transparent)]
     Shares(#[from] SharesError),
+    #[error(
+        "max_depth is {max_depth}, but from rank {from_rank} to rank {to_rank} no plan needs fewer than {least} hops from rank \
+         to rank; allow at least that many"
+    )]
+    TooShallow { max_depth: u32, least: u32, from_rank: u32, to_rank: u32 },
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

@@ -13,6 +13,8 @@
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
 //!
+//! Trees may be asked to be flatter than those turn out (`shallow`), or fewer (`instance`), at the expense of the rate.
+//!
 //! Switches that could replicate or reduce are used as if they could not: that costs no throughput for the collectives
 //! planned here, only traffic.
 //!
@@ -32,6 +34,7 @@ mod packing;
 mod pattern;
 mod piece;
 mod rehang;
+mod shallow;
 mod switches;
 mod symmetry;
 mod translated;
@@ -122,6 +125,9 @@ fn plan_from(
     for (network, instance) in networks.iter().zip(&instances) {
         solutions.push(solve(network, instance, pieces_from, stop, progress)?);
     }
+    if let Some(depth_max) = limits.max_depth {
+        flatten(&networks, roots, limits, depth_max.get(), &mut solutions, (stop, progress))?;
+    }
     let mut assembly = Assembly::new(
         solutions.iter().map(|solution| solution.trees_per_root),
         actions.len(),
@@ -133,6 +139,35 @@ fn plan_from(
         assembly.add_phase(action, solution, &behind)?;
     }
     Ok(assembly.finish())
+}
+
+/// Replaces solutions with trees deeper than `depth_max` by flatter ones.
+fn flatten(
+    networks: &[&Topology],
+    roots: Roots<'_>,
+    limits: TreeLimits,
+    depth_max: u32,
+    solutions: &mut [RoutedTrees],
+    (stop, progress): (&dyn Stop, &dyn Progress),
+) -> Result<(), SynthesisError> {
+    let is_too_deep =
+        |solution: &RoutedTrees, network: &Topology| shallow::depth_max(solution, network.rank_count()) > depth_max;
+    let kept = networks.iter().zip(&*solutions).find(|&(network, solution)| !is_too_deep(solution, network));
+    let kept = kept.map(|(_, solution)| solution.trees_per_root);
+    let powers = || (0..).map(|exponent| 1 << exponent).take_while(|&count| count <= shallow::PARTS_MAX);
+    let counts: Vec<u64> = match (limits.trees_per_root, limits.max_chunks, kept) {
+        (Some(count), ..) => vec![count.get()],
+        // The chunks of a share must suit the other phase, too.
+        (None, Some(_), Some(count)) => vec![count],
+        (None, Some(most), None) => powers().take_while(|&count| count <= most.get()).collect(),
+        (None, None, _) => powers().collect(),
+    };
+    for (network, solution) in networks.iter().zip(solutions) {
+        if is_too_deep(solution, network) {
+            *solution = shallow::shallow(network, roots, &counts, depth_max, (stop, progress))?;
+        }
+    }
+    Ok(())
 }
 
 /// Broadcast trees on physical routes, flat: plans have tens of millions of hops.

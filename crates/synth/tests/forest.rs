@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "forest/depth.rs"]
+mod depth;
 #[path = "forest/families.rs"]
 mod families;
 #[path = "forest/limits.rs"]

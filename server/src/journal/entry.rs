@@ -43,6 +43,8 @@ struct Entry {
     trees_per_root: u64,
     #[prost(uint64, tag = "12")]
     max_chunks: u64,
+    #[prost(uint32, tag = "13")]
+    max_depth: u32,
     #[prost(uint64, repeated, tag = "14")]
     shares: Vec<u64>,
     #[prost(uint32, repeated, tag = "15")]
@@ -89,6 +91,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         outputs: order.outputs.iter().map(|output| output.on_the_wire()).collect(),
         trees_per_root: order.limits.trees_per_root.map_or(0, NonZeroU64::get),
         max_chunks: order.limits.max_chunks.map_or(0, NonZeroU64::get),
+        max_depth: order.limits.max_depth.map_or(0, NonZeroU32::get),
         shares: order.shares.clone(),
         ranks: order.group.as_ref().map(|group| group.ranks.clone()).unwrap_or_default(),
         transit: match order.group.as_ref().map(|group| group.transit) {
@@ -137,6 +140,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         limits: TreeLimits {
             trees_per_root: NonZeroU64::new(entry.trees_per_root),
             max_chunks: NonZeroU64::new(entry.max_chunks),
+            max_depth: NonZeroU32::new(entry.max_depth),
         },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
     };

@@ -136,8 +136,11 @@ fn every_order_is_read_back() {
                 let outputs = msccl.into_iter().chain([Output::Json]).collect();
                 let in_place = number % 2 == 0;
                 let topology = topology.clone();
-                let limits =
-                    TreeLimits { trees_per_root: NonZeroU64::new(number % 3), max_chunks: NonZeroU64::new(number % 5) };
+                let limits = TreeLimits {
+                    trees_per_root: NonZeroU64::new(number % 3),
+                    max_chunks: NonZeroU64::new(number % 5),
+                    max_depth: NonZeroU32::new(u32::try_from(number % 7).unwrap()),
+                };
                 let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
                 let transit = if in_place { Transit::Forward } else { Transit::Unused };
                 let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });

@@ -43,6 +43,7 @@ fn changed_orders() -> Vec<Order> {
         Order { limits: TreeLimits { trees_per_root: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(3), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { max_depth: NonZeroU32::new(3), ..TreeLimits::NONE }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },

@@ -116,7 +116,7 @@ fn rooted_collectives_have_fixed_numbers_of_trees_too() {
 }
 
 /// Links both ways between ranks and switches, the ranks on a ring so that all is connected.
-fn networks() -> impl Strategy<Value = Topology> {
+pub(crate) fn networks() -> impl Strategy<Value = Topology> {
     (2..6_usize, 0..3_usize).prop_flat_map(|(ranks, switches)| {
         let nodes = ranks + switches;
         let ring = prop::collection::vec(1..9_u64, ranks);

@@ -48,8 +48,9 @@ pub(crate) fn plan_shares(topology: &Topology, kind: CollectiveKind, shares: Sha
     plan_with(topology, kind, shares, TreeLimits::NONE)
 }
 
+/// The same with both.
 #[track_caller]
-fn plan_with(topology: &Topology, kind: CollectiveKind, shares: Shares, limits: TreeLimits) -> Judged {
+pub(crate) fn plan_with(topology: &Topology, kind: CollectiveKind, shares: Shares, limits: TreeLimits) -> Judged {
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     plan_request(topology, &SynthesisRequest { shares, limits, ..SynthesisRequest::new(collective, Algorithm::Auto) })
 }

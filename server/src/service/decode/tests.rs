@@ -78,6 +78,7 @@ fn every_wrong_field_is_named() {
     check_refused("trees_per_root", |request| {
         (request.trees_per_root, request.algorithm) = (1, "ring".to_owned());
     });
+    check_refused("max_depth", |request| (request.max_depth, request.algorithm) = (3, "direct".to_owned()));
     check_refused("max_chunks", |request| {
         request.max_chunks = 1;
         request.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Gather.into(), root: None });
