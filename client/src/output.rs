@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use canopy_proto::v1::InNetwork;
+use canopy_proto::v1::{InNetwork, Plan, Reach};
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -141,6 +141,28 @@ impl TopologySummary {
             nodes: count(topology.nodes().len()),
             links: count(topology.links().len()),
         }
+    }
+}
+
+/// How far trees and paths of a plan reach: members of JSON objects that describe plans.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReachSummary {
+    depth_mean: f64,
+    hops_max: u32,
+    hops_mean: f64,
+}
+
+impl ReachSummary {
+    /// What a server says of a plan; none where it says nothing.
+    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+        let Reach { depth_mean, hops_max, hops_mean } = plan.reach?;
+        Some(Self { depth_mean: rounded(depth_mean), hops_max, hops_mean: rounded(hops_mean) })
+    }
+
+    /// For people: the greatest depth is that of the plan.
+    pub(crate) fn readable(&self, depth_max: u32) -> String {
+        let Self { depth_mean, hops_max, hops_mean } = self;
+        format!("depth mean {depth_mean}, at most {depth_max}; links crossed mean {hops_mean}, at most {hops_max}")
     }
 }
 

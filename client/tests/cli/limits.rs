@@ -37,6 +37,21 @@ fn plans_are_no_deeper_than_asked_for() {
     assert_eq!((limited["steps"].as_u64(), limited["chunks"].as_u64()), (Some(8), Some(4)));
 }
 
+/// Through the switch of a box every hop crosses two links; between ranks of a ring, one. Steps have no trees.
+#[test]
+fn plans_say_how_far_their_trees_reach() {
+    let desk = Desk::new();
+    let star = desk.json("plan dgx-a100:boxes=1 --collective allgather -o star.json --json");
+    let figures =
+        |plan: &serde_json::Value| ["steps", "depth_mean", "hops_max", "hops_mean"].map(|name| plan[name].as_f64());
+    assert_eq!(figures(&star), [Some(1.0), Some(1.0), Some(2.0), Some(2.0)]);
+    let ring = desk.json("plan ring:6 --collective allreduce -o ring.json --json");
+    assert_eq!(figures(&ring), [Some(6.0), Some(6.0), Some(6.0), Some(6.0)], "three hops to the far side, and back");
+    let shown = desk.run(&format!("plans show {}", star["plan"].as_str().unwrap()));
+    let expected = "reach      depth mean 1, at most 1; links crossed mean 2, at most 2";
+    assert!(shown.stdout.contains(expected), "{shown:?}");
+}
+
 /// The loss is stated exactly, and each limit makes a plan of its own in the cache.
 #[test]
 fn limits_are_part_of_what_is_asked_for() {

@@ -15,6 +15,7 @@ use canopy_topology::{LinkIndex, Rate, Topology};
 
 use crate::schedule::Action;
 use crate::transfer::TransferGraph;
+use structure::Reach;
 
 pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use in_network::InNetwork;
@@ -36,6 +37,10 @@ pub struct Verdict {
     /// Σ over all batches of depth × multiplicity: divided by `tree_count` it is the mean depth of a tree (for
     /// allreduce: of the two trees a chunk passes, together).
     pub depth_sum: u128,
+    /// The same as `depth_max`, counted in links: those of a hop's longest route, switches' included.
+    pub links_max: u32,
+    /// The same as `depth_sum`, counted in links.
+    pub links_sum: u128,
     /// Number of batches, over all phases.
     pub batch_count: usize,
     /// Transfers in the longest chain of which each waits for the one before: no run takes fewer rounds.
@@ -100,14 +105,20 @@ pub fn check_until(
     graph: &TransferGraph,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Verdict, CheckError> {
-    let (layout, depths) = structure::check_structure(topology, graph, stop)?;
+    let (layout, reaches) = structure::check_structure(topology, graph, stop)?;
     meaning::check_meaning(graph, &layout, stop)?;
     if stop() {
         return Err(CheckError::Stopped);
     }
     let (algbw, busiest_link) = load::check_load(topology, graph, &layout)?;
-    let trees = || graph.batches.iter().zip(&depths);
-    let depth_max = |action| trees().filter(|(batch, _)| batch.action == action).map(|(_, &depth)| depth).max();
+    let trees = || graph.batches.iter().zip(&reaches);
+    let most = |of: fn(&Reach) -> u32| -> u32 {
+        let of_phase = |action| trees().filter(|(batch, _)| batch.action == action).map(|(_, reach)| of(reach)).max();
+        [Action::Reduce, Action::Copy].into_iter().filter_map(of_phase).sum()
+    };
+    let sum = |of: fn(&Reach) -> u32| -> u128 {
+        trees().map(|(batch, reach)| u128::from(batch.chunk_count) * u128::from(of(reach))).sum()
+    };
     let first_action = graph.batches.first().map(|batch| batch.action);
     let first_phase = trees().filter(|(batch, _)| Some(batch.action) == first_action);
     let found: u128 = first_phase.map(|(batch, _)| u128::from(batch.chunk_count)).sum();
@@ -115,8 +126,10 @@ pub fn check_until(
         algbw,
         busiest_link,
         tree_count: u64::try_from(found).map_err(|_| LoadError::TooManyTrees { found })?,
-        depth_max: [Action::Reduce, Action::Copy].into_iter().filter_map(depth_max).sum(),
-        depth_sum: trees().map(|(batch, &depth)| u128::from(batch.chunk_count) * u128::from(depth)).sum(),
+        depth_max: most(|reach| reach.depth),
+        depth_sum: sum(|reach| reach.depth),
+        links_max: most(|reach| reach.links),
+        links_sum: sum(|reach| reach.links),
         batch_count: graph.batches.len(),
         chain_max: chain_max(graph),
         in_network: in_network::weigh(topology, graph, &layout, stop)?,

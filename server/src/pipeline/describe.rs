@@ -49,6 +49,7 @@ pub(super) fn plan(
         steps: step_count(&plan.schedule.shape, verdict),
         trees: verdict.tree_count,
         // Nothing comes this far without having passed the other two.
+        reach: reach(&plan.schedule.shape, verdict),
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
         shares: weights(&plan.schedule.shares),
     })
@@ -67,6 +68,20 @@ fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
     match shape {
         Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
         Shape::Forest(_) | Shape::Flow(_) => verdict.depth_max,
+    }
+}
+
+/// How far trees and paths reach. Floats for display.
+#[expect(clippy::cast_precision_loss, reason = "means are for people")]
+fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
+    let mean = |sum: u128| sum as f64 / verdict.tree_count as f64;
+    match shape {
+        Shape::Steps(_) => None,
+        Shape::Forest(_) | Shape::Flow(_) => Some(v1::Reach {
+            depth_mean: mean(verdict.depth_sum),
+            hops_max: verdict.links_max,
+            hops_mean: mean(verdict.links_sum),
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `canopy plans diff`: in what two cached plans differ.
 
 use canopy_proto::v1::certificate::Kind;
-use canopy_proto::v1::{Certificate, GetPlanRequest, OutputFormat, Plan};
+use canopy_proto::v1::{Certificate, GetPlanRequest, OutputFormat, Plan, Reach};
 use serde::Serialize;
 
 use crate::connection::ask;
@@ -86,6 +86,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
     let valid = plan.valid_for.unwrap_or_default();
     let collective = plan.collective.unwrap_or_default();
     let kind = collective_name(collective.kind()).unwrap_or("unknown");
+    let reach = |of: fn(Reach) -> String| plan.reach.map(of).unwrap_or_default();
     let mut facts = vec![
         ("collective", kind.to_owned()),
         ("root", collective.root.map(|root| root.to_string()).unwrap_or_default()),
@@ -103,6 +104,9 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         ("certificate", quality.certificate.as_ref().map(certificate).unwrap_or_default()),
         ("chunks", plan.chunks_per_rank.to_string()),
         ("steps", plan.steps.to_string()),
+        ("depth_mean", reach(|reach| reach.depth_mean.to_string())),
+        ("hops_max", reach(|reach| reach.hops_max.to_string())),
+        ("hops_mean", reach(|reach| reach.hops_mean.to_string())),
         ("trees", plan.trees.to_string()),
         ("checked", plan.checked.join(" ")),
         ("valid_for.size_bytes_min", valid.size_bytes_min.to_string()),

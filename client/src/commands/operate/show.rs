@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, InNetworkSummary, print, print_json};
+use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json};
 use crate::request::collective_name;
 
 use super::{CommonArgs, full_name};
@@ -47,6 +47,8 @@ struct Shown {
     in_network: Option<InNetworkSummary>,
     chunks: u64,
     steps: u32,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    reach: Option<ReachSummary>,
     trees: u64,
     checked: Vec<String>,
     valid_for: ValidFor,
@@ -136,6 +138,7 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
+    let reach = ReachSummary::of(&plan);
     let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
     let provenance = plan.provenance.unwrap_or_default();
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
@@ -160,6 +163,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
+        reach,
         trees: plan.trees,
         checked: plan.checked,
         valid_for: ValidFor {
@@ -225,6 +229,9 @@ fn readable(shown: &Shown) -> String {
     ];
     if let Some(saved) = &shown.in_network {
         lines.push(format!("in network {}", saved.words()));
+    }
+    if let Some(reach) = &shown.reach {
+        lines.push(format!("reach      {}", reach.readable(shown.steps)));
     }
     for file in &shown.files {
         let profile = if file.profile.is_empty() { String::new() } else { format!(" for {}", file.profile) };

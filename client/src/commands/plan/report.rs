@@ -8,7 +8,9 @@ use canopy_topology::Rate;
 use serde::Serialize;
 
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, InNetworkSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::output::{
+    FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, TopologySummary, gigabytes_per_sec, print_json,
+};
 use crate::request;
 
 /// A plan that is there, and its file in place.
@@ -47,6 +49,8 @@ struct Planned {
     in_network: Option<InNetworkSummary>,
     chunks: u64,
     steps: u32,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    reach: Option<ReachSummary>,
     trees: u64,
     checked: Vec<String>,
     timings_ms: TimingsSummary,
@@ -123,6 +127,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
+        reach: ReachSummary::of(plan),
         trees: plan.trees,
         checked: plan.checked.clone(),
         timings_ms: timings(outcome.reply.timings.unwrap_or_default(), outcome.elapsed),

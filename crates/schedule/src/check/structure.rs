@@ -13,8 +13,24 @@ use crate::schedule::Action;
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
-/// Checks everything that can be said without following data; returns how chunks are numbered, and the depth of every
-/// batch's tree in hops.
+/// How far a tree reaches from its root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Hops from rank to rank between the root and the rank with most of them.
+    pub(super) depth: u32,
+    /// Links between the root and the rank with most of them; of a hop on several routes, those of the longest.
+    pub(super) links: u32,
+}
+
+impl Reach {
+    /// As deep as the deeper one, over as many links as the one with more.
+    fn or_further(self, other: Self) -> Self {
+        Self { depth: self.depth.max(other.depth), links: self.links.max(other.links) }
+    }
+}
+
+/// Checks everything that can be said without following data; returns how chunks are numbered, and how far every
+/// batch's tree reaches.
 ///
 /// * Sizes: the graph's ranks are the topology's, the root is one of them, the vector's chunks can be numbered.
 /// * Routes: links that exist and join up, only switches between the ends.
@@ -28,14 +44,14 @@ pub(super) fn check_structure(
     topology: &Topology,
     graph: &TransferGraph,
     stop: Stop<'_>,
-) -> Result<(ChunkLayout, Vec<u32>), CheckError> {
+) -> Result<(ChunkLayout, Vec<Reach>), CheckError> {
     let layout = check_sizes(topology, graph)?;
     let routes = graph.routes.iter().enumerate().map(|(index, links)| {
         route_ends(topology, links).map_err(|source| StructureError::Route { route: index, source })
     });
     let route_ends = routes.collect::<Result<_, _>>()?;
-    let depths = Structure { graph, layout: &layout, route_ends }.check_batches(stop)?;
-    Ok((layout, depths))
+    let reaches = Structure { graph, layout: &layout, route_ends }.check_batches(stop)?;
+    Ok((layout, reaches))
 }
 
 /// How the chunks are numbered.
@@ -50,8 +66,11 @@ fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<ChunkLayout
     Ok(graph.layout()?)
 }
 
+/// First and last node of a route, and its number of links.
+type RouteEnds = (NodeIndex, NodeIndex, u32);
+
 /// Where a route starts and ends, if it is one.
-fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<(NodeIndex, NodeIndex), RouteFault> {
+fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<RouteEnds, RouteFault> {
     let mut ends = None;
     for (position, &index) in links.iter().enumerate() {
         let link_count = topology.links().len();
@@ -67,20 +86,21 @@ fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<(NodeIndex, No
         };
         ends = Some((start, link.to));
     }
-    ends.ok_or(RouteFault::Empty)
+    let (start, end) = ends.ok_or(RouteFault::Empty)?;
+    Ok((start, end, u32::try_from(links.len()).unwrap_or(u32::MAX)))
 }
 
 struct Structure<'a> {
     graph: &'a TransferGraph,
     layout: &'a ChunkLayout,
-    /// First and last node, by route.
-    route_ends: Vec<(NodeIndex, NodeIndex)>,
+    /// By route.
+    route_ends: Vec<RouteEnds>,
 }
 
 impl Structure<'_> {
-    fn check_batches(&self, stop: Stop<'_>) -> Result<Vec<u32>, CheckError> {
+    fn check_batches(&self, stop: Stop<'_>) -> Result<Vec<Reach>, CheckError> {
         let mut tree = TreeWalk::new(self.graph.rank_count);
-        let mut depths = Vec::with_capacity(self.graph.batches.len());
+        let mut reaches = Vec::with_capacity(self.graph.batches.len());
         let mut next = 0_u32;
         for (index, batch) in self.graph.batches.iter().enumerate() {
             if stop() {
@@ -92,10 +112,10 @@ impl Structure<'_> {
             }
             next = end;
             self.check_batch(index, batch)?;
-            depths.push(self.check_transfers(batch, &mut tree)?);
+            reaches.push(self.check_transfers(batch, &mut tree)?);
         }
         match next as usize == self.graph.transfers.len() {
-            true => Ok(depths),
+            true => Ok(reaches),
             false => Err(StructureError::NoBatch { transfer: next }.into()),
         }
     }
@@ -118,8 +138,8 @@ impl Structure<'_> {
         }
     }
 
-    /// Checks a batch's transfers one by one and as a tree; returns its depth.
-    fn check_transfers(&self, batch: &Batch, tree: &mut TreeWalk) -> Result<u32, StructureError> {
+    /// Checks a batch's transfers one by one and as a tree; returns how far it reaches.
+    fn check_transfers(&self, batch: &Batch, tree: &mut TreeWalk) -> Result<Reach, StructureError> {
         tree.start(batch.root);
         let transfers = || batch.transfers.clone().zip(self.graph.transfers_of(batch));
         let at = |index: u32, transfer: &Transfer, source: TransferFault| StructureError::Transfer {
@@ -132,11 +152,13 @@ impl Structure<'_> {
         let mut known = 0..0;
         for (index, transfer) in transfers() {
             self.check_transfer(batch, transfer)
-                .and_then(|()| match std::mem::replace(&mut known, transfer.dependencies.clone()) {
-                    same if same == transfer.dependencies => Ok(()),
-                    _ => self.check_dependencies(index, transfer),
+                .and_then(|links| {
+                    match std::mem::replace(&mut known, transfer.dependencies.clone()) {
+                        same if same == transfer.dependencies => {}
+                        _ => self.check_dependencies(index, transfer)?,
+                    }
+                    tree.step(batch.action, transfer, links)
                 })
-                .and_then(|()| tree.step(batch.action, transfer))
                 .map_err(|fault| at(index, transfer, fault))?;
         }
         if batch.action == Action::Reduce {
@@ -144,10 +166,11 @@ impl Structure<'_> {
                 tree.require_sent(transfer.to).map_err(|fault| at(index, transfer, fault))?;
             }
         }
-        Ok(tree.depth)
+        Ok(tree.reach)
     }
 
-    fn check_transfer(&self, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
+    /// Returns the number of links of the longest route.
+    fn check_transfer(&self, batch: &Batch, transfer: &Transfer) -> Result<u32, TransferFault> {
         let unknown = |rank: &Rank| rank.number() >= self.graph.rank_count;
         if let Some(rank) = [transfer.from, transfer.to].into_iter().find(unknown) {
             return Err(TransferFault::UnknownRank { rank: rank.number() });
@@ -168,14 +191,15 @@ impl Structure<'_> {
         }
     }
 
-    fn check_carriers(&self, batch: &Batch, transfer: &Transfer) -> Result<(), TransferFault> {
+    /// Returns the number of links of the longest route.
+    fn check_carriers(&self, batch: &Batch, transfer: &Transfer) -> Result<u32, TransferFault> {
         if !is_within(&transfer.carriers, self.graph.carriers.len()) {
             return Err(TransferFault::CarrierRange);
         }
-        let mut sum = 0_u128;
+        let (mut sum, mut links_max) = (0_u128, 0);
         for carrier in self.graph.carriers_of(transfer) {
             let ends = self.route_ends.get(carrier.route.index());
-            let &(start, end) = ends.ok_or(TransferFault::UnknownRoute { route: carrier.route.number() })?;
+            let &(start, end, links) = ends.ok_or(TransferFault::UnknownRoute { route: carrier.route.number() })?;
             if (start, end) != (transfer.from.node(), transfer.to.node()) {
                 let route = carrier.route.number();
                 return Err(TransferFault::RouteEnds { route, start: start.number(), end: end.number() });
@@ -184,9 +208,10 @@ impl Structure<'_> {
                 return Err(TransferFault::EmptyCarrier { route: carrier.route.number() });
             }
             sum += u128::from(carrier.chunk_count);
+            links_max = links.max(links_max);
         }
         match sum == u128::from(batch.chunk_count) {
-            true => Ok(()),
+            true => Ok(links_max),
             false => Err(TransferFault::CarrierSum { found: sum, expected: batch.chunk_count }),
         }
     }
@@ -202,15 +227,15 @@ struct TreeWalk {
     batch: u32,
     ranks: Vec<RankWalk>,
     root: Rank,
-    depth: u32,
+    reach: Reach,
 }
 
 /// What the batch at hand has done at one rank.
 #[derive(Clone, Copy, Default)]
 struct RankWalk {
     batch: u32,
-    /// Hops from the root (copy) or from the farthest rank below (reduce).
-    depth: u32,
+    /// From the root (copy) or from the farthest rank below (reduce).
+    reach: Reach,
     /// It has received (copy) or sent (reduce).
     done: bool,
 }
@@ -218,13 +243,13 @@ struct RankWalk {
 impl TreeWalk {
     fn new(rank_count: u32) -> Self {
         let ranks = vec![RankWalk::default(); rank_count as usize];
-        Self { batch: 0, ranks, root: Rank::new(0), depth: 0 }
+        Self { batch: 0, ranks, root: Rank::new(0), reach: Reach::default() }
     }
 
     fn start(&mut self, root: Rank) {
         self.batch += 1;
         self.root = root;
-        self.depth = 0;
+        self.reach = Reach::default();
     }
 
     /// The state of an existing rank, wiped if another batch used it last.
@@ -236,22 +261,23 @@ impl TreeWalk {
         walk
     }
 
-    fn step(&mut self, action: Action, transfer: &Transfer) -> Result<(), TransferFault> {
+    /// One more hop, over so many links.
+    fn step(&mut self, action: Action, transfer: &Transfer, links: u32) -> Result<(), TransferFault> {
         let (from, to) = (*self.rank(transfer.from), *self.rank(transfer.to));
         let (from_root, to_root) = (transfer.from == self.root, transfer.to == self.root);
-        let depth = from.depth + 1;
+        let reach = Reach { depth: from.reach.depth + 1, links: from.reach.links.saturating_add(links) };
         match action {
             Action::Copy if !from.done && !from_root => return Err(TransferFault::SenderNotReached),
             Action::Copy if to.done || to_root => return Err(TransferFault::ReachedTwice),
-            Action::Copy => *self.rank(transfer.to) = RankWalk { depth, done: true, ..to },
+            Action::Copy => *self.rank(transfer.to) = RankWalk { reach, done: true, ..to },
             Action::Reduce if from.done || from_root => return Err(TransferFault::SendsTwice),
             Action::Reduce if to.done => return Err(TransferFault::ReceivesLate),
             Action::Reduce => {
                 self.rank(transfer.from).done = true;
-                self.rank(transfer.to).depth = to.depth.max(depth);
+                self.rank(transfer.to).reach = to.reach.or_further(reach);
             }
         }
-        self.depth = self.depth.max(depth);
+        self.reach = self.reach.or_further(reach);
         Ok(())
     }
 

@@ -29,6 +29,7 @@ fn ring_allgather() {
     let (graph, verdict) = judge(&topology, &builder.schedule());
     assert_eq!(verdict.algbw, rate(4, 3));
     assert_eq!((verdict.tree_count, verdict.depth_max, verdict.depth_sum, verdict.batch_count), (4, 3, 12, 4));
+    assert_eq!((verdict.links_max, verdict.links_sum), (3, 12));
     assert_eq!(verdict.checks, ["structure", "meaning", "load"]);
     assert_eq!(verdict.busiest_link, link(&topology, "r0", "r1"));
     assert_eq!(graph.dependencies_of(&graph.transfers[1]), [0]);
@@ -50,6 +51,7 @@ fn star_allgather_and_its_mirror() {
         let (_, verdict) = judge(&topology, &builder.schedule());
         assert_eq!(verdict.algbw, rate(5, 4));
         assert_eq!((verdict.tree_count, verdict.depth_max, verdict.depth_sum), (15, 1, 15));
+        assert_eq!((verdict.links_max, verdict.links_sum), (2, 30), "a switch on the way makes two links of a hop");
     }
 }
 

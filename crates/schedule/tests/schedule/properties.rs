@@ -48,6 +48,8 @@ proptest! {
         prop_assert_eq!(trees * phases, graph.batches.iter().map(|batch| u128::from(batch.chunk_count)).sum::<u128>());
         prop_assert!(verdict.depth_sum >= trees * phases);
         prop_assert!(verdict.depth_sum <= trees * u128::from(verdict.depth_max));
+        prop_assert!(verdict.links_max >= verdict.depth_max && verdict.links_sum >= verdict.depth_sum);
+        prop_assert!(verdict.links_sum <= trees * u128::from(verdict.links_max));
         prop_assert_eq!(verdict.batch_count, forest.phases.iter().map(|phase| phase.trees.len()).sum::<usize>());
     }
 
@@ -82,6 +84,7 @@ proptest! {
         let (there, back) = (judge(&schedule), judge(&mirror));
         prop_assert_eq!(there.algbw, back.algbw);
         prop_assert_eq!((there.depth_max, there.depth_sum), (back.depth_max, back.depth_sum));
+        prop_assert_eq!((there.links_max, there.links_sum), (back.links_max, back.links_sum));
     }
 }
 
