@@ -52,12 +52,19 @@ pub(super) fn at_most(
     let count = count.clamp(SCAN_RANGE.0, SCAN_RANGE.1);
     let optimum = sum(forests.iter().map(|forest| Some(forest.optimum())));
     let mut best: Option<(Fraction, NonZeroU64, Vec<WholeTrees>)> = None;
-    for trees_per_root in numbers_tried(trees_max.get(), count).filter_map(NonZeroU64::new) {
+    // The trees of all ranks must be counted in 64 bits.
+    let last = trees_max.get().min(u64::MAX / u64::from(networks[0].rank_count()));
+    for trees_per_root in numbers_tried(last, count).filter_map(NonZeroU64::new) {
         // What a single network must beat; of several, one may do worse if another does better.
         let below = best.as_ref().filter(|_| forests.len() == 1).map(|&(time, ..)| time);
         let packed = forests.iter_mut().map(|forest| forest.pack(trees_per_root, below, stop));
-        let packed = packed.collect::<Result<Option<Vec<_>>, _>>();
-        let Some(trees) = packed.map_err(|error| refusal(error, trees_per_root, networks[0]))? else { continue };
+        let trees = match packed.collect::<Result<Option<Vec<_>>, _>>() {
+            Ok(Some(trees)) => trees,
+            Ok(None) => continue,
+            // Greater numbers are no easier to compute with.
+            Err(OptimumError::TooLarge { .. }) if best.is_some() => break,
+            Err(error) => return Err(refusal(error, trees_per_root, networks[0])),
+        };
         let time = sum(trees.iter().map(|trees| trees.inverse_rate(trees_per_root)));
         let time = time.ok_or_else(|| too_many(trees_per_root, networks[0]))?;
         if best.as_ref().is_none_or(|&(known, ..)| time < known) {
