@@ -59,6 +59,7 @@ use condition::Condition;
 use instance::{Instance, Roots, instances};
 use logical::LogicalGraph;
 use network::Network;
+use packing::Patience;
 use translated::translated_trees;
 use trees::{Grower, PackedTree, Remainder};
 
@@ -260,7 +261,7 @@ fn solve_in<C: FlowUnit>(
             return lay(&grower, trees, graph);
         }
     }
-    let (grower, trees) = packing::pack(&condition, rank_count, stop, progress)?;
+    let (grower, trees) = packing::pack(&condition, rank_count, Patience::Best, stop, progress)?;
     let mut trees = lay(&grower, trees, graph)?;
     lower::lower(&mut trees, rank_count, stop)?;
     Ok(trees)

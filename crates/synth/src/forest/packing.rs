@@ -33,6 +33,15 @@ pub(super) fn require_room(tree_count: usize, rank_count: usize) -> Result<(), S
 /// With it the taste of the trees that are tested, by position in [`TASTES`].
 const DIVISIONS: [(u64, usize); 5] = [(1, 0), (2, 0), (4, 0), (1, 2), (2, 2)];
 
+/// How much time packings may take that are tried for the sake of better trees alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// None: the first packing is taken.
+    First,
+    /// Some: others are tried as long as one takes no more than some 20 ms.
+    Best,
+}
+
 /// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
 const WORK_MAX: u64 = 1_000_000;
 
@@ -47,6 +56,7 @@ const WORK_MAX: u64 = 1_000_000;
 pub(super) fn pack<C: FlowUnit>(
     condition: &Condition<'_, C>,
     rank_count: u32,
+    patience: Patience,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
@@ -81,7 +91,8 @@ pub(super) fn pack<C: FlowUnit>(
         if best.as_ref().is_none_or(|&(known, _)| score.saturating_mul(10) <= known.saturating_mul(9)) {
             best = Some((score, trees));
         }
-        if (after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64) > WORK_MAX {
+        let work = (after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64);
+        if patience == Patience::First || work > WORK_MAX {
             break;
         }
     }

@@ -16,11 +16,15 @@ use crate::forest::clusters::Cluster;
 use crate::forest::condition::Condition;
 use crate::forest::logical::{LogicalGraph, Strand};
 use crate::forest::network::{Network, Way};
-use crate::forest::packing;
+use crate::forest::packing::{self, Patience};
 use crate::forest::switches::remove_switches;
 use crate::forest::trim::Tight;
 use crate::forest::{ASK_INTERVAL, ask};
 use crate::progress::{Progress, Silent, Stage};
+
+/// Different pieces up to which each is packed several times for better trees. More of them take long enough already:
+/// where every rank has a share of another size no two pieces are equal.
+const PACKED_AGAIN_MAX: usize = 8;
 
 /// What a terminal of a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,9 +311,10 @@ pub(super) fn solve<C: FlowUnit>(
     }
     progress.report(Stage::Switches, total, total);
     let mut solutions = Vec::new();
+    let patience = if different.len() > PACKED_AGAIN_MAX { Patience::First } else { Patience::Best };
     for ((piece, graph), done) in different.iter().zip(graphs).zip(0..) {
         progress.report(Stage::Trees, done, total);
-        solutions.push(piece.pack(graph, stop)?);
+        solutions.push(piece.pack(graph, patience, stop)?);
     }
     progress.report(Stage::Trees, total, total);
     Ok((solution_of, solutions))
@@ -328,7 +333,12 @@ impl<C: FlowUnit> Piece<'_, C> {
     }
 
     /// Packs the trees once there are no switches left.
-    fn pack(&self, graph: LogicalGraph<'_, C>, stop: &dyn Stop) -> Result<Solution<C>, SynthesisError> {
+    fn pack(
+        &self,
+        graph: LogicalGraph<'_, C>,
+        patience: Patience,
+        stop: &dyn Stop,
+    ) -> Result<Solution<C>, SynthesisError> {
         let inner_count = u32::try_from(self.terminals.len()).expect("no more than nodes");
         let mut demands = self.demands[..inner_count as usize].to_vec();
         let mut edges = Vec::new();
@@ -340,7 +350,7 @@ impl<C: FlowUnit> Piece<'_, C> {
             }
         }
         let condition = Condition::new(edges.into_iter(), demands, inner_count, stop)?;
-        let (grower, packed) = packing::pack(&condition, inner_count, stop, &Silent)?;
+        let (grower, packed) = packing::pack(&condition, inner_count, patience, stop, &Silent)?;
 
         let (mut strands, mut ranges) = (Vec::new(), BTreeMap::new());
         let (mut entries, mut exits) = (vec![Vec::new(); self.links.len()], vec![Vec::new(); self.links.len()]);
