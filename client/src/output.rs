@@ -9,6 +9,7 @@ use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::certificate::count;
 use crate::exit::Failure;
 
 /// Version of canopy's text formats.
@@ -192,6 +193,17 @@ impl FileSummary {
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
+}
+
+/// What people want to know of weights of shares at a glance.
+pub(crate) fn shares_in_words(weights: &[u64]) -> String {
+    let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+    let most = weights.iter().max().copied().unwrap_or_default();
+    let without = match weights.iter().filter(|&&weight| weight == 0).count() {
+        0 => String::new(),
+        number => format!(", {} without any", count(number, "rank")),
+    };
+    format!("of different sizes: {total} units in all, at most {most} of one rank{without}")
 }
 
 /// GB/s for display: six significant digits, or three decimals where those say more.

@@ -13,7 +13,7 @@ use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json};
+use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
 /// Best throughput any schedule can reach, and the bottleneck that proves it
 #[derive(Debug, clap::Args)]
@@ -135,16 +135,7 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
     let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
     let mut lines =
         vec![format!("{}{root} on {}: {ranks} ranks, {nodes} nodes, {links} links", object.collective, args.topology)];
-    if let Some(weights) = &object.shares {
-        let (total, none) = (
-            weights.iter().map(|&weight| u128::from(weight)).sum::<u128>(),
-            weights.iter().filter(|weight| **weight == 0).count(),
-        );
-        let greatest = weights.iter().max().copied().unwrap_or_default();
-        lines.push(format!(
-            "shares     of different sizes: {total} units, at most {greatest} of one rank, {none} ranks without"
-        ));
-    }
+    lines.extend(object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights))));
     let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
     lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
     lines.push(match &object.bound.lower {

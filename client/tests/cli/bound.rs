@@ -115,7 +115,7 @@ fn shares_are_weighed() {
     let read = desk.json(&format!("bound ring:4 --collective allgather --shares {file} --json"));
     assert_eq!((&read["bound"], &read["certificate"]), (&object["bound"], &object["certificate"]));
     let words = desk.run("bound ring:4 --collective allgather --shares 3,0,1,1").stdout;
-    assert!(words.contains("of different sizes: 5 units, at most 3 of one rank, 1 ranks without"), "{words}");
+    assert!(words.contains("of different sizes: 5 units in all, at most 3 of one rank, 1 rank without any"), "{words}");
     for wrong in ["--shares 1,2", "--shares 0x4", "--shares 1,x", "--shares @nowhere"] {
         let run = desk.run(&format!("bound ring:4 --collective allgather {wrong}"));
         assert_eq!(run.status, Some(2), "{wrong}: {}", run.stderr);

@@ -94,6 +94,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         ("topology.ranks", topology.ranks.to_string()),
         ("topology.nodes", topology.nodes.to_string()),
         ("topology.links", topology.links.to_string()),
+        ("shares", plan.shares.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")),
         ("algorithm", plan.algorithm.clone()),
         ("version", provenance.version),
         ("algorithm_requested", provenance.algorithm_requested),

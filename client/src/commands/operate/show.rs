@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json};
+use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json, shares_in_words};
 use crate::request::collective_name;
 
 use super::{CommonArgs, full_name};
@@ -35,6 +35,9 @@ struct Shown {
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
+    /// Weights of the ranks' shares in lowest terms; not there where all are of one size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shares: Vec<u64>,
     algorithm: String,
     version: String,
     wall_ms: f64,
@@ -152,6 +155,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         content_key: plan.content_key,
         collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
         root: collective.root,
+        shares: plan.shares,
         algorithm: plan.algorithm,
         version: provenance.version,
         wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
@@ -227,6 +231,9 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    if !shown.shares.is_empty() {
+        lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares)));
+    }
     if let Some(saved) = &shown.in_network {
         lines.push(format!("in network {}", saved.words()));
     }
