@@ -1,21 +1,24 @@
 //! What switches that multicast or aggregate save: how much each link carries if they do.
 //!
-//! Where several transfers of one tree leave one rank through a switch that multicasts, the rank needs to send their
-//! chunks only once up to there; where they enter one rank through a switch that aggregates, it needs to take in their
-//! sum only once from there. Nothing of this changes what a schedule does: a runtime that can not use such switches
-//! carries it out transfer by transfer.
+//! A switch that multicasts and has seen a chunk on its way down a tree can feed all that the tree feeds through it: what
+//! later hops would bring to it again is redundant. A switch that aggregates can add up all that passes it on the way
+//! up a tree: only what leaves it for the last time has to. Nothing of this changes what a schedule does: a runtime that
+//! can not use such switches carries it out transfer by transfer.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 
-use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rank, Rate, Ratio, Topology};
+use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rate, Ratio, Topology};
 
 use super::error::LoadError;
 use super::load::{busiest, link_loads, size};
 use super::{CheckError, Stop};
-use crate::route::RouteIndex;
-use crate::schedule::Action;
+use crate::schedule::{Action, Carrier};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
+
+/// Most parts of one batch whose chunks travel differently; a batch of more is counted as if nothing were saved.
+const PARTS_MAX: usize = 64;
 
 /// Loads of a graph on a network with switches that multicast or aggregate, without and with their doing so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,14 +40,13 @@ impl InNetwork {
 
 /// Weighs a graph whose structure and meaning are right; `None` where no switch does more than forward.
 ///
-/// Transfers of one batch that leave one rank (copy), or enter one (reduce), are merged: up to the last switch on
-/// the way to where their routes part that multicasts, or from the first one on the way from where they meet that
-/// aggregates, their chunks count once. Only capable switches are relied on, and each link is counted exactly.
+/// Down a tree, in the order of its hops, each counts from the last multicasting switch on its route that an earlier one
+/// has passed; up a tree, in the reverse order, each counts up to the first aggregating switch on its route that a later
+/// one passes. Every rank is still fed once, or adds its part once: the route of the hop that does so ends, or begins,
+/// there. Only capable switches are relied on, and each link is counted exactly.
 ///
-/// Merged transfers start together, so each waits for what all of them wait for. Where that would make transfers wait
-/// for each other, which schedules made of trees never do, nothing is merged.
-///
-/// O(links of the routes of all transfers + dependencies).
+/// * **Source.** Zhao 2026, pruning for in-network multicast, for whole trees on their routes.
+/// * **Cost.** O(links of the routes of all transfers + dependencies).
 pub(super) fn weigh(
     topology: &Topology,
     graph: &TransferGraph,
@@ -54,164 +56,146 @@ pub(super) fn weigh(
     if !topology.has_capable_switch() {
         return Ok(None);
     }
+    let size = size(graph, layout);
     let without = link_loads(topology, graph)?;
-    let (size, hubs) = (size(graph, layout), Hubs::of(graph));
-    let with = if hubs.can_merge(graph) { merged_loads(topology, graph, stop)? } else { without.clone() };
-    let traffic = |loads: &[u128]| -> Result<Ratio, LoadError> {
-        let sum = loads.iter().try_fold(0_u128, |sum, &load| sum.checked_add(load));
-        Ok(Ratio::new(sum.ok_or(LoadError::TooMuchTraffic)?, size).expect("a graph moves some chunks"))
-    };
-    let (algbw, _) = busiest(topology, &with, size)?;
-    Ok(Some(InNetwork { traffic_without: traffic(&without)?, traffic: traffic(&with)?, algbw }))
-}
-
-/// The rank whose link the transfers of a batch can share.
-const fn hub(batch: &Batch, transfer: &Transfer) -> Rank {
-    match batch.action {
-        Action::Copy => transfer.from,
-        Action::Reduce => transfer.to,
-    }
-}
-
-/// Which transfers would be merged.
-struct Hubs {
-    /// By transfer, the first one of its batch with the same hub.
-    group_of: Vec<u32>,
-}
-
-impl Hubs {
-    fn of(graph: &TransferGraph) -> Self {
-        let mut group_of = Vec::with_capacity(graph.transfers.len());
-        let mut first: Vec<Option<u32>> = vec![None; graph.rank_count as usize];
-        for batch in &graph.batches {
-            for (transfer, index) in graph.transfers_of(batch).iter().zip(batch.transfers.clone()) {
-                group_of.push(*first[hub(batch, transfer).index()].get_or_insert(index));
-            }
-            for transfer in graph.transfers_of(batch) {
-                first[hub(batch, transfer).index()] = None;
-            }
-        }
-        Self { group_of }
-    }
-
-    /// Whether an order is left in which groups can run as one.
-    fn can_merge(&self, graph: &TransferGraph) -> bool {
-        // Groups come by the first of them; an edge for each wait of one group for another.
-        let mut waits: Vec<(u32, u32)> = Vec::new();
-        let mut latest = (0..0, 0);
-        for (transfer, &group) in graph.transfers.iter().zip(&self.group_of) {
-            if latest == (transfer.dependencies.clone(), group) {
-                continue;
-            }
-            latest = (transfer.dependencies.clone(), group);
-            waits.extend(graph.dependencies_of(transfer).iter().map(|&before| (self.group_of[before as usize], group)));
-        }
-        waits.sort_unstable();
-        waits.dedup();
-        let mut open = vec![0_u32; self.group_of.len()];
-        waits.iter().for_each(|&(_, group)| open[group as usize] += 1);
-        let is_group = |&group: &u32| self.group_of[group as usize] == group;
-        let groups = (0_u32..).take(self.group_of.len()).filter(is_group);
-        let mut ready: Vec<u32> = groups.clone().filter(|&group| open[group as usize] == 0).collect();
-        let mut done = 0;
-        while let Some(group) = ready.pop() {
-            done += 1;
-            let start = waits.partition_point(|&(before, _)| before < group);
-            for &(_, after) in waits[start..].iter().take_while(|&&(before, _)| before == group) {
-                open[after as usize] -= 1;
-                if open[after as usize] == 0 {
-                    ready.push(after);
-                }
-            }
-        }
-        done == groups.count()
-    }
-}
-
-/// Chunks over each link, those of merged transfers once.
-fn merged_loads(topology: &Topology, graph: &TransferGraph, stop: Stop<'_>) -> Result<Vec<u128>, CheckError> {
-    let mut loads = Loads { topology, graph, loads: vec![0; topology.links().len()] };
-    let mut members: Vec<Vec<u32>> = vec![Vec::new(); graph.rank_count as usize];
+    let mut pruned = Pruned { topology, graph, loads: vec![0; without.len()], seen: HashSet::new() };
+    let waited_for = waited_for_outside(graph);
     for batch in &graph.batches {
         if stop() {
             return Err(CheckError::Stopped);
         }
-        let mut hubs = BTreeSet::new();
-        for (transfer, index) in graph.transfers_of(batch).iter().zip(batch.transfers.clone()) {
-            let hub = hub(batch, transfer);
-            members[hub.index()].push(index);
-            hubs.insert(hub);
-        }
-        for hub in hubs {
-            loads.add_group(batch, &members[hub.index()])?;
-            members[hub.index()].clear();
-        }
+        pruned.add_batch(batch, is_tree_alone(graph, batch, &waited_for))?;
     }
-    Ok(loads.loads)
+    let traffic = |loads: &[u128]| -> Result<Ratio, LoadError> {
+        let sum = loads.iter().try_fold(0_u128, |sum, &load| sum.checked_add(load));
+        Ok(Ratio::new(sum.ok_or(LoadError::TooMuchTraffic)?, size).expect("a graph moves some chunks"))
+    };
+    let (algbw, _) = busiest(topology, &pruned.loads, size)?;
+    Ok(Some(InNetwork { traffic_without: traffic(&without)?, traffic: traffic(&pruned.loads)?, algbw }))
 }
 
-struct Loads<'a> {
+/// By transfer: whether one of another batch waits for it.
+fn waited_for_outside(graph: &TransferGraph) -> Vec<bool> {
+    let mut waited_for = vec![false; graph.transfers.len()];
+    for batch in &graph.batches {
+        for &before in graph.transfers_of(batch).iter().flat_map(|transfer| graph.dependencies_of(transfer)) {
+            waited_for[before as usize] |= !batch.transfers.contains(&before);
+        }
+    }
+    waited_for
+}
+
+/// Whether nothing but the root of a batch's tree has to do with other batches, so that between root and ranks chunks
+/// may come by other ways and earlier.
+///
+/// * Copy: hops out of the root all wait for the same, the others for hops of the tree alone.
+/// * Reduce: hops wait for hops of the tree alone, and other batches wait for what the root takes in alone.
+fn is_tree_alone(graph: &TransferGraph, batch: &Batch, waited_for_outside: &[bool]) -> bool {
+    let within =
+        |transfer: &Transfer| graph.dependencies_of(transfer).iter().all(|before| batch.transfers.contains(before));
+    let transfers = graph.transfers_of(batch);
+    match batch.action {
+        Action::Copy => {
+            let mut of_root = transfers.iter().filter(|transfer| transfer.from == batch.root);
+            let first = of_root.next().map(|transfer| graph.dependencies_of(transfer));
+            of_root.all(|transfer| Some(graph.dependencies_of(transfer)) == first)
+                && transfers.iter().all(|transfer| transfer.from == batch.root || within(transfer))
+        }
+        Action::Reduce => transfers.iter().zip(batch.transfers.clone()).all(|(transfer, index)| {
+            within(transfer) && (transfer.to == batch.root || !waited_for_outside[index as usize])
+        }),
+    }
+}
+
+/// Chunks over each link as switches multicast and aggregate.
+struct Pruned<'a> {
     topology: &'a Topology,
     graph: &'a TransferGraph,
     loads: Vec<u128>,
+    /// Capable switches that the tree at hand has passed.
+    seen: HashSet<NodeIndex>,
 }
 
-impl Loads<'_> {
-    /// Adds transfers of a batch that share their hub. Where chunks of one travel apart, those that fare alike are
-    /// looked at together.
-    fn add_group(&mut self, batch: &Batch, members: &[u32]) -> Result<(), LoadError> {
-        let carriers = |&member: &u32| self.graph.carriers_of(&self.graph.transfers[member as usize]);
+impl Pruned<'_> {
+    /// Adds a batch; chunks that travel alike on all hops are looked at together.
+    fn add_batch(&mut self, batch: &Batch, is_alone: bool) -> Result<(), LoadError> {
+        let graph = self.graph;
         let mut ends: BTreeSet<u64> = BTreeSet::new();
-        for member in members {
+        for transfer in graph.transfers_of(batch) {
             let mut end = 0;
-            for carrier in carriers(member) {
+            for carrier in graph.carriers_of(transfer) {
                 end += carrier.chunk_count;
                 ends.insert(end);
             }
+            if ends.len() > PARTS_MAX {
+                break;
+            }
+        }
+        if !is_alone || ends.len() > PARTS_MAX {
+            for carrier in graph.transfers_of(batch).iter().flat_map(|transfer| graph.carriers_of(transfer)) {
+                let links = graph.routes.get(carrier.route).expect("the structure was checked");
+                self.add_links(links, carrier.chunk_count)?;
+            }
+            return Ok(());
         }
         let mut start = 0;
         for end in ends {
-            let routes: Vec<RouteIndex> =
-                members.iter().filter_map(|member| route_at(carriers(member), start)).collect();
-            self.add_routes(batch.action, &routes, end - start)?;
+            self.seen.clear();
+            self.add_part(batch, start..end)?;
             start = end;
         }
         Ok(())
     }
 
-    /// Adds chunks that travel on all of these routes, which start or end at one rank.
-    fn add_routes(&mut self, action: Action, routes: &[RouteIndex], chunk_count: u64) -> Result<(), LoadError> {
-        let mut branches = Branches::default();
-        for &route in routes {
-            let links = self.graph.routes.get(route).expect("the structure was checked");
-            match action {
-                Action::Copy => branches.add(links.iter().copied()),
-                Action::Reduce => branches.add(links.iter().rev().copied()),
+    /// Adds chunks, counted from the first of the batch, that travel alike.
+    fn add_part(&mut self, batch: &Batch, chunks: Range<u64>) -> Result<(), LoadError> {
+        let graph = self.graph;
+        let count = chunks.end - chunks.start;
+        let routes = graph
+            .transfers_of(batch)
+            .iter()
+            .filter_map(|transfer| graph.routes.get(route_at(graph.carriers_of(transfer), chunks.start)?.route));
+        match batch.action {
+            Action::Copy => {
+                for links in routes {
+                    let from = links.iter().rposition(|&link| self.seen.contains(&self.topology.link(link).to));
+                    let links = &links[from.map_or(0, |position| position + 1)..];
+                    self.see(links.iter().map(|&link| self.topology.link(link).to), batch.action);
+                    self.add_links(links, count)?;
+                }
+            }
+            Action::Reduce => {
+                for links in routes.rev() {
+                    let to = links.iter().position(|&link| self.seen.contains(&self.topology.link(link).from));
+                    let links = &links[..to.unwrap_or(links.len())];
+                    self.see(links.iter().map(|&link| self.topology.link(link).from), batch.action);
+                    self.add_links(links, count)?;
+                }
             }
         }
-        let merges = |link: LinkIndex| {
-            let link = self.topology.link(link);
-            match action {
-                Action::Copy => is_capable(self.topology, link.to, action),
-                Action::Reduce => is_capable(self.topology, link.from, action),
-            }
-        };
-        for (link, copies) in branches.copies(merges) {
+        Ok(())
+    }
+
+    fn see(&mut self, nodes: impl Iterator<Item = NodeIndex>, action: Action) {
+        let topology = self.topology;
+        self.seen.extend(nodes.filter(|&node| is_capable(topology, node, action)));
+    }
+
+    fn add_links(&mut self, links: &[LinkIndex], chunk_count: u64) -> Result<(), LoadError> {
+        for link in links {
             let load = &mut self.loads[link.index()];
-            let added = u128::from(copies).checked_mul(chunk_count.into());
-            let sum = added.and_then(|added| load.checked_add(added));
-            *load = sum.ok_or(LoadError::Overflow { link: link.number() })?;
+            *load = load.checked_add(chunk_count.into()).ok_or(LoadError::Overflow { link: link.number() })?;
         }
         Ok(())
     }
 }
 
-/// The route that a chunk of a transfer takes, counted from the first of its batch.
-fn route_at(carriers: &[crate::schedule::Carrier], chunk: u64) -> Option<RouteIndex> {
+/// The carrier of a chunk of a transfer, counted from the first of its batch.
+fn route_at(carriers: &[Carrier], chunk: u64) -> Option<&Carrier> {
     let mut end = 0;
-    carriers.iter().find_map(|carrier| {
+    carriers.iter().find(|carrier| {
         end += carrier.chunk_count;
-        (chunk < end).then_some(carrier.route)
+        chunk < end
     })
 }
 
@@ -221,52 +205,5 @@ fn is_capable(topology: &Topology, node: NodeIndex, action: Action) -> bool {
         (NodeKind::Switch { multicast, .. }, Action::Copy) => multicast,
         (NodeKind::Switch { aggregate, .. }, Action::Reduce) => aggregate,
         (NodeKind::Compute | NodeKind::Forwarder, _) => false,
-    }
-}
-
-/// Routes from one rank, merged as far as they are alike.
-#[derive(Default)]
-struct Branches {
-    /// Each after the one it continues.
-    branches: Vec<Branch>,
-    known: HashMap<(Option<usize>, LinkIndex), usize>,
-}
-
-struct Branch {
-    link: LinkIndex,
-    /// What it continues; `None` at the rank.
-    before: Option<usize>,
-    /// Whether a route ends with it.
-    ends: u64,
-}
-
-impl Branches {
-    fn add(&mut self, links: impl Iterator<Item = LinkIndex>) {
-        let mut before = None;
-        for link in links {
-            let next = self.branches.len();
-            let branch = *self.known.entry((before, link)).or_insert(next);
-            if branch == next {
-                self.branches.push(Branch { link, before, ends: 0 });
-            }
-            before = Some(branch);
-        }
-        if let Some(last) = before {
-            self.branches[last].ends += 1;
-        }
-    }
-
-    /// How often each link is used: once before a node that merges, else once for each route that goes on alone.
-    fn copies(&self, merges: impl Fn(LinkIndex) -> bool) -> Vec<(LinkIndex, u64)> {
-        let mut copies: Vec<u64> = self.branches.iter().map(|branch| branch.ends).collect();
-        for (position, branch) in self.branches.iter().enumerate().rev() {
-            if merges(branch.link) {
-                copies[position] = copies[position].min(1);
-            }
-            if let Some(before) = branch.before {
-                copies[before] += copies[position];
-            }
-        }
-        self.branches.iter().map(|branch| branch.link).zip(copies).collect()
     }
 }

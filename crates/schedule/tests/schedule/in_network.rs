@@ -1,7 +1,5 @@
 //! What switches that multicast or aggregate save: by hand, and chunk by chunk on random forests.
 
-use std::collections::BTreeSet;
-
 use canopy_schedule::{
     Action, Carrier, Collective, CollectiveKind, Forest, Hop, InNetwork, Phase, RouteInterner, Schedule, Shape, Shares,
     TransferGraph, Tree, check, compile,
@@ -96,9 +94,42 @@ fn copies_are_made_where_a_switch_can() {
     }
 }
 
-/// Two hops of which one waits for the other can not start together.
+/// From rank to rank, always over the switch: once it has seen a chunk, it needs no other to bring it.
 #[test]
-fn what_waits_for_each_other_is_not_merged() {
+fn a_chain_over_one_switch_is_a_star() {
+    let plain = star(5);
+    let able = capable(&plain, &["s0"]);
+    let chain = [(0, 1), (1, 2), (2, 3), (3, 4)];
+    let up = [(4, 3), (3, 2), (2, 1), (1, 0)];
+    for (kind, action, hops) in
+        [(CollectiveKind::Broadcast, Action::Copy, chain), (CollectiveKind::Reduce, Action::Reduce, up)]
+    {
+        let builder = Builder::new(&plain, kind, Some(0), 1).phase(action);
+        let graph = compile(&plain, &builder.tree(0, 1, &hops).schedule()).unwrap();
+        assert_eq!(weigh(&able, &graph), expected(8, 5, Rate::new(CAPACITY, 1_u32).unwrap()), "{kind}");
+    }
+}
+
+/// An allreduce in which every rank sends and takes in the whole vector once.
+#[test]
+fn both_phases_of_an_allreduce_are_pruned() {
+    let plain = star(3);
+    let mut builder = Builder::new(&plain, CollectiveKind::Allreduce, None, 1).phase(Action::Reduce);
+    for root in 0..3 {
+        builder = builder.tree(root, 1, &[((root + 1) % 3, (root + 2) % 3), ((root + 2) % 3, root)]);
+    }
+    builder = builder.phase(Action::Copy);
+    for root in 0..3 {
+        builder = builder.tree(root, 1, &[(root, (root + 1) % 3), ((root + 1) % 3, (root + 2) % 3)]);
+    }
+    let graph = compile(&plain, &builder.schedule()).unwrap();
+    // Of each share, up: two parts leave their ranks and one sum arrives; down: one copy leaves and two arrive.
+    assert_eq!(weigh(&capable(&plain, &["s0"]), &graph), expected(8, 6, Rate::new(CAPACITY, 1_u32).unwrap()));
+}
+
+/// What waits for something else than the tree brings may have to stay behind it.
+#[test]
+fn trees_that_others_hold_up_are_not_pruned() {
     let plain = star(3);
     let builder = Builder::new(&plain, CollectiveKind::Broadcast, Some(0), 1).phase(Action::Copy);
     let mut graph = compile(&plain, &builder.tree(0, 1, &[(0, 1), (0, 2)]).schedule()).unwrap();
@@ -110,12 +141,12 @@ fn what_waits_for_each_other_is_not_merged() {
 }
 
 /// Crossings of links on [`complete_with_switch`], one chunk after the other. A hop is a direct link or two over the
-/// switch; of those, the half at the rank that the hops share counts once.
+/// switch, of which all hops of a tree share the half before the switch (or after it, on the way to the root).
 fn crossings(forest: &Forest) -> u128 {
     let mut count = 0;
-    for (action, tree) in forest.phases.iter().flat_map(|phase| phase.trees.iter().map(|tree| (phase.action, tree))) {
+    for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
         for chunk in 0..tree.multiplicity {
-            let mut shared = BTreeSet::new();
+            let mut is_shared = false;
             for hop in forest.hops_of(tree) {
                 let mut end = 0;
                 let carrier = forest.carriers_of(hop).iter().find(|carrier| {
@@ -123,10 +154,9 @@ fn crossings(forest: &Forest) -> u128 {
                     chunk < end
                 });
                 let links = forest.routes.get(carrier.unwrap().route).unwrap();
-                let hub = if action == Action::Copy { hop.from } else { hop.to };
                 count += match links.len() {
                     1 => 1,
-                    _ => 1 + u128::from(shared.insert(hub)),
+                    _ => 1 + u128::from(!std::mem::replace(&mut is_shared, true)),
                 };
             }
         }
