@@ -2,7 +2,7 @@
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Broadcast, Reduce, ReduceScatter};
 use canopy_topology::{
-    Attributes, Capacity, Latency, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate,
+    Attributes, Capacity, Latency, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate,
 };
 use proptest::prelude::*;
 
@@ -59,6 +59,23 @@ pub(crate) fn build(
     for &(from, to, capacity, latency) in links.iter().filter(|link| link.0 != link.1) {
         let capacity = Capacity::from_bytes_per_sec(capacity).unwrap();
         draft.add_link(format!("n{from:02}"), format!("n{to:02}"), capacity, Latency::from_nanos(latency));
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// The same network with switches that multicast and aggregate.
+pub(crate) fn with_capable_switches(topology: &Topology) -> Topology {
+    let mut draft = TopologyDraft::default();
+    for node in topology.nodes() {
+        let kind = match node.kind {
+            kind @ (NodeKind::Compute | NodeKind::Forwarder) => kind,
+            NodeKind::Switch { .. } => NodeKind::Switch { multicast: true, aggregate: true },
+        };
+        draft.add_node(node.id.clone(), kind, node.attributes.clone());
+    }
+    for link in topology.links() {
+        let id = |node: NodeIndex| topology.node(node).id.clone();
+        draft.add_link(id(link.from), id(link.to), link.capacity, link.latency);
     }
     draft.build(&TopologyLimits::STANDARD).unwrap()
 }

@@ -1,12 +1,14 @@
 //! Random networks: the rate of every forest equals the bound of the best of all cuts, found by trying each.
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
-use canopy_schedule::Shares;
+use canopy_schedule::{Shares, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Rate, Topology};
 use proptest::prelude::*;
 
-use crate::families::{balanced_switches, best_cut, boxes, degraded, eulerian, unbalanced, without_switches};
+use crate::families::{
+    balanced_switches, best_cut, boxes, degraded, eulerian, unbalanced, with_capable_switches, without_switches,
+};
 use crate::validator::{plan, plan_shares};
 
 /// The least bound on algbw over all cuts, for these shares.
@@ -147,6 +149,23 @@ proptest! {
         let time = |kind| 1.0 / best_cut(&topology, kind, 0).gigabytes_per_sec();
         let together = 1.0 / plan(&topology, Allreduce).algbw.gigabytes_per_sec();
         prop_assert!(together <= (time(Allgather) + time(ReduceScatter)) * (1.0 + 1e-12));
+    }
+
+    /// However much switches save, no cut lets more through: what it counts once for each chunk must pass it.
+    #[test]
+    fn no_saving_of_switches_beats_a_cut(topology in prop_oneof![boxes(), eulerian(), unbalanced()]) {
+        let able = with_capable_switches(&topology);
+        prop_assume!(able.has_capable_switch());
+        for kind in [Allgather, ReduceScatter, Broadcast, Reduce, Allreduce] {
+            let collective = canopy_schedule::Collective::new(kind, None, able.rank_count()).unwrap();
+            let request = SynthesisRequest::new(collective, Algorithm::Auto);
+            let schedule = synthesize(&able, &request, &Never, &Silent).unwrap();
+            let verdict = check(&able, &compile(&able, &schedule).unwrap()).unwrap();
+            let saved = verdict.in_network.unwrap();
+            let limit = bound(&able, collective, &Shares::Equal, &Never).unwrap().upper;
+            prop_assert!(verdict.algbw <= saved.algbw && saved.algbw <= limit, "{}: {} of {}", kind, saved.algbw, limit);
+            prop_assert!(saved.traffic <= saved.traffic_without, "{}", kind);
+        }
     }
 
     #[test]
