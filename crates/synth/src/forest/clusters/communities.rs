@@ -19,7 +19,7 @@ const WORK_MAX: usize = 1 << 25;
 ///
 /// Ranks, free switches and outermost clusters count as one node each.
 ///
-/// * **Out.** Disjoint sets of nodes, each sorted; none of a single cluster. **Errors.** Stopped.
+/// * **Out.** Disjoint sets of nodes, each sorted, with ranks in at least two of the nodes counted. **Errors.** Stopped.
 /// * **Cost.** O(Σ over links of the degrees of their ends), at most [`WORK_MAX`].
 pub(super) fn communities(finder: &Finder, stop: &dyn Stop) -> Result<Vec<Vec<u32>>, Stopped> {
     let units = Units::new(finder);
@@ -53,7 +53,8 @@ pub(super) fn communities(finder: &Finder, stop: &dyn Stop) -> Result<Vec<Vec<u3
                 }
             }
         }
-        if members.len() > 1 && units.holds_together(&members) {
+        let is_set_of_ranks = members.iter().filter(|&&unit| units.holds_ranks[unit]).count() > 1;
+        if is_set_of_ranks && units.holds_together(&members) {
             let mut nodes: Vec<u32> = members.iter().flat_map(|&unit| finder.whole(units.first[unit])).collect();
             nodes.sort_unstable();
             components.push(nodes);
@@ -72,6 +73,8 @@ fn common(one: &BTreeMap<usize, u128>, other: &BTreeMap<usize, u128>) -> usize {
 struct Units {
     /// The lowest node of each.
     first: Vec<u32>,
+    /// Whether there are ranks in each.
+    holds_ranks: Vec<bool>,
     /// Neighbours of each, with the capacity of the links between.
     around: Vec<BTreeMap<usize, u128>>,
 }
@@ -99,7 +102,9 @@ impl Units {
                 }
             }
         }
-        Self { first, around }
+        // Ranks come before switches.
+        let holds_ranks = first.iter().map(|&node| finder.whole(node)[0] < finder.rank_count).collect();
+        Self { first, holds_ranks, around }
     }
 
     /// Whether links between members have more capacity than those to others.

@@ -4,6 +4,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
+use crate::forest::tests::both_ways;
 use crate::forest::tests::pieces::{depth_max, in_pieces, tight_clusters};
 
 fn generated(expression: &str) -> Topology {
@@ -30,6 +31,16 @@ fn networks_without_groups_stay_whole() {
     for expression in ["torus:8x8", "hypercube:6", "complete:12", "random-regular:n=64,d=4,seed=1"] {
         assert_eq!(tight_clusters(&generated(expression)), [] as [Vec<u32>; 0], "{expression}");
     }
+}
+
+/// Three switches joined with each other, behind one rank of three: a cluster without ranks has no trees of its own.
+#[test]
+fn switches_alone_are_no_group() {
+    let links = [("r0", "r1", 1), ("r0", "r2", 1), ("r1", "r2", 1), ("r0", "s0", 4), ("s0", "s1", 2), ("s0", "s2", 2)];
+    let behind = [("s1", "s2", 2), ("s0", "s3", 4)];
+    let topology = both_ways("r0 r1 r2 s0 s1 s2 s3", &[links.as_slice(), &behind].concat());
+    assert_eq!(tight_clusters(&topology), [] as [Vec<u32>; 0]);
+    in_pieces(&topology, CollectiveKind::Allgather);
 }
 
 /// Router, group, group, router: what a message must pass, with two hops inside each group at most.
