@@ -6,8 +6,8 @@
 //! invariant (`condition`).
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
-//! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`), and the trees are put together
-//! (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages. Either way the deepest
+//! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
+//! are put together (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages. Either way the deepest
 //! trees are made less deep in the end (`lower`).
 //!
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
@@ -35,6 +35,7 @@ mod pattern;
 mod piece;
 mod rehang;
 mod shallow;
+mod star;
 mod switches;
 mod symmetry;
 mod translated;

@@ -5,6 +5,8 @@
 //! capacity for, each once, so after the switches are gone z is, too: each tree that it sends to a node is one more
 //! tree rooted there.
 
+mod star;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -282,6 +284,12 @@ pub(super) struct PieceTree<C> {
     pub(super) edges: Vec<(u32, u32, Range<usize>)>,
 }
 
+/// A piece half way.
+enum Begun<'a, C> {
+    WithoutSwitches(LogicalGraph<'a, C>),
+    Solved(Solution<C>),
+}
+
 /// Solves all pieces, equal ones once: by piece, the position of its solution.
 ///
 /// * **In.** Pieces that meet the condition. **Errors.** Stopped; broken if one does not.
@@ -302,19 +310,26 @@ pub(super) fn solve<C: FlowUnit>(
         solution_of.push(solution);
     }
     let total = different.len() as u64;
-    let mut graphs = Vec::new();
+    let mut begun = Vec::new();
     for (done, piece) in (0..).zip(&different) {
         progress.report(Stage::Switches, done, total);
+        if let Some(solution) = piece.solve_star(stop)? {
+            begun.push(Begun::Solved(solution));
+            continue;
+        }
         let mut graph = LogicalGraph::new(&piece.network, &piece.capacities, stop)?;
         remove_switches(&piece.network, &mut graph, &piece.demands, stop, &Silent)?;
-        graphs.push(graph);
+        begun.push(Begun::WithoutSwitches(graph));
     }
     progress.report(Stage::Switches, total, total);
     let mut solutions = Vec::new();
     let patience = if different.len() > PACKED_AGAIN_MAX { Patience::First } else { Patience::Best };
-    for ((piece, graph), done) in different.iter().zip(graphs).zip(0..) {
+    for ((piece, begun), done) in different.iter().zip(begun).zip(0..) {
         progress.report(Stage::Trees, done, total);
-        solutions.push(piece.pack(graph, patience, stop)?);
+        solutions.push(match begun {
+            Begun::Solved(solution) => solution,
+            Begun::WithoutSwitches(graph) => piece.pack(graph, patience, stop)?,
+        });
     }
     progress.report(Stage::Trees, total, total);
     Ok((solution_of, solutions))

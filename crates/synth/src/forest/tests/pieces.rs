@@ -135,6 +135,16 @@ fn weighted_shares_work_in_pieces() {
     }
 }
 
+/// Boxes around one switch: who has too much to send to everyone is helped by others, without any search.
+#[test]
+fn stars_of_boxes_stay_flat_whatever_the_shares() {
+    let topology = generated("dgx-a100:boxes=16");
+    let weights = (0..u64::from(topology.rank_count())).map(|rank| rank * rank % 101).collect();
+    let (forest, _) = in_pieces_of(&topology, CollectiveKind::Allgather, Shares::Weighted(weights));
+    assert!(depth_max(&forest) <= 8, "{} hops", depth_max(&forest));
+    assert!(forest.phases[0].trees.len() <= 1024, "{} trees", forest.phases[0].trees.len());
+}
+
 /// What a latency costs per message: from sixteen boxes on no rank of these machines is more than so many hops away.
 #[test]
 fn trees_of_large_machines_are_flat() {
