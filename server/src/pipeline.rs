@@ -63,7 +63,7 @@ impl Planner for Pipeline {
         let topology_key = TopologyKey::of(&topology);
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
-        let memory_bytes = memory::estimate_bytes(&topology, collective, &order.outputs);
+        let memory_bytes = memory::estimate_bytes(&topology, collective, &shares, &order.outputs);
         Ok(Prepared { key, topology, topology_key, collective, shares, memory_bytes, warnings })
     }
 
