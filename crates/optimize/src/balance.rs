@@ -19,6 +19,9 @@ use attempt::{Attempt, Ending, Order};
 /// Rates that are tried before the best part found so far has to do.
 const RATES_MAX: u32 = 12;
 
+/// Parts of a unit into which capacities may be cut where a loss is shared.
+const SCALE_MAX: u128 = 1 << 24;
+
 /// How many times longer a numerator may be than that of the cut.
 const FACTOR_MAX: u128 = 1 << 16;
 
@@ -41,7 +44,8 @@ pub struct BalancedOptimum {
 /// At a rate that is assumed, capacity in excess is taken away along shortest paths between nodes that have too
 /// much on one side and terminals, as far as every set that holds a terminal can still be entered by all data from
 /// outside it. If some excess can not go, the sets that hold it say which rate to try next (Newton's method on the
-/// sum of their slacks). Links alike in both directions are tried first, which keeps a symmetric network symmetric.
+/// sum of their slacks). Links alike in both directions are tried first, which keeps a symmetric network symmetric, and
+/// where the rate of the cut is out of reach, a loss that all ways around a node share.
 ///
 /// * **Exact** where every node that is no terminal is entered by at least as much as leaves it: the rate is that of the
 ///   cut of the whole graph. *Why:* let more enter such a node w than leaves it, and let no arc into w be dispensable,
@@ -115,7 +119,15 @@ impl Search<'_> {
         let two_way = self.graph.pairs().map(|(_, _, [up, down])| [up.min(down); 2]).collect();
         let mut best = self.rated(two_way, 1)?;
         let mut assumed = limit;
-        for _ in 0..RATES_MAX {
+        for round in 0..RATES_MAX {
+            // Where the rate of the cut is out of reach, the loss is shared, if that costs no more: what is alike stays so.
+            if round == 1
+                && let Some((capacities, scale)) = self.evenly_reduced()
+                && let Some(part) = self.rated(capacities, scale)?
+                && best.as_ref().is_none_or(|best| part.inverse_rate < best.inverse_rate)
+            {
+                best = Some(part);
+            }
             // A part found at a lower rate is faster by chance only.
             if best.as_ref().is_some_and(|best| best.inverse_rate <= assumed) {
                 break;
@@ -145,6 +157,58 @@ impl Search<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// Takes what is in excess at a node off all its ways to or from terminals, in proportion to their capacities.
+    /// Capacities and their scale; `None` if a node has too few such ways, or the numbers are too long.
+    fn evenly_reduced(&self) -> Option<(Vec<[u128; 2]>, u128)> {
+        let mut sums = vec![(0_u128, 0_u128); self.weights.len()];
+        // Of which come from, or go to, terminals.
+        let mut open = sums.clone();
+        for (from, to, capacity) in self.ways() {
+            sums[from as usize].1 += capacity;
+            sums[to as usize].0 += capacity;
+            open[from as usize].1 += if self.terminals[to as usize] { capacity } else { 0 };
+            open[to as usize].0 += if self.terminals[from as usize] { capacity } else { 0 };
+        }
+        // What a way of a node keeps: `1 − excess ÷ open`, on the side that has the excess.
+        let kept = |node: u32, is_entering: bool| {
+            let ((entering, leaving), open) = (sums[node as usize], open[node as usize]);
+            let (more, less, open) =
+                if is_entering { (entering, leaving, open.0) } else { (leaving, entering, open.1) };
+            match more.saturating_sub(less) {
+                0 => Some(Fraction { numerator: 1, denominator: 1 }),
+                excess => Fraction::new(open.checked_sub(excess)?, open),
+            }
+        };
+        let mut others = (0_u32..).zip(self.terminals).filter(|&(_, &terminal)| !terminal).map(|(node, _)| node);
+        if others.any(|node| kept(node, false).is_none() || kept(node, true).is_none()) {
+            return None;
+        }
+        let factor = |from: u32, to: u32| match (self.terminals[from as usize], self.terminals[to as usize]) {
+            (false, true) => kept(from, false),
+            (true, false) => kept(to, true),
+            _ => Some(Fraction { numerator: 1, denominator: 1 }),
+        };
+        let mut scale = 1_u128;
+        for (from, to, capacity) in self.ways().filter(|&(_, _, capacity)| capacity > 0) {
+            let Fraction { denominator, .. } = factor(from, to)?;
+            let needed = denominator / denominator.gcd(&capacity);
+            scale = Some(scale.lcm(&needed)).filter(|&scale| scale <= SCALE_MAX)?;
+        }
+        let reduced = |from: u32, to: u32, capacity: u128| {
+            let Fraction { numerator, denominator } = factor(from, to)?;
+            Some(capacity.checked_mul(scale)?.checked_mul(numerator)? / denominator)
+        };
+        let pairs = self.graph.pairs();
+        let capacities =
+            pairs.map(|(low, high, [up, down])| Some([reduced(low, high, up)?, reduced(high, low, down)?]));
+        Some((capacities.collect::<Option<Vec<_>>>()?, scale))
+    }
+
+    /// Both directions of all pairs, with their capacities in units.
+    fn ways(&self) -> impl Iterator<Item = (u32, u32, u128)> {
+        self.graph.pairs().flat_map(|(low, high, [up, down])| [(low, high, up), (high, low, down)])
     }
 
     /// The optimum on a part; `None` if it falls apart.

@@ -133,3 +133,13 @@ fn what_has_no_optimum_has_no_part_either() {
     let refused = balanced_optimum(&one_way, &[1], &[true, true], &Never);
     assert_eq!(refused, Err(OptimumError::WrongLength { found: 1, node_count: 2 }));
 }
+
+/// Four terminals around a node, one of which sends half: what then leaves the node less, all of them do without alike.
+#[test]
+fn a_loss_that_can_not_be_helped_is_shared() {
+    let star = graph(5, &[(0, 4, 4), (4, 0, 8), (1, 4, 8), (4, 1, 8), (2, 4, 8), (4, 2, 8), (3, 4, 8), (4, 3, 8)]);
+    let (weights, terminals) = ([1, 1, 1, 1, 0], [true, true, true, true, false]);
+    let found = balanced_optimum(&star, &weights, &terminals, &Never).expect("connected");
+    assert_eq!((found.inverse_rate, found.reaches_the_cut), (Fraction { numerator: 3, denominator: 7 }, false));
+    assert_eq!((found.kept, found.scale), (vec![4, 7, 8, 7, 8, 7, 8, 7], 1));
+}
