@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_optimize::{
-    Arc, Digraph, FlowNetwork, OptimumError, Stop, Stopped, broadcast_optimum, forest_optimum, gather_optimum,
-    isolating_cuts, scatter_optimum, strength, sweep,
+    Arc, Digraph, FlowNetwork, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum, forest_optimum,
+    gather_optimum, isolating_cuts, scatter_optimum, strength, sweep,
 };
 
 /// Says yes from the question with this number on.
@@ -56,6 +56,10 @@ fn every_computation_stops() {
     check(|stop| gather_optimum(&graph, &weights, 5, stop));
     check(|stop| strength(&graph, &terminals, stop));
     check(|stop| isolating_cuts(&graph, &parts, stop));
+    let graph = chords(60);
+    let terminals: Vec<bool> = (0..60).map(|node| node % 3 > 0).collect();
+    let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+    check(|stop| balanced_optimum(&graph, &weights, &terminals, stop));
 }
 
 /// A network that was stopped can be asked again.

@@ -148,12 +148,18 @@ impl<'a, C: FlowUnit> Attempt<'a, C> {
                 ending = Ending::Stuck { times: self.slowdown(node, side) };
             }
             while let Some(node) = self.first_in_excess(side) {
+                self.ask()?;
                 // As long as a node has an excess, some path leads on to a terminal or to a node that lacks as much.
                 let Some(cut) = self.next_cut(node, side, true) else { return Err(OptimumError::NoBalancedPart) };
                 self.take(&cut, cut.amount);
             }
         }
         Ok(ending)
+    }
+
+    /// Gives up if that is asked for: before each path, of which a search takes some microseconds to a millisecond.
+    fn ask(&self) -> Result<(), Stopped> {
+        if self.stop.is_requested() { Err(Stopped) } else { Ok(()) }
     }
 
     fn sort_ways(&mut self) {
@@ -211,6 +217,7 @@ impl<'a, C: FlowUnit> Attempt<'a, C> {
             while cuts.len() < most
                 && let Some(node) = self.first_in_excess(side)
             {
+                self.ask()?;
                 let Some(cut) = self.next_cut(node, side, false) else {
                     stuck = Some(node);
                     break;
