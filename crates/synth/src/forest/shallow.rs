@@ -80,7 +80,7 @@ pub(super) fn depth_max(solution: &RoutedTrees, rank_count: u32) -> u32 {
 /// schedule; the first of them among equals.
 ///
 /// * **In.** A topology whose ranks reach each other, balanced or not. **Out.** The best schedule found.
-/// * **Errors.** [`SynthesisError::TooShallow`] if no schedule is that flat; too many hops, stopped.
+/// * **Errors.** [`SynthesisError::TooShallow`] if no schedule is that flat; too many trees or hops, stopped.
 /// * **Cost.** O(trees · ranks · (switches + links between them)) per round.
 pub(super) fn shallow(
     topology: &Topology,
@@ -90,7 +90,16 @@ pub(super) fn shallow(
     (stop, progress): (&dyn Stop, &dyn Progress),
 ) -> Result<RoutedTrees, SynthesisError> {
     require_depth(topology, roots, depth_max, stop)?;
-    let mut packing = Packing { topology, roots, depth_max, work_left: WORK_MAX, stop, progress };
+    // Trees of all ranks may cross a link on the way to each rank.
+    let rank_count = topology.rank_count();
+    let weights = topology.ranks().map(|rank| u128::from(roots.weight(rank)));
+    let units = weights.fold(0_u128, u128::saturating_add).max(rank_count.into());
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let crossings = units.saturating_mul(rank_count.into()).saturating_mul(most.into());
+    let (Ok(_), Ok(units)) = (u64::try_from(crossings), u64::try_from(units)) else {
+        return Err(SynthesisError::TooManyTrees { trees_per_rank: most.into(), rank_count });
+    };
+    let mut packing = Packing { topology, roots, units, depth_max, work_left: WORK_MAX, stop, progress };
     let mut best: Option<(Fraction, u64, Vec<Grown>)> = None;
     for &count in counts {
         // The first number always has its trees; every other one only if there is time for a round of them.
@@ -109,6 +118,8 @@ pub(super) fn shallow(
 struct Packing<'a> {
     topology: &'a Topology,
     roots: Roots<'a>,
+    /// Sum of their weights, at least one for each rank.
+    units: u64,
     depth_max: u32,
     work_left: u64,
     stop: &'a dyn Stop,
@@ -132,13 +143,10 @@ impl Packing<'_> {
     /// The best trees of some rounds, and the time they take per share.
     fn pack(&mut self, count: u64) -> Result<(Fraction, Vec<Grown>), SynthesisError> {
         let rank_count = self.topology.rank_count();
-        let units = self.weighted_roots().try_fold(0_u64, |units, (_, weight)| units.checked_add(weight));
-        let too_many = || SynthesisError::TooManyTrees { trees_per_rank: count.into(), rank_count };
-        let units = units.filter(|units| units.checked_mul(count).is_some()).ok_or_else(too_many)?;
         let all: Vec<(u32, u64)> =
             self.weighted_roots().flat_map(|(root, weight)| parts(root, count * weight)).collect();
         packing::require_room(all.len(), rank_count as usize)?;
-        let mut prices = Prices::new(self.topology, count, units);
+        let mut prices = Prices::new(self.topology, count, self.units, ROUNDS[0].steepness);
         let mut grower = Grower::new(self.topology, self.depth_max);
         let total = all.len() as u64;
         let mut trees: Vec<Grown> = Vec::with_capacity(all.len());

@@ -154,6 +154,25 @@ fn depths_that_no_plan_keeps_are_refused() {
     assert_eq!(refusal(collective, algorithm, 7), SynthesisError::Limits(expected));
 }
 
+/// Eight ranks whose trees cross a link on the way to each rank: 64 times as many must fit 64 bits.
+#[test]
+fn loads_beyond_64_bits_are_refused() {
+    let network = topology("dgx-a100:boxes=2,gpus=4");
+    let made = |trees| {
+        let collective = Collective::new(Allgather, None, 8).unwrap();
+        let limits = TreeLimits { trees_per_root: NonZeroU64::new(trees), ..no_deeper(1) };
+        synthesize(
+            &network,
+            &SynthesisRequest { limits, ..SynthesisRequest::new(collective, Algorithm::Forest) },
+            &Never,
+            &Silent,
+        )
+    };
+    assert!(made(1 << 57).is_ok());
+    let expected = SynthesisError::TooManyTrees { trees_per_rank: 1 << 58, rank_count: 8 };
+    assert_eq!(made(1 << 58), Err(expected));
+}
+
 #[test]
 fn flat_trees_heed_a_request_to_stop() {
     let network = topology("mi250:boxes=2,gpus=8");

@@ -3,7 +3,6 @@
 use canopy_optimize::Fraction;
 use canopy_topology::{LinkIndex, Topology};
 
-use super::ROUNDS;
 use super::growth::Grown;
 
 /// Most powers of two.
@@ -30,7 +29,7 @@ pub(super) struct Prices {
 
 impl Prices {
     /// Of links without load. `count` trees for each of `units` of weight are expected: those have to enter every rank.
-    pub(super) fn new(topology: &Topology, count: u64, units: u64) -> Self {
+    pub(super) fn new(topology: &Topology, count: u64, units: u64, steepness: u128) -> Self {
         let links = topology.links();
         let widest = links.iter().map(|link| u128::from(link.capacity.bytes_per_sec())).max().unwrap_or(1);
         let time = |capacity: u128| (widest * TIME_UNIT / capacity.max(1)).clamp(TIME_UNIT, TIME_MAX);
@@ -50,7 +49,7 @@ impl Prices {
             limit: limit_last,
             limit_last,
             prices: vec![0; links.len()],
-            steepness: ROUNDS[0].steepness,
+            steepness,
         }
     }
 
