@@ -96,7 +96,7 @@ fn limits_of_the_runtime_are_named_with_the_need() {
     let bench = Bench::default();
     // Bandwidths without a large common measure need many chunks: more than a 16-bit offset can name.
     let uneven = "ring:8,bw=1GB/s,degrade=0-1*999983/1000000";
-    let arguments = ["plan", uneven, "--collective", "allgather", "--format", "msccl-xml", "-o", "plan.xml"];
-    refused(&bench, &arguments, 3, &["msccl", "32767"]);
+    let plan = ["plan", uneven, "--collective", "allgather", "--format", "msccl-xml", "-o", "plan.xml"];
+    refused(&bench, &[plan.as_slice(), &["--trees", "999983"]].concat(), 3, &["msccl", "32767"]);
     assert!(!bench.file("plan.xml").exists());
 }

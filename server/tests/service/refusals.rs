@@ -112,6 +112,10 @@ async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
     // Three primes: a share must be cut into very many chunks.
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 100003, both: true}\n  - {from: b, to: c, bandwidth: 100019, both: true}\n  - {from: c, to: a, bandwidth: 100043, both: true}\n";
     let asked = PlanRequest { outputs, ..document_request(DocumentFormat::Yaml, yaml) };
+    // The planner takes fewer trees than the optimum has, unless it is told how many.
+    let fitting = server.client().plan(asked.clone()).await.unwrap().into_inner();
+    assert!(fitting.warnings.iter().any(|warning| warning.code == "FEWER_TREES"), "{:?}", fitting.warnings);
+    let asked = PlanRequest { trees_per_root: 100_011, ..asked };
     let status = check_refused(&server, asked, Code::FailedPrecondition, "EXCEEDS_RUNTIME_LIMITS", "outputs[0]").await;
     let details = status.get_error_details();
     let number = |name: &str| details.error_info().unwrap().metadata[name].parse::<u64>().unwrap();
