@@ -122,6 +122,11 @@ impl MergedGraph {
         self
     }
 
+    /// The links of an undirected graph in order: both ends, the lower one first, and the capacity in units.
+    pub(crate) fn links(&self) -> impl Iterator<Item = (u32, u32, u128)> {
+        self.pairs.iter().map(|pair| (pair.low, pair.high, pair.up))
+    }
+
     /// Capacity that enters each node, in units.
     pub(crate) fn entering_each(&self) -> Vec<u128> {
         let mut entering = vec![0; self.node_count as usize];

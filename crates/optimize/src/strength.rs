@@ -1,10 +1,14 @@
 //! The partition of the terminals that is joined most weakly: what limits a sum that everybody wants.
 
+mod orientation;
+
 use crate::digraph::{Digraph, MergedGraph};
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
 use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
+
+pub use orientation::{Orientation, OrientedPair, orientation};
 
 /// The optimum of [`strength`] with its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ mod brute_force;
 
 use canopy_optimize::{
     Arc, Digraph, FlowNetwork, FlowUnit, Fraction, Never, OptimumError, broadcast_optimum, forest_optimum,
-    forest_optimum_for, gather_optimum, isolating_cuts, scatter_optimum, strength, sweep,
+    forest_optimum_for, gather_optimum, isolating_cuts, orientation, scatter_optimum, strength, sweep,
 };
 use proptest::prelude::*;
 
@@ -253,6 +253,57 @@ proptest! {
                 Err(OptimumError::Disconnected { .. }) => prop_assert_eq!(expected, None),
                 Err(error) => return Err(TestCaseError::fail(error.to_string())),
             }
+        }
+    }
+
+    /// Directions divide each link's capacity, keep what is no terminal balanced, and let all trees into every set
+    /// without the root; they exist up to the strength and not beyond.
+    #[test]
+    fn orientations_let_all_trees_in(
+        graph in graphs(7, prop_oneof![3 => 0..8_u64, 1 => Just(1 << 40), 1 => Just(u64::MAX)]),
+        extra in prop::collection::vec(any::<bool>(), 7),
+        root in 0..2_u32,
+        part in (1..4_u128, 3..5_u128),
+    ) {
+        let mut terminals = extra[..graph.node_count as usize].to_vec();
+        (terminals[0], terminals[1]) = (true, true);
+        // An arc is a link either way here, and half of one there.
+        let most = strength(&graph, &terminals, &Never).unwrap().rate;
+        let most = Fraction::new(2 * most.numerator, most.denominator).unwrap();
+        if most == Fraction::ZERO {
+            return Ok(());
+        }
+        let less = Fraction::new(most.numerator * part.0, most.denominator * part.1).unwrap();
+        for rate in [most, less].into_iter().filter(|&rate| rate <= most) {
+            let found = orientation(&graph, &terminals, rate, root, &Never).unwrap().expect("no more than the strength");
+            let count = graph.node_count;
+            let mut capacity = vec![0_u128; (count * count) as usize];
+            for arc in &graph.arcs {
+                capacity[(arc.from.min(arc.to) * count + arc.from.max(arc.to)) as usize] += u128::from(arc.capacity);
+            }
+            let mut arcs = Vec::new();
+            for pair in &found.pairs {
+                prop_assert!(pair.low < pair.high);
+                let known = std::mem::take(&mut capacity[(pair.low * count + pair.high) as usize]);
+                prop_assert_eq!(Fraction::new(pair.up + pair.down, found.tree_count), Fraction::new(known * rate.denominator, rate.numerator));
+                arcs.extend([(pair.low, pair.high, pair.up), (pair.high, pair.low, pair.down)]);
+            }
+            prop_assert!((0..count * count).all(|at| capacity[at as usize] == 0 || at % (count + 1) == 0));
+            let is_terminal = brute_force::mask(&terminals);
+            for set in 1..1_u32 << count {
+                let holds = |node: u32| set >> node & 1 == 1;
+                let into: u128 = arcs.iter().filter(|&&(from, to, _)| !holds(from) && holds(to)).map(|arc| arc.2).sum();
+                let out: u128 = arcs.iter().filter(|&&(from, to, _)| holds(from) && !holds(to)).map(|arc| arc.2).sum();
+                if set & is_terminal == 0 {
+                    prop_assert_eq!(into, out);
+                } else if !holds(root) {
+                    prop_assert!(into >= found.tree_count, "{set:b} is entered by {into} of {}", found.tree_count);
+                }
+            }
+        }
+        for (times, of) in [(1001, 1000), (3, 2), (40, 1)] {
+            let more = Fraction::new(most.numerator * times, most.denominator * of).unwrap();
+            prop_assert_eq!(orientation(&graph, &terminals, more, root, &Never), Ok(None));
         }
     }
 
