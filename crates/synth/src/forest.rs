@@ -36,6 +36,7 @@ mod piece;
 mod rehang;
 mod shallow;
 mod star;
+mod sums;
 mod switches;
 mod symmetry;
 mod translated;
@@ -55,6 +56,8 @@ use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
 use crate::reach::ask;
+pub(crate) use sums::plan_allreduce;
+
 use assembly::Assembly;
 use condition::Condition;
 use instance::{Instance, Roots, instances};

@@ -1,7 +1,7 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{ChunkLayout, Collective, Schedule, Shape, Shares};
+use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
@@ -24,11 +24,14 @@ use crate::ring;
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
-///   and scatter; allreduce is a reduce-scatter followed by an allgather, which is optimal on most regular networks, not
-///   on all. Limits on trees lower the rate to the best they allow. Of direct and ring, whatever their routes reach. Equal
+///   and scatter. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
+///   followed by an allgather where these are as fast, else by sums made anywhere, and then the shares of the schedule say
+///   how much of the vector is added up where. On other networks it is the better of the two. Limits on trees lower the
+///   rate to the best they allow, of an allreduce in two phases. Of direct and ring, whatever their routes reach. Equal
 ///   arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
-///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound.
+///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
+///   ones leave the choice to forest.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
 ///   boxes, racks, pods or a torus some tenths of a second.
@@ -43,6 +46,16 @@ pub fn synthesize(
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
     let algorithm = algorithm.resolved(collective.kind());
+    if (algorithm, collective.kind(), limits) == (Algorithm::Forest, CollectiveKind::Allreduce, TreeLimits::NONE) {
+        match forest::plan_allreduce(topology, shares, stop, progress) {
+            Ok((forest, shares)) => {
+                let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
+                return Ok(Schedule { collective, algorithm, shares, shape });
+            }
+            Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto => {}
+            Err(error) => return Err(error),
+        }
+    }
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => better_of_direct_and_ring(topology, collective, shares, stop, progress)?,
         Algorithm::Forest => match forest::plan(topology, collective, shares, limits, stop, progress) {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "forest/allreduce.rs"]
+mod allreduce;
 #[path = "forest/depth.rs"]
 mod depth;
 #[path = "forest/families.rs"]

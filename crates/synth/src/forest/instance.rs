@@ -104,6 +104,20 @@ pub(super) fn instances(
     }
 }
 
+/// 1/x*: the time in which these roots can spread one byte for each unit of their weight, in seconds.
+///
+/// * **In.** A topology that passed [`require_plannable`]. **Errors.** Too many trees, stopped; not Eulerian where no
+///   balanced part was found.
+/// * **Cost.** That of [`balanced_optimum`].
+pub(super) fn seconds_per_unit(
+    topology: &Topology,
+    roots: Roots<'_>,
+    stop: &dyn Stop,
+) -> Result<Fraction, SynthesisError> {
+    let (weights, terminals) = weights_and_terminals(topology, roots);
+    Ok(balanced_part(topology, &useful_links(topology), &weights, &terminals, stop)?.inverse_rate)
+}
+
 impl Instance {
     /// Scales a topology by its optimal rate.
     ///
@@ -223,6 +237,23 @@ fn best_part(
     terminals: &[bool],
     stop: &dyn Stop,
 ) -> Result<Part, SynthesisError> {
+    let found = balanced_part(topology, useful, weights, terminals, stop)?;
+    let BalancedOptimum { kept, scale, inverse_rate, .. } = found;
+    let rank_count = topology.rank_count();
+    let Fraction { numerator, denominator } = inverse_rate;
+    let finer = denominator.checked_mul(scale).and_then(|denominator| Fraction::new(numerator, denominator));
+    let too_many = || SynthesisError::TooManyTrees { trees_per_rank: denominator, rank_count };
+    Ok(Part { bandwidths: kept, inverse_rate: finer.ok_or_else(too_many)? })
+}
+
+/// The part of the useful links that is balanced at every switch, and its optimum.
+fn balanced_part(
+    topology: &Topology,
+    useful: &[bool],
+    weights: &[u64],
+    terminals: &[bool],
+    stop: &dyn Stop,
+) -> Result<BalancedOptimum, SynthesisError> {
     let arcs = topology.links().iter().zip(useful).map(|(link, &useful)| Arc {
         from: link.from.number(),
         to: link.to.number(),
@@ -231,22 +262,18 @@ fn best_part(
     let graph =
         Digraph { node_count: u32::try_from(weights.len()).expect("node counts are u32"), arcs: arcs.collect() };
     let rank_count = topology.rank_count();
-    let BalancedOptimum { kept, scale, inverse_rate, .. } = match balanced_optimum(&graph, weights, terminals, stop) {
-        Ok(found) => found,
-        Err(OptimumError::Stopped(_)) => return Err(SynthesisError::Stopped),
-        Err(OptimumError::NoBalancedPart) => return Err(first_unbalanced(topology, useful)),
+    match balanced_optimum(&graph, weights, terminals, stop) {
+        Ok(found) => Ok(found),
+        Err(OptimumError::Stopped(_)) => Err(SynthesisError::Stopped),
+        Err(OptimumError::NoBalancedPart) => Err(first_unbalanced(topology, useful)),
         Err(OptimumError::TooLarge { weight }) => {
-            return Err(SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count });
+            Err(SynthesisError::TooManyTrees { trees_per_rank: weight, rank_count })
         }
         Err(other) => {
             let what = format!("no optimum for a connected network: {other}");
-            return Err(SynthesisError::Broken { what });
+            Err(SynthesisError::Broken { what })
         }
-    };
-    let Fraction { numerator, denominator } = inverse_rate;
-    let finer = denominator.checked_mul(scale).and_then(|denominator| Fraction::new(numerator, denominator));
-    let too_many = || SynthesisError::TooManyTrees { trees_per_rank: denominator, rank_count };
-    Ok(Part { bandwidths: kept, inverse_rate: finer.ok_or_else(too_many)? })
+    }
 }
 
 /// Leaves out switches through which nothing can pass: those with no way in, no way out, or only one neighbour. Taking

@@ -14,13 +14,13 @@ mod translated;
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits};
 
 /// Links in both directions; ids that start with `s` are switches.
-fn both_ways(nodes: &str, links: &[(&str, &str, u64)]) -> Topology {
+pub(super) fn both_ways(nodes: &str, links: &[(&str, &str, u64)]) -> Topology {
     let directed: Vec<_> = links.iter().flat_map(|&(a, b, capacity)| [(a, b, capacity), (b, a, capacity)]).collect();
     one_way(nodes, &directed)
 }
 
 /// Directed links; ids that start with `s` are switches.
-fn one_way(nodes: &str, links: &[(&str, &str, u64)]) -> Topology {
+pub(super) fn one_way(nodes: &str, links: &[(&str, &str, u64)]) -> Topology {
     let mut draft = TopologyDraft::default();
     for id in nodes.split(' ') {
         if id.starts_with('s') { draft.add_switch(id) } else { draft.add_compute(id) }

@@ -220,7 +220,8 @@ impl<C: FlowUnit> Grower<C> {
         }
     }
 
-    fn score(&self, edge: EdgeIndex, capacity: C, depth: i64, taste: Taste) -> i64 {
+    /// What speaks for an edge at this depth, of whose capacity so much counts as left.
+    pub(super) fn score(&self, edge: EdgeIndex, capacity: C, depth: i64, taste: Taste) -> i64 {
         let (capacity, initial) = (capacity.to_u128(), self.initial[edge].to_u128().max(1));
         // In 1024ths, of numbers cut to 50 bits, which divide several times as fast.
         let shift = (u128::BITS - initial.leading_zeros()).saturating_sub(50);

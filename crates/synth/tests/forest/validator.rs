@@ -10,6 +10,7 @@ use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Rate, Topology};
 pub(crate) struct Judged {
     pub(crate) forest: Forest,
     pub(crate) algbw: Rate,
+    pub(crate) shares: Shares,
 }
 
 impl Judged {
@@ -69,7 +70,7 @@ fn plan_request(topology: &Topology, request: &SynthesisRequest) -> Judged {
     let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
     assert_eq!(verdict.algbw, algbw, "two judges, one rate");
     let Shape::Forest(forest) = schedule.shape else { panic!("not a forest") };
-    Judged { forest, algbw }
+    Judged { forest, algbw, shares: schedule.shares }
 }
 
 /// Checks every statement of the documentation of [`Forest`] and returns the rate the schedule reaches.

@@ -1,0 +1,162 @@
+//! Every tree hung up at its centre, and written as a schedule.
+
+use canopy_optimize::Stop;
+use canopy_schedule::{
+    Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteTable, Shares, Tree,
+};
+use canopy_topology::Rank;
+
+use crate::error::SynthesisError;
+use crate::forest::ask;
+use crate::forest::assembly::position;
+use crate::forest::sums::glue::{FreeTree, FreeTrees};
+use crate::forest::sums::lanes::Lanes;
+
+/// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
+///
+/// * **Out.** Trees by root. **Errors.** Stopped. **Cost.** O(hops).
+pub(super) fn write(lanes: &Lanes<'_>, free: FreeTrees, stop: &dyn Stop) -> Result<(Forest, Shares), SynthesisError> {
+    let FreeTrees { tree_count, mut trees, routes } = free;
+    let rank_count = lanes.rank_count;
+    let mut rooted = Vec::with_capacity(trees.len());
+    for tree in &mut trees {
+        ask(stop)?;
+        let hung = Hung::at_centre(tree, rank_count)
+            .ok_or_else(|| SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() })?;
+        rooted.push((hung, &*tree));
+    }
+    rooted.sort_by_key(|(hung, _)| hung.root);
+
+    let mut weights = vec![0_u64; rank_count as usize];
+    rooted.iter().for_each(|(hung, tree)| weights[hung.root as usize] += tree.weight);
+    let weight = weights.iter().copied().find(|&weight| weight > 0).unwrap_or(1);
+    let rank = weights.iter().position(|&weight| weight > 0).unwrap_or(0);
+    let collective = Collective::new(CollectiveKind::Allreduce, None, rank_count);
+    let collective = collective.map_err(|error| SynthesisError::Broken { what: error.to_string() })?;
+    let shares = Shares::in_proportion(collective, rank_count, weights)?;
+    let rank = Rank::new(u32::try_from(rank).expect("ranks are counted in u32"));
+    let chunks_per_share = weight / shares.weight(rank).max(1);
+    debug_assert_eq!(u128::from(chunks_per_share) * shares.weight_total(rank_count), u128::from(tree_count));
+
+    let mut writer = Writer {
+        forest: Forest {
+            chunks_per_share,
+            routes: RouteTable::default(),
+            carriers: Vec::new(),
+            hops: Vec::new(),
+            phases: Vec::new(),
+        },
+        known: vec![[None; 2]; routes.len()],
+        routes,
+    };
+    for action in [Action::Reduce, Action::Copy] {
+        let mut phase = Phase { action, trees: Vec::with_capacity(rooted.len()) };
+        for (hung, tree) in &rooted {
+            ask(stop)?;
+            phase.trees.push(writer.tree(action, hung, tree)?);
+        }
+        writer.forest.phases.push(phase);
+    }
+    Ok((writer.forest, shares))
+}
+
+/// A tree with a root.
+pub(super) struct Hung {
+    pub(super) root: u32,
+    /// Hops away from the root, each after the one that leads to its start: which it is, and whether it is passed from
+    /// its second end to its first.
+    pub(super) order: Vec<(usize, bool)>,
+}
+
+impl Hung {
+    /// Hangs a tree up where it is least deep, at the lower one of two such ranks; `None` if it is no spanning tree.
+    pub(super) fn at_centre(tree: &FreeTree, rank_count: u32) -> Option<Self> {
+        let mut around = vec![Vec::new(); rank_count as usize];
+        for (position, hop) in tree.hops.iter().enumerate() {
+            let [first, second] = hop.ends;
+            around.get_mut(first as usize)?.push((position, second, false));
+            around.get_mut(second as usize)?.push((position, first, true));
+        }
+        if tree.hops.len() + 1 != rank_count as usize {
+            return None;
+        }
+        let (_, some_end, _) = walk(&around, 0)?;
+        let (_, other_end, parents) = walk(&around, some_end)?;
+        let mut path = vec![other_end];
+        while let Some(parent) = parents[*path.last()? as usize] {
+            path.push(parent);
+        }
+        let root = path[(path.len() - 1) / 2].min(path[path.len() / 2]);
+        let (order, ..) = walk(&around, root)?;
+        Some(Self { root, order })
+    }
+}
+
+/// A tree as seen from a rank: its hops outwards, a rank that is farthest, and who comes before whom.
+type Walk = (Vec<(usize, bool)>, u32, Vec<Option<u32>>);
+
+/// Breadth first; `None` if not all ranks are reached.
+fn walk(around: &[Vec<(usize, u32, bool)>], from: u32) -> Option<Walk> {
+    let mut parents = vec![None; around.len()];
+    let mut hop_into = vec![None; around.len()];
+    let mut order = Vec::with_capacity(around.len());
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(&rank) = reached.get(next) {
+        next += 1;
+        let came_by = hop_into[rank as usize];
+        for &(hop, other, is_back) in around[rank as usize].iter().filter(|way| came_by != Some(way.0)) {
+            if other == from || hop_into[other as usize].is_some() {
+                return None;
+            }
+            hop_into[other as usize] = Some(hop);
+            parents[other as usize] = Some(rank);
+            order.push((hop, is_back));
+            reached.push(other);
+        }
+    }
+    (reached.len() == around.len()).then(|| (order, reached[reached.len() - 1], parents))
+}
+
+struct Writer {
+    forest: Forest,
+    routes: Vec<[Vec<canopy_topology::LinkIndex>; 2]>,
+    /// Routes there and back that are in the table.
+    known: Vec<[Option<RouteIndex>; 2]>,
+}
+
+impl Writer {
+    fn tree(&mut self, action: Action, hung: &Hung, tree: &FreeTree) -> Result<Tree, SynthesisError> {
+        let start = position(self.forest.hops.len())?;
+        match action {
+            Action::Copy => {
+                for &(hop, is_back) in &hung.order {
+                    self.hop(tree, hop, is_back)?;
+                }
+            }
+            Action::Reduce => {
+                for &(hop, is_back) in hung.order.iter().rev() {
+                    self.hop(tree, hop, !is_back)?;
+                }
+            }
+        }
+        let hops = start..position(self.forest.hops.len())?;
+        Ok(Tree { root: Rank::new(hung.root), multiplicity: tree.weight, hops })
+    }
+
+    fn hop(&mut self, tree: &FreeTree, hop: usize, is_back: bool) -> Result<(), SynthesisError> {
+        let hop = &tree.hops[hop];
+        let start = position(self.forest.carriers.len())?;
+        for &(route, chunk_count) in &hop.carriers {
+            let way = usize::from(is_back);
+            let Self { forest, routes, known } = self;
+            let route = *known[route][way].get_or_insert_with(|| forest.routes.push(&routes[route][way]));
+            forest.carriers.push(Carrier { route, chunk_count });
+        }
+        let carriers = start..position(self.forest.carriers.len())?;
+        let [first, second] = hop.ends;
+        let (from, to) = if is_back { (second, first) } else { (first, second) };
+        self.forest.hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
+        Ok(())
+    }
+}
