@@ -73,7 +73,7 @@ fn uneven_networks_reach_their_own_allreduce_optimum() {
         ("torus:4x4,down=00-01", "155000000000/3"),
         ("dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "518750000000/3"),
     ] {
-        for (format, file) in [("json", "plan.json")] {
+        for (format, file) in [("json", "plan.json"), ("msccl-xml", "plan.xml")] {
             let reply = bench.plan(network, "allreduce", format, file);
             assert_eq!((&reply["optimality"], &reply["algbw"]), (&"1/1".into(), &algbw.into()), "{network}: {reply}");
             bench.verify(file);

@@ -212,6 +212,20 @@ fn the_same_request_gives_the_same_bytes_in_any_thread() {
     }
 }
 
+/// The parts of the vector that ranks add up may differ, and some be empty: what an allreduce promises is the vector.
+#[test]
+fn sums_may_be_made_anywhere() {
+    for expression in ["mesh:1x3", "mesh:4x4", "torus:4x4,down=00-01", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2"] {
+        let graph = synthesized(expression, CollectiveKind::Allreduce);
+        assert_ne!(graph.shares, canopy_schedule::Shares::Equal, "{expression}");
+        for profile in Profile::ALL {
+            for in_place in [false, true] {
+                judge(&lower(&graph, &options(profile, in_place), &|| false).unwrap(), profile);
+            }
+        }
+    }
+}
+
 #[test]
 fn unequal_shares_are_refused() {
     let mut weighted = graph(CollectiveKind::Allgather, 3, 1, 1, |root, _| ring_tree(3, root));

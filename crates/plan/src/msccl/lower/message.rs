@@ -33,7 +33,7 @@ pub(super) struct Message {
     pub(super) kind: CollectiveKind,
     in_place: bool,
     pub(super) rank_count: u32,
-    /// Chunks of one share, in all-to-all of one block.
+    /// Chunks of one share, in all-to-all of one block; of the whole vector where shares differ.
     pub(super) share: u32,
     /// Chunks of the graph in one chunk of the file.
     pub(super) unit: u64,
@@ -47,7 +47,8 @@ impl Message {
     /// Numbers the chunks, where offsets can name them all.
     pub(super) fn new(graph: &TransferGraph, options: &LowerOptions) -> Result<Self, LowerError> {
         let kind = graph.collective.kind();
-        if graph.shares != Shares::Equal {
+        // What an allreduce promises is the whole vector, wherever its parts are added up.
+        if graph.shares != Shares::Equal && kind != CollectiveKind::Allreduce {
             return Err(LowerError::Shares { profile: options.profile });
         }
         let (unit, in_place) = (unit(graph), options.in_place);
@@ -55,7 +56,7 @@ impl Message {
         let share = graph.chunks_per_share / unit;
         let longest = match kind {
             CollectiveKind::Broadcast | CollectiveKind::Reduce => Some(share),
-            _ => share.checked_mul(graph.rank_count.into()),
+            _ => u64::try_from(graph.shares.weight_total(graph.rank_count)).ok().and_then(|all| share.checked_mul(all)),
         };
         check_size(graph.rank_count, longest, options.profile, super::fit::FEWER_CHUNKS)?;
         let narrow = |chunks: u64| u32::try_from(chunks).expect("1,024 ranks with vectors of 32,838 chunks");
@@ -64,6 +65,9 @@ impl Message {
             CollectiveKind::AllToAll => narrow(longest.unwrap_or(0) * u64::from(graph.rank_count)),
             _ => narrow(longest.unwrap_or(0)),
         };
+        if graph.shares != Shares::Equal {
+            message.share = message.total;
+        }
         Ok(message)
     }
 
@@ -99,7 +103,7 @@ impl Message {
 
     /// Chunks of one share of every rank.
     fn vector(&self) -> u32 {
-        self.share * self.rank_count
+        if self.kind == CollectiveKind::Allreduce { self.total } else { self.share * self.rank_count }
     }
 
     /// `i_chunks` and `o_chunks`; a buffer that is not addressed has none.
@@ -147,6 +151,13 @@ impl Message {
     /// The share, in all-to-all the block, that a chunk belongs to.
     pub(super) fn share_of(&self, chunk: u32) -> u32 {
         chunk / self.share
+    }
+
+    /// Position of a chunk of a tree among those that go before and after it: in its share, in the tree where shares
+    /// differ.
+    pub(super) fn position(&self, tree: &Range<u32>, chunk: u32) -> u32 {
+        let is_one = self.kind == CollectiveKind::Allreduce && self.share == self.total;
+        if is_one { chunk - tree.start } else { chunk % self.share }
     }
 
     /// Where a chunk must end on a rank; none where the collective does not promise it there.

@@ -35,8 +35,8 @@ pub(in crate::msccl::lower) fn in_trees(
         tree.hops.iter().for_each(|&hop| touch(&mut touched, hop, &tree.chunks, generation + 1));
         let share = message.share_of(tree.chunks.start);
         for chunks in cut(&tree.chunks, chunks_max) {
-            let within = chunks.start % message.share;
-            keyed.push(((generation, within, rotation(message, share), index), chunks));
+            let position = message.position(&tree.chunks, chunks.start);
+            keyed.push(((generation, position, rotation(message, share), index), chunks));
         }
     }
     keyed.sort_by_key(|&(key, _)| key);
