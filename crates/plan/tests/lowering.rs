@@ -220,7 +220,7 @@ fn sums_may_be_made_anywhere() {
         assert_ne!(graph.shares, canopy_schedule::Shares::Equal, "{expression}");
         for profile in Profile::ALL {
             for in_place in [false, true] {
-                judge(&lower(&graph, &options(profile, in_place), &|| false).unwrap(), profile);
+                judge(&lower(&graph, &options(profile, in_place), &|| false).unwrap().program, profile);
             }
         }
     }
