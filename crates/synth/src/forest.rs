@@ -254,7 +254,7 @@ fn solve_in<C: FlowUnit>(
     demands.truncate(rank_count as usize);
     let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;
     let lay = |grower: &Grower<C>, trees: Vec<PackedTree<C>>, graph: LogicalGraph<'_, C>| {
-        assembly::lay(grower, graph.into_strands(), trees, instance.trees_per_root, stop, progress)
+        assembly::lay(grower, graph.into_strands(stop)?, trees, instance.trees_per_root, stop, progress)
     };
     if rank_count >= pieces_from {
         let grower = Grower::new(&condition, rank_count);

@@ -32,9 +32,12 @@ use crate::ring;
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
 ///   ones leave the choice to forest.
-/// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within some milliseconds of a request to stop.
+/// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within 30 ms of CPU time of a request to stop at 1,024
+///   ranks, 0.2 s at 4,096.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
-///   boxes, racks, pods or a torus some tenths of a second.
+///   boxes, racks, pods, groups or a torus some tenths of a second, joined at random some seconds. Where ranks in boxes need
+///   all of their links and some are missing, no box can be cut off: 256 ranks take a second, 512 more than 30.
+///   Memory grows with the hops, some 150 bytes each: 170 MiB at 1,024 ranks with one tree each, 2.2 GiB at 4,096.
 pub fn synthesize(
     topology: &Topology,
     request: &SynthesisRequest,

@@ -1,6 +1,5 @@
 //! From packed trees to the schedule: trees on routes, and phases of trees in one table.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
@@ -9,7 +8,7 @@ use canopy_topology::{LinkIndex, Rank};
 use num_integer::Integer;
 
 use crate::error::SynthesisError;
-use crate::forest::logical::Strand;
+use crate::forest::logical::{Strand, Strands};
 use crate::forest::trees::{Grower, PackedTree};
 use crate::forest::{ASK_INTERVAL, RoutedHop, RoutedTree, RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
@@ -21,17 +20,21 @@ use crate::progress::{Progress, Stage};
 /// * **Cost.** O(hops · strands per edge).
 pub(super) fn lay<C: FlowUnit>(
     grower: &Grower<C>,
-    mut strands: BTreeMap<(u32, u32), Vec<Strand<C>>>,
+    mut strands: Strands<C>,
     mut trees: Vec<PackedTree<C>>,
     trees_per_root: u64,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     trees.sort_by_key(|tree| (tree.root, std::cmp::Reverse(tree.weight)));
-    let mut strands: Vec<Vec<(Strand<C>, Option<RouteIndex>)>> = (0..grower.edge_count())
-        .map(|edge| strands.remove(&grower.ends(edge)).unwrap_or_default())
-        .map(|strands| strands.into_iter().map(|strand| (strand, None)).collect())
-        .collect();
+    let mut of_edges: Vec<Vec<(Strand<C>, Option<RouteIndex>)>> = Vec::with_capacity(grower.edge_count());
+    for edge in 0..grower.edge_count() {
+        if edge.is_multiple_of(ASK_INTERVAL as usize) {
+            ask(stop)?;
+        }
+        let of_edge = strands.remove(&grower.ends(edge)).unwrap_or_default();
+        of_edges.push(of_edge.into_iter().map(|strand| (strand, None)).collect());
+    }
     let total = trees.len() as u64;
     let mut laid = Layer { routes: RouteTable::default(), carriers: Vec::new(), hops: Vec::new() };
     let mut routed = Vec::with_capacity(trees.len());
@@ -43,7 +46,7 @@ pub(super) fn lay<C: FlowUnit>(
                 ask(stop)?;
             }
             let (from, to) = grower.ends(edge);
-            let carriers = laid.draw(&mut strands[edge], tree.weight)?.ok_or_else(|| SynthesisError::Broken {
+            let carriers = laid.draw(&mut of_edges[edge], tree.weight)?.ok_or_else(|| SynthesisError::Broken {
                 what: format!("the trees on the edge {from} -> {to} outnumber its routes"),
             })?;
             laid.hops.push(RoutedHop { from, to, carriers });

@@ -39,7 +39,10 @@ pub(super) fn glue<C: FlowUnit>(
         rank_count: homes.len(),
         stop,
     };
-    let mut laid = Laid { trees: Vec::new(), hops: Vec::new(), carriers: Vec::new() };
+    // A tree for each root at least: what grows to hundreds of megabytes takes long to move.
+    let hops_min = demands.iter().filter(|&&demand| demand > C::ZERO).count() * homes.len().saturating_sub(1);
+    let (hops, carriers) = (Vec::with_capacity(hops_min), Vec::with_capacity(hops_min));
+    let mut laid = Laid { trees: Vec::new(), hops, carriers };
     let total = homes.len() as u64;
     for (root, (&home, &demand)) in (0_u32..).zip(homes.iter().zip(demands)) {
         progress.report(Stage::Routes, root.into(), total);
@@ -58,8 +61,13 @@ pub(super) fn glue<C: FlowUnit>(
         }
     }
     progress.report(Stage::Routes, total, total);
-    let Laid { trees, hops, carriers } = laid;
-    Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes: glue.routes })
+    let (Laid { trees, hops, carriers }, Glue { stocks, routes, .. }) = (laid, glue);
+    // Millions of passages take long to let go of.
+    for passages in stocks.into_iter().flat_map(|stock| stock.routes) {
+        ask(stop)?;
+        drop(passages);
+    }
+    Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes })
 }
 
 /// Finished trees.

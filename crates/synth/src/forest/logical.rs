@@ -26,11 +26,14 @@ pub(super) struct Strand<C> {
 pub(super) struct LogicalGraph<'a, C> {
     /// Those that [`LinkIndex`] counts here: of the network at hand, which may be a piece of the topology.
     links: &'a [Way],
-    edges: BTreeMap<Ends, Vec<Strand<C>>>,
+    edges: Strands<C>,
 }
 
 /// Tail and head of an edge.
 type Ends = (u32, u32);
+
+/// Strands by edge.
+pub(super) type Strands<C> = BTreeMap<Ends, Vec<Strand<C>>>;
 
 /// What enters and leaves a node: `(neighbour, capacity)`, by neighbour.
 pub(super) type Sides<C> = (Vec<(u32, C)>, Vec<(u32, C)>);
@@ -95,14 +98,19 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
     }
 
     /// Strands of all edges, shortest routes first, then least latency.
-    pub(super) fn into_strands(self) -> BTreeMap<(u32, u32), Vec<Strand<C>>> {
+    pub(super) fn into_strands(self, stop: &dyn Stop) -> Result<Strands<C>, Stopped> {
         let Self { links, mut edges } = self;
         let latency =
             |route: &[LinkIndex]| -> u128 { route.iter().map(|link| u128::from(links[link.index()].latency_ns)).sum() };
-        for strands in edges.values_mut() {
-            strands.sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.clone()));
+        for (strands, place) in edges.values_mut().zip(0_u32..) {
+            if place.is_multiple_of(ASK_INTERVAL) {
+                ask(stop)?;
+            }
+            if strands.len() > 1 {
+                strands.sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.clone()));
+            }
         }
-        edges
+        Ok(edges)
     }
 
     /// Removes strands of this total from an edge: of parallel links equal parts; else a strand of just this amount if

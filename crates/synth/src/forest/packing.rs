@@ -78,7 +78,7 @@ pub(super) fn pack<C: FlowUnit>(
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
         any_tested |= after.flows() > condition.flows();
-        if depth_max(&grower, &trees) <= 1 {
+        if depth_max(&grower, &trees, stop)? <= 1 {
             // As flat as trees can be, and finer parts would only make more of them.
             if best.is_none() {
                 best = Some((0, trees));
@@ -87,7 +87,8 @@ pub(super) fn pack<C: FlowUnit>(
         }
         let mut left = Remainder::of(&after, rank_count);
         rehang(&grower, &mut left, &mut trees, stop)?;
-        let score = 4 * u64::from(depth_max(&grower, &trees)) * u64::from(rank_count) + 3 * trees.len() as u64;
+        let depth = depth_max(&grower, &trees, stop)?;
+        let score = 4 * u64::from(depth) * u64::from(rank_count) + 3 * trees.len() as u64;
         if best.as_ref().is_none_or(|&(known, _)| score.saturating_mul(10) <= known.saturating_mul(9)) {
             best = Some((score, trees));
         }
@@ -100,8 +101,13 @@ pub(super) fn pack<C: FlowUnit>(
     Ok((grower, trees))
 }
 
-fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>]) -> u32 {
-    trees.iter().map(|tree| grower.depth_max(tree)).max().unwrap_or_default()
+fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>], stop: &dyn Stop) -> Result<u32, SynthesisError> {
+    let mut most = 0;
+    for tree in trees {
+        ask(stop)?;
+        most = most.max(grower.depth_max(tree));
+    }
+    Ok(most)
 }
 
 /// What a greedy packing begins with.

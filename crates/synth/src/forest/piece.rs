@@ -369,7 +369,7 @@ impl<C: FlowUnit> Piece<'_, C> {
 
         let (mut strands, mut ranges) = (Vec::new(), BTreeMap::new());
         let (mut entries, mut exits) = (vec![Vec::new(); self.links.len()], vec![Vec::new(); self.links.len()]);
-        for ((from, to), of_edge) in graph.into_strands() {
+        for ((from, to), of_edge) in graph.into_strands(stop)? {
             ranges.insert((from, to), strands.len()..strands.len() + of_edge.len());
             for strand in of_edge {
                 if strands.len().is_multiple_of(ASK_INTERVAL as usize) {

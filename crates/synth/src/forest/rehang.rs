@@ -39,14 +39,19 @@ pub(super) fn rehang<C: FlowUnit>(
             has_room[grower.ends(edge).0 as usize] = true;
         }
         for tree in &mut hung {
+            ask(stop)?;
             changed |= tree.use_room(grower, left, &mut has_room, &mut looks)?;
+        }
+        if looks.left == 0 {
+            break;
         }
         changed |= exchange_all(grower, left, &mut hung, &mut looks)?;
         if !changed {
             break;
         }
     }
-    for (tree, hung) in trees.iter_mut().zip(&hung) {
+    for (tree, hung) in trees.iter_mut().zip(hung) {
+        ask(stop)?;
         tree.edges = hung.order[1..].iter().filter_map(|&rank| hung.parents[rank as usize]).collect();
     }
     Ok(())
@@ -79,10 +84,12 @@ fn exchange_all<C: FlowUnit>(
 ) -> Result<bool, Stopped> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); left.capacities.len()];
     for (position, tree) in trees.iter().enumerate() {
+        ask(looks.stop)?;
         tree.parents.iter().flatten().for_each(|&edge| users[edge].push(position));
     }
+    ask(looks.stop)?;
     let mut by_depth: Vec<usize> = (0..trees.len()).collect();
-    by_depth.sort_by_key(|&tree| std::cmp::Reverse(trees[tree].depth_max()));
+    by_depth.sort_by_cached_key(|&tree| std::cmp::Reverse(trees[tree].depth_max()));
     let mut changed = false;
     for &first in &by_depth {
         // From the root outwards: what hangs below moves along.

@@ -165,7 +165,13 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
 
     /// Does each split as far as the condition allows.
     fn split_off(&mut self, shares: &[Share<C>]) -> Result<(), SynthesisError> {
-        let splits: Vec<Split<C>> = shares.iter().map(|share| self.split_of(share)).collect();
+        let mut splits: Vec<Split<C>> = Vec::with_capacity(shares.len());
+        for (share, place) in shares.iter().zip(0_u32..) {
+            if place.is_multiple_of(ASK_INTERVAL) {
+                ask(self.stop)?;
+            }
+            splits.push(self.split_of(share));
+        }
         let mut done = 0;
         while done < splits.len() {
             let (whole, part) = self.condition.apply_longest_prefix(&splits[done..])?;

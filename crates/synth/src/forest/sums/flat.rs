@@ -163,7 +163,7 @@ fn pack<C: FlowUnit>(
     demands.truncate(shape.terminal_count as usize);
     let condition = Condition::new(graph.edges(), demands, shape.terminal_count, stop)?;
     let (grower, trees) = packing::pack(&condition, (root, shape.terminal_count), stop, progress)?;
-    assembly::lay(&grower, graph.into_strands(), trees, directed.tree_count, stop, progress)
+    assembly::lay(&grower, graph.into_strands(stop)?, trees, directed.tree_count, stop, progress)
 }
 
 /// A terminal with the least distance to the one farthest from it, in hops between terminals: the lowest of those found.

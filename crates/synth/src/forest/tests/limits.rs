@@ -89,3 +89,40 @@ fn every_stage_notices_a_stop_at_the_first_question() {
         }
     }
 }
+
+/// Asks for a stop at the question of this number, and counts them all.
+struct StopAfter {
+    questions: u64,
+    asked: AtomicU64,
+}
+
+impl StopAfter {
+    fn is_due(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.questions
+    }
+}
+
+/// Networks that take every way there is: pieces, groups joined directly, translations, trees that are tested.
+#[test]
+fn a_stop_at_any_moment_is_the_end() {
+    for expression in [
+        "mi250:boxes=4,nodes-down=b1g3",
+        "dragonfly-router:p=2,a=4,h=2",
+        "torus:8x8",
+        "random-regular:n=64,d=4,seed=1",
+        "random-euler:n=64,switches=8,seed=1",
+    ] {
+        let topology = topology(expression);
+        let collective = collective(CollectiveKind::Allgather, &topology);
+        let counted = StopAfter { questions: u64::MAX, asked: AtomicU64::new(0) };
+        plan(&topology, collective, &Shares::Equal, TreeLimits::NONE, &|| counted.is_due(), &Silent).unwrap();
+        let all = counted.asked.into_inner();
+        for questions in (0..24).map(|part| part * all / 24) {
+            let stop = StopAfter { questions, asked: AtomicU64::new(0) };
+            let error =
+                plan(&topology, collective, &Shares::Equal, TreeLimits::NONE, &|| stop.is_due(), &Silent).unwrap_err();
+            // Nothing is begun once a stop was asked for.
+            assert_eq!((error, stop.asked.into_inner()), (SynthesisError::Stopped, questions + 1), "{expression}");
+        }
+    }
+}
