@@ -15,6 +15,9 @@
 //!
 //! Trees may be asked to be flatter than those turn out (`shallow`), or fewer (`instance`), at the expense of the rate.
 //!
+//! An allreduce in two phases is held up by its weakest rank. Where that costs anything, sums are made where they are
+//! best made instead (`sums`).
+//!
 //! Switches that could replicate or reduce are used as if they could not: that costs no throughput for the collectives
 //! planned here, only traffic.
 //!

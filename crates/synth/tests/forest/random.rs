@@ -168,6 +168,15 @@ proptest! {
         }
     }
 
+    /// Whatever the directions, the bound is not exceeded, and what goes both ways is made use of.
+    #[test]
+    fn one_way_networks_are_planned_within_their_bounds(topology in prop_oneof![eulerian(), balanced_switches()]) {
+        let collective = canopy_schedule::Collective::new(Allreduce, None, topology.rank_count()).unwrap();
+        let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
+        let algbw = plan(&topology, Allreduce).algbw;
+        prop_assert!(algbw >= bound.lower && algbw <= bound.upper, "{algbw} is not between {} and {}", bound.lower, bound.upper);
+    }
+
     #[test]
     fn equal_requests_give_equal_schedules(topology in eulerian()) {
         let collective = canopy_schedule::Collective::new(Allgather, None, topology.rank_count()).unwrap();
