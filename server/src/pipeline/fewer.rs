@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use canopy_plan::LowerError;
 use canopy_proto::v1;
-use canopy_schedule::Shape;
+use canopy_schedule::{Shape, Shares};
 use canopy_synth::TreeLimits;
 use canopy_topology::Rate;
 
@@ -40,7 +40,7 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
         Err(failure) => failure,
     };
-    let trees = trees_per_root(&first).filter(|_| limits.trees_per_root.is_none());
+    let trees = trees_per_root(&first, &work.prepared.shares).filter(|_| limits.trees_per_root.is_none());
     let (Some(trees), Some(reason)) = (trees, over_limit(&failure)) else { return Err(failure) };
     let wanted = first.verdict.algbw.clone();
     drop(first);
@@ -48,14 +48,20 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     let mut search = Search { work, limits, too_many: trees, failure };
     let (mut attempt, mut files) = search.halve()?;
     search.improve(&mut attempt, &mut files)?;
-    let warning = warning(&attempt, trees, &wanted, &reason);
+    let warning = warning(&attempt, &work.prepared.shares, trees, &wanted, &reason);
     Ok(Fitted { attempt, files, warning })
 }
 
-/// k, of plans whose files get smaller with it.
-fn trees_per_root(attempt: &Attempt) -> Option<u64> {
-    let shape = &attempt.plan.schedule.shape;
-    matches!(shape, Shape::Forest(_)).then(|| shape.chunks_per_share())
+/// k, of plans whose files get smaller with it; where the planner has chosen how much each rank adds up, on average.
+fn trees_per_root(attempt: &Attempt, asked: &Shares) -> Option<u64> {
+    let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
+    let Shape::Forest(_) = &schedule.shape else { return None };
+    let of_a_unit = schedule.shape.chunks_per_share();
+    if schedule.shares == *asked {
+        return Some(of_a_unit);
+    }
+    let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
+    u64::try_from(of_all.div_ceil(u128::from(ranks).max(1))).ok()
 }
 
 /// The limit that a file exceeds, in words; none where that is not what is wrong.
@@ -85,7 +91,8 @@ impl Search<'_, '_> {
         match self.work.files(&attempt) {
             Ok(files) => Ok((attempt, Some(files))),
             Err(failure) if over_limit(&failure).is_some() => {
-                self.too_many = trees_per_root(&attempt).unwrap_or(trees_max).min(self.too_many);
+                let trees = trees_per_root(&attempt, &self.work.prepared.shares);
+                self.too_many = trees.unwrap_or(trees_max).min(self.too_many);
                 self.failure = failure;
                 Ok((attempt, None))
             }
@@ -126,9 +133,9 @@ impl Search<'_, '_> {
     }
 }
 
-fn warning(attempt: &Attempt, wanted_trees: u64, wanted: &Rate, reason: &str) -> Option<v1::Warning> {
+fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: u64, wanted: &Rate, reason: &str) -> Option<v1::Warning> {
     let achieved = &attempt.verdict.algbw;
-    let (trees, ratio) = (trees_per_root(attempt)?, achieved.ratio_to(wanted)?);
+    let (trees, ratio) = (trees_per_root(attempt, asked)?, achieved.ratio_to(wanted)?);
     let text = format!(
         "{reason}: planned with {trees} trees per root instead of {wanted_trees}, at {ratio} of their rate; state \
          trees_per_root to have a number of your own"
