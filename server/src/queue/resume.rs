@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Queue;
+use super::{Queue, end_phase};
 use crate::failure::PlanFailure;
 use crate::job::{Goal, Job};
 use crate::journal::{STARTS_MAX, Unfinished};
@@ -30,18 +30,19 @@ impl Queue {
         let admitted = lines.admit(self.shared.limits, Goal::Plan, Priority::Repair, weight);
         let admitted = if starts >= STARTS_MAX { Err(PlanFailure::Abandoned { starts }) } else { admitted };
         lines.enter(&job, weight);
-        self.note_whether_idle(&lines);
-        drop(lines);
-        match admitted {
-            Ok(()) => {
-                self.shared.reading_ready.notify_one();
-                Ok(())
-            }
+        let resumed = admitted.map_err(Arc::new);
+        match &resumed {
+            Ok(()) => self.shared.reading_ready.notify_one(),
             Err(failure) => {
-                let failure = Arc::new(failure);
-                self.finish(&job, Err(Arc::clone(&failure)));
-                Err(failure)
+                // At once: nobody is to see it wait meanwhile, and no reader to take it.
+                let outcome = Err(Arc::clone(failure));
+                lines.advance(&job, end_phase(&outcome));
+                lines.forget(&job);
+                job.settle(outcome);
+                lines.archive(&job);
             }
         }
+        self.note_whether_idle(&lines);
+        resumed
     }
 }
