@@ -1,6 +1,7 @@
 //! Random small networks by family, and the best cut of each, found by trying all.
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Broadcast, Reduce, ReduceScatter};
+use canopy_schedule::Shares;
 use canopy_topology::{
     Attributes, Capacity, Latency, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate,
 };
@@ -8,6 +9,11 @@ use proptest::prelude::*;
 
 /// The least bound on algbw over all cuts; the root counts only where there is one.
 pub(crate) fn best_cut(topology: &Topology, kind: CollectiveKind, root: u32) -> Rate {
+    best_cut_of(topology, kind, root, &Shares::Equal)
+}
+
+/// The same for these shares.
+pub(crate) fn best_cut_of(topology: &Topology, kind: CollectiveKind, root: u32, shares: &Shares) -> Rate {
     let nodes = topology.nodes().len();
     let ranks = topology.rank_count();
     let rank_mask = (1_u32 << ranks) - 1;
@@ -17,10 +23,16 @@ pub(crate) fn best_cut(topology: &Topology, kind: CollectiveKind, root: u32) -> 
         .map(|link| (link.from.number(), link.to.number(), link.capacity.bytes_per_sec()))
         .collect();
     let is_in = |set: u32, node: u32| set >> node & 1 == 1;
+    let weight_in = |set: u32| -> u64 {
+        topology.ranks().filter(|rank| is_in(set, rank.number())).map(|rank| shares.weight(rank)).sum()
+    };
     let mut best: Option<(u64, u64)> = None;
     for set in 1..(1_u32 << nodes) - 1 {
-        let inside = u64::from((set & rank_mask).count_ones());
-        if inside == 0 || inside == u64::from(ranks) {
+        let inside = weight_in(set);
+        if matches!(kind, Allgather | ReduceScatter) && inside == 0
+            || set & rank_mask == 0
+            || set & rank_mask == rank_mask
+        {
             continue;
         }
         let crosses = |&&(from, to, _): &&(u32, u32, u64)| match kind {
@@ -33,7 +45,7 @@ pub(crate) fn best_cut(topology: &Topology, kind: CollectiveKind, root: u32) -> 
             _ => inside,
         };
         let capacity: u64 = links.iter().filter(crosses).map(|link| link.2).sum();
-        let factor = if divisor == 1 && !matches!(kind, Allgather | ReduceScatter) { 1 } else { u64::from(ranks) };
+        let factor = if matches!(kind, Allgather | ReduceScatter) { weight_in(rank_mask) } else { 1 };
         let smaller = |(c, d): (u64, u64)| factor * capacity * d < c * divisor;
         if best.is_none_or(smaller) {
             best = Some((factor * capacity, divisor));
