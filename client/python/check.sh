@@ -34,7 +34,7 @@ refused() {
     [ "$status" = "$expected" ] || { echo "$2: exit status $status where $expected was due" >&2; exit 1; }
 }
 refused 2 ring:0 30
-refused 3 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2' 30
+refused 3 mesh:2x2,down=00-01+00-10 30
 refused 5 torus:40x40 0.3
 if compgen -G "$work/none*" || compgen -G "$work/tmp*"; then exit 1; fi
 echo "python client: ok"
