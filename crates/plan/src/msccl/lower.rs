@@ -18,6 +18,7 @@
 //! | `placement` | where each move reads and writes; joins neighbours |
 //! | `channels`, `blocks` | which block of which channel serves which connection |
 //! | `fuse`, `scratch`, `emit` | the steps, their waits, and scratch |
+//! | `numbering` | numbers of blocks that a runtime can name |
 //! | `instances` | how the plan is repeated to fill channels |
 //! | `fit`, `least` | whether a program fits the runtime, and whether any could |
 
@@ -30,6 +31,7 @@ mod instances;
 mod least;
 mod message;
 mod moves;
+mod numbering;
 mod placement;
 mod ranges;
 mod scratch;
@@ -48,6 +50,7 @@ pub use self::instances::Instances;
 use self::least::Least;
 use self::message::Message;
 use self::moves::{Move, Trees};
+use self::numbering::number_awaited_first;
 use self::placement::{Placed, place};
 use super::figures::{Figure, ProgramFigures};
 use super::profile::Profile;
@@ -391,7 +394,8 @@ impl Lowering<'_> {
         let Self { message, options, trees, .. } = *self;
         let (profile, trees_span) = (options.profile, trees.span);
         let emission = Emission { message, profile, placed, channels, peers, trees_span };
-        let ranks = emit(emission, self.stop)?;
+        let mut ranks = emit(emission, self.stop)?;
+        ranks.iter_mut().for_each(|rank| number_awaited_first(rank, profile.limits().dependency_block));
         let used = ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.channel).max();
         let mut program = Program {
             name: options.name.clone(),
