@@ -74,6 +74,7 @@ impl Files {
         let text = write_msccl_xml(&lowered, profile);
         let program = parse_msccl_xml_until(&text, profile, &is_stopped).map_err(|error| match error.fault {
             ParseFault::Stopped => PlanFailure::Stopped,
+            ParseFault::TooLarge { bytes, limit } => too_large(output, profile, bytes, limit),
             _ => rejected(error.to_string()),
         })?;
         if program != lowered {
@@ -159,4 +160,18 @@ fn lcm(a: u64, b: u64) -> u64 {
         (x, y) = (y, x % y);
     }
     (a / x).saturating_mul(b)
+}
+
+/// A file beyond what canopy reads of any.
+fn too_large(output: usize, profile: Profile, bytes: usize, limit: usize) -> PlanFailure {
+    let error = LowerError::OverLimit {
+        profile,
+        what: "bytes of text",
+        limit: limit as u64,
+        need: bytes as u64,
+        rank: None,
+        is_proven: false,
+        remedy: "plan for fewer ranks, or choose a format without this limit",
+    };
+    PlanFailure::Lower { output, error }
 }
