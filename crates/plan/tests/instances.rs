@@ -5,16 +5,16 @@
 #[path = "support/graphs.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod graphs;
+#[path = "support/judge.rs"]
+mod judge;
 
 use std::num::NonZeroU32;
 
-use canopy_plan::{
-    EmulateOptions, Instances, LowerError, Lowered, Profile, Program, ProgramFigures, emulate, parse_msccl_xml, prove,
-    traffic, write_msccl_xml,
-};
+use canopy_plan::{Instances, LowerError, Lowered, Profile, Program, ProgramFigures, traffic, write_msccl_xml};
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
 use graphs::{graph, lowered_for, lowered_times, planned, ring_tree, sends, star_tree};
+use judge::judge;
 
 fn times(instances: u32) -> Instances {
     Instances::Exactly(NonZeroU32::new(instances).unwrap())
@@ -22,18 +22,6 @@ fn times(instances: u32) -> Instances {
 
 fn lowered(profile: Profile, graph: &TransferGraph, instances: u32) -> Program {
     lowered_times(profile, graph, false, times(instances)).unwrap().program
-}
-
-#[track_caller]
-fn judge(program: &Program, profile: Profile) {
-    let parsed = parse_msccl_xml(&write_msccl_xml(program, profile), profile).unwrap();
-    assert_eq!(&parsed, program);
-    let proof = prove(&parsed, profile);
-    assert!(proof.is_ok(), "{profile} {}: {:#?}", program.purpose, proof.problems);
-    for (slots, chunks_per_transfer) in [(None, None), (Some(1), Some(1))] {
-        let standard = EmulateOptions::standard(profile, 1);
-        emulate(&parsed, &EmulateOptions { slots, chunks_per_transfer, ..standard }).unwrap();
-    }
 }
 
 #[test]

@@ -5,31 +5,20 @@
 #[path = "support/graphs.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod graphs;
+#[path = "support/judge.rs"]
+mod judge;
 
 use canopy_plan::{
-    EmulateOptions, Instances, LowerError, LowerOptions, Lowered, Profile, Program, ProgramFigures, emulate, lower,
-    parse_msccl_xml, prove, require_own_routes, write_msccl_xml,
+    Instances, LowerError, LowerOptions, Lowered, Profile, ProgramFigures, lower, require_own_routes, write_msccl_xml,
 };
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
 use canopy_topology::{Rank, TopologyLimits, Transit, generate};
 use graphs::{around, graph, heap_tree, paths, planned, planned_on, ring_tree, sends, star_tree, synthesized};
+use judge::judge;
 
 fn options(profile: Profile, in_place: bool) -> LowerOptions {
     LowerOptions { in_place, bytes_max: 1 << 30, profile, name: "test".to_owned(), instances: Instances::ONE }
-}
-
-/// Reads back, proves, and runs with the runtime's queues and with a single slot.
-#[track_caller]
-fn judge(program: &Program, profile: Profile) {
-    let parsed = parse_msccl_xml(&write_msccl_xml(program, profile), profile).unwrap();
-    assert_eq!(&parsed, program);
-    let proof = prove(&parsed, profile);
-    assert!(proof.is_ok(), "{profile} {}: {:#?}", program.purpose, proof.problems);
-    for (slots, chunks_per_transfer) in [(None, None), (Some(1), Some(1))] {
-        let standard = EmulateOptions::standard(profile, 1);
-        emulate(&parsed, &EmulateOptions { slots, chunks_per_transfer, ..standard }).unwrap();
-    }
 }
 
 /// Lowers for all runtimes, in place and out of place.
