@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind, Shares};
+use canopy_schedule::{Collective, CollectiveKind, Forest, Shares};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::algorithm::TreeLimits;
@@ -19,43 +19,24 @@ fn collective(kind: CollectiveKind, topology: &Topology) -> Collective {
     Collective::new(kind, None, topology.rank_count()).unwrap()
 }
 
+/// Plans with equal shares, without limits on trees, and to the end.
+fn plan_alone(topology: &Topology, kind: CollectiveKind) -> Result<Forest, SynthesisError> {
+    plan(topology, collective(kind, topology), &Shares::Equal, TreeLimits::NONE, &Never, &Silent)
+}
+
 #[test]
 fn trees_that_would_fill_the_memory_are_refused_at_once() {
     let topology = topology("mesh:6000");
-    let error = plan(
-        &topology,
-        collective(CollectiveKind::Allgather, &topology),
-        &Shares::Equal,
-        TreeLimits::NONE,
-        &Never,
-        &Silent,
-    )
-    .unwrap_err();
+    let error = plan_alone(&topology, CollectiveKind::Allgather).unwrap_err();
     assert_eq!(error, SynthesisError::TooManyHops { needed: 6000 * 5999, limit: 1 << 25 });
     // One tree is no trouble.
-    plan(
-        &topology,
-        collective(CollectiveKind::Broadcast, &topology),
-        &Shares::Equal,
-        TreeLimits::NONE,
-        &Never,
-        &Silent,
-    )
-    .unwrap();
+    plan_alone(&topology, CollectiveKind::Broadcast).unwrap();
 }
 
 #[test]
 fn a_switch_with_too_many_neighbours_is_named() {
     let topology = topology("dgx-a100:boxes=1,gpus=4097");
-    let error = plan(
-        &topology,
-        collective(CollectiveKind::Broadcast, &topology),
-        &Shares::Equal,
-        TreeLimits::NONE,
-        &Never,
-        &Silent,
-    )
-    .unwrap_err();
+    let error = plan_alone(&topology, CollectiveKind::Broadcast).unwrap_err();
     assert_eq!(error, SynthesisError::TooManyNeighbours { node: "b0nv".to_owned(), neighbours: 4097, limit: 4096 });
 }
 
