@@ -2,6 +2,8 @@
 //!
 //! Nothing here reads the topology: that may take long, and happens on a worker.
 
+use std::num::NonZeroU32;
+
 use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
@@ -152,6 +154,15 @@ impl Output {
             Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
         };
         v1::OutputSpec { format: self.format().into(), profile: self.profile_name().to_owned(), instancing }
+    }
+}
+
+/// How many instances a caller asks for; `None` for the number 0, which is none.
+pub(crate) fn instances(asked: Option<Instancing>) -> Option<Instances> {
+    match asked {
+        None => Some(Instances::ONE),
+        Some(Instancing::Instances(instances)) => NonZeroU32::new(instances).map(Instances::Exactly),
+        Some(Instancing::AutomaticInstances(_)) => Some(Instances::Auto),
     }
 }
 

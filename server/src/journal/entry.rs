@@ -2,9 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::Instances;
 use canopy_proto::v1;
-use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::TreeLimits;
 use canopy_topology::{DocumentFormat, Transit};
@@ -12,7 +10,7 @@ use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
-use crate::order::{Group, Order, Output, Priority, TopologyInput};
+use crate::order::{Group, Order, Output, Priority, TopologyInput, instances};
 use crate::store::{decode_record, encode_record};
 
 /// The payload of a job's record. Fields are only ever added.
@@ -148,11 +146,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
 }
 
 fn output(spec: &v1::OutputSpec) -> Option<Output> {
-    let instances = match spec.instancing {
-        None => Instances::ONE,
-        Some(Instancing::Instances(instances)) => Instances::Exactly(NonZeroU32::new(instances)?),
-        Some(Instancing::AutomaticInstances(_)) => Instances::Auto,
-    };
+    let instances = instances(spec.instancing)?;
     match spec.format() {
         v1::OutputFormat::Json => Some(Output::Json),
         v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),

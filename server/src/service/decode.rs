@@ -2,7 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::{Instances, Profile};
+use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
@@ -10,7 +10,7 @@ use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Transit};
 
 use crate::job::{Goal, Terms};
-use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput};
+use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput, instances};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -239,7 +239,7 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
         number: spec.format,
         known: OUTPUT_FORMATS,
     };
-    let instances = instances(position, spec)?;
+    let instances = instances(spec.instancing).ok_or(RequestError::NoInstances { output: position })?;
     match v1::OutputFormat::try_from(spec.format) {
         Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
             output: position,
@@ -263,17 +263,6 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
         }
         // What is not said is refused like what is not known: guessing would pin a default for ever.
         Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
-    }
-}
-
-fn instances(position: usize, spec: &v1::OutputSpec) -> Result<Instances, RequestError> {
-    match spec.instancing {
-        None => Ok(Instances::ONE),
-        Some(Instancing::Instances(instances)) => {
-            let instances = NonZeroU32::new(instances).map(Instances::Exactly);
-            instances.ok_or(RequestError::NoInstances { output: position })
-        }
-        Some(Instancing::AutomaticInstances(_)) => Ok(Instances::Auto),
     }
 }
 

@@ -1,3 +1,5 @@
+use canopy_plan::Instances;
+
 use super::*;
 
 /// A request that is right; tests break one thing at a time.
