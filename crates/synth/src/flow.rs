@@ -11,6 +11,7 @@ use num_integer::Integer as _;
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::parts::FlowParts;
+use crate::peel::Peeler;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 
@@ -46,12 +47,12 @@ pub(crate) fn plan(
     let network = Network { topology, shares, root, outwards };
     let (chunks_per_share, amounts) = network.amounts(stop)?;
     progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
-    let mut peeler = Peeler::new(&network, amounts);
+    let mut peeler = Peeler::new(topology, root.node(), outwards, amounts);
     let mut parts = FlowParts::new(topology, chunks_per_share);
     for rank in topology.ranks().filter(|&rank| network.weight(rank) > 0) {
         ask(stop)?;
         let chunk_count = chunks_per_share * network.weight(rank);
-        for (chunk_count, mut links) in peeler.paths(rank, chunk_count) {
+        for (chunk_count, mut links) in peeler.paths(rank.node(), chunk_count) {
             let (source, destination) = if outwards { (root, rank) } else { (rank, root) };
             if outwards {
                 links.reverse();
@@ -164,73 +165,5 @@ impl Network<'_> {
         }
         let amount = |arc| u64::try_from(network.flow(arc)).expect("at least nothing, at most the total, which fits");
         Ok(Some(arcs.into_iter().map(amount).collect()))
-    }
-}
-
-/// Takes a flow apart into paths, rank by rank.
-struct Peeler<'a> {
-    network: &'a Network<'a>,
-    /// What is left on each link.
-    left: Vec<u64>,
-    /// Links into each node, those with nothing left dropped from the end.
-    entering: Vec<Vec<LinkIndex>>,
-    /// Where on the current walk each node is.
-    place: Vec<Option<usize>>,
-}
-
-impl<'a> Peeler<'a> {
-    fn new(network: &'a Network<'a>, left: Vec<u64>) -> Self {
-        let node_count = network.topology.nodes().len();
-        let mut entering = vec![Vec::new(); node_count];
-        for link in network.links().filter(|link| left[link.index()] > 0) {
-            entering[network.ends(link).1.index()].push(link);
-        }
-        Self { network, left, entering, place: vec![None; node_count] }
-    }
-
-    /// Paths that bring so many chunks to a rank: how many each carries, and its links from the rank back to the root.
-    fn paths(&mut self, rank: Rank, mut wanted: u64) -> Vec<(u64, Vec<LinkIndex>)> {
-        let mut paths = Vec::new();
-        while wanted > 0 {
-            let links = self.walk(rank.node());
-            let least = links.iter().map(|link| self.left[link.index()]).min().expect("a rank is not the root");
-            let amount = least.min(wanted);
-            links.iter().for_each(|link| self.left[link.index()] -= amount);
-            wanted -= amount;
-            paths.push((amount, links));
-        }
-        paths
-    }
-
-    /// Links with something left, from a node back to the root; cycles that are met are taken out of the flow.
-    fn walk(&mut self, start: NodeIndex) -> Vec<LinkIndex> {
-        let mut links: Vec<LinkIndex> = Vec::new();
-        let mut node = start;
-        while node != self.network.root.node() {
-            if let Some(place) = self.place[node.index()] {
-                // From here on the walk has come back to where it was.
-                let cycle = links.split_off(place);
-                let least = cycle.iter().map(|link| self.left[link.index()]).min().unwrap_or_default();
-                for link in &cycle {
-                    self.left[link.index()] -= least;
-                    self.place[self.network.ends(*link).1.index()] = None;
-                }
-            }
-            self.place[node.index()] = Some(links.len());
-            let link = self.entering(node);
-            links.push(link);
-            node = self.network.ends(link).0;
-        }
-        links.iter().for_each(|link| self.place[self.network.ends(*link).1.index()] = None);
-        links
-    }
-
-    /// A link into a node with something left: as much enters a node as is wanted there and leaves it.
-    fn entering(&mut self, node: NodeIndex) -> LinkIndex {
-        let links = &mut self.entering[node.index()];
-        while links.last().is_some_and(|link| self.left[link.index()] == 0) {
-            links.pop();
-        }
-        *links.last().expect("what leaves a node has entered it")
     }
 }

@@ -13,6 +13,8 @@
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
 //!
+//! Trees of a single root that come out as long chains go by way of relays instead (`relays`).
+//!
 //! Trees may be asked to be flatter than those turn out (`shallow`), or fewer (`instance`), at the expense of the rate.
 //!
 //! An allreduce in two phases is held up by its weakest rank. Where that costs anything, sums are made where they are
@@ -37,6 +39,7 @@ mod packing;
 mod pattern;
 mod piece;
 mod rehang;
+mod relays;
 mod shallow;
 mod star;
 mod sums;
@@ -53,11 +56,11 @@ use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Shares};
-use canopy_topology::Topology;
+use canopy_topology::{Rank, Topology};
 
 use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
-use crate::progress::{Progress, Stage};
+use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
 pub(crate) use sums::plan_allreduce;
 
@@ -76,6 +79,9 @@ const ASK_INTERVAL: u32 = 1 << 12;
 /// Ranks from which on a network is taken apart where it can be. Below, all of it together is fast, and has shallower
 /// trees.
 const PIECES_FROM: u32 = 64;
+
+/// Depth of the trees of a single root from which on flatter ones are looked for that pass through relays.
+const RELAYS_FROM: u32 = 6;
 
 /// Plans a collective as weighted trees.
 ///
@@ -131,7 +137,15 @@ fn plan_from(
     progress.report(Stage::Optimum, 1, 1);
     let mut solutions: Vec<RoutedTrees> = Vec::new();
     for (network, instance) in networks.iter().zip(&instances) {
-        solutions.push(solve(network, instance, pieces_from, stop, progress)?);
+        let solution = solve(network, instance, pieces_from, stop, progress)?;
+        let flatter = match roots {
+            Roots::One(root) if limits.trees_per_root.is_none() => {
+                let solve = |spread: &Instance| solve(network, spread, pieces_from, stop, &Silent);
+                flatter_with_relays(network, (root, instance), &solution, limits, &solve, stop)?
+            }
+            _ => None,
+        };
+        solutions.push(flatter.unwrap_or(solution));
     }
     if let Some(depth_max) = limits.max_depth {
         flatten(&networks, roots, limits, depth_max.get(), &mut solutions, (stop, progress))?;
@@ -147,6 +161,26 @@ fn plan_from(
         assembly.add_phase(action, solution, &behind)?;
     }
     Ok(assembly.finish())
+}
+
+/// Trees of one root with relays, if that makes them at most half as deep as those of a solution.
+fn flatter_with_relays(
+    network: &Topology,
+    (root, instance): (Rank, &Instance),
+    solution: &RoutedTrees,
+    limits: TreeLimits,
+    solve: relays::Solve<'_>,
+    stop: &dyn Stop,
+) -> Result<Option<RoutedTrees>, SynthesisError> {
+    let rank_count = network.rank_count();
+    let depth_max = shallow::depth_max(solution, rank_count);
+    if depth_max < RELAYS_FROM {
+        return Ok(None);
+    }
+    let Some(mut relayed) = relays::relayed(network, root, instance, solve, stop)? else { return Ok(None) };
+    lower::lower(&mut relayed, rank_count, stop)?;
+    let fits = limits.max_chunks.is_none_or(|most| relayed.trees_per_root <= most.get());
+    Ok((fits && 2 * shallow::depth_max(&relayed, rank_count) <= depth_max).then_some(relayed))
 }
 
 /// Replaces solutions with trees deeper than `depth_max` by flatter ones.

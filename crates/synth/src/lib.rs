@@ -11,6 +11,7 @@ mod flow;
 mod forest;
 mod load;
 mod parts;
+mod peel;
 mod progress;
 mod reach;
 mod ring;

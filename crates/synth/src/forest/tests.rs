@@ -6,6 +6,7 @@ mod logical;
 mod lower;
 mod packing;
 mod pieces;
+mod relays;
 mod rooted;
 mod scaling;
 mod splitting;

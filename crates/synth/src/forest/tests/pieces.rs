@@ -172,7 +172,7 @@ fn damaged_machines_stay_flat_and_fast() {
 
 /// Machines in two levels: ranks on a switch of their box or on each other, boxes on switches of their pod, pods on a
 /// spine, with any capacities, some through a relay of its own, boxes named or not.
-fn machines() -> impl Strategy<Value = Topology> {
+pub(super) fn machines() -> impl Strategy<Value = Topology> {
     let shape = (1_usize..4, 1_usize..4, 1_usize..4, any::<bool>(), 0_usize..3);
     shape.prop_flat_map(|(pods, boxes, ranks, named, kind)| {
         let count = (pods * boxes * ranks).max(2);
@@ -237,7 +237,7 @@ fn one_way_slower() -> impl Strategy<Value = Topology> {
 }
 
 /// Sums of closed walks over ranks and switches, one of which visits all ranks: balanced everywhere, and of no shape.
-fn walks() -> impl Strategy<Value = Topology> {
+pub(super) fn walks() -> impl Strategy<Value = Topology> {
     (3_usize..12, 0_usize..6).prop_flat_map(|(ranks, switches)| {
         let nodes = ranks + switches;
         let walk = (proptest::collection::vec(0..nodes, 2..=nodes), 1_u64..20, any::<bool>());
