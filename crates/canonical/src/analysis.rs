@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 
 use crate::automorphism::Automorphism;
 use crate::budget::{Budget, Ended, Meter, Stopped};
-use crate::graph::Graph;
+use crate::graph::{Arc, Graph};
 use crate::orbits::Orbits;
 use crate::partition::Partition;
 use crate::reduce::Part;
@@ -40,17 +40,57 @@ pub enum Outcome {
 /// What only a search that came to its end knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solution {
-    /// By node: its number in the canonical form. Two graphs are isomorphic if, and only if, they are equal after
-    /// [`Graph::renumbered`] by these. Nodes are sorted by colour first.
+    /// By node: its number in the canonical form, where nodes are sorted by colour first.
     pub places: Vec<u32>,
     /// Number of automorphisms.
     pub group_order: BigUint,
+}
+
+impl Solution {
+    /// The canonical form of the graph that this was found for: of two graphs the same if, and only if, they are isomorphic.
+    /// O(arcs log arcs).
+    pub fn form(&self, graph: &Graph) -> Graph {
+        graph.renumbered(&self.places).expect("every node has a place of its own in the canonical form")
+    }
 }
 
 impl Analysis {
     /// Number of cells.
     pub fn cell_count(&self) -> usize {
         self.cells.iter().max().map_or(0, |&last| last as usize + 1)
+    }
+
+    /// Which arcs the generators exchange, by index into [`Graph::arcs`].
+    ///
+    /// * **In.** The graph that this was found for. **Cost.** O(log degree) per generator and arc with an end that it moves.
+    pub fn arc_orbits(&self, graph: &Graph) -> Orbits {
+        let arcs = graph.arcs();
+        let mut orbits = Orbits::new(arcs.len());
+        let mut entering = vec![Vec::new(); graph.node_count()];
+        for (index, arc) in (0_u32..).zip(arcs) {
+            entering[arc.to as usize].push(index);
+        }
+        let mut image: Vec<u32> = (0_u32..).take(graph.node_count()).collect();
+        for generator in &self.generators {
+            for &(from, to) in generator.moves() {
+                image[from as usize] = to;
+            }
+            for &(node, _) in generator.moves() {
+                let leaving = arcs.partition_point(|arc| arc.from < node)..arcs.partition_point(|arc| arc.from <= node);
+                let leaving = leaving.filter_map(|index| u32::try_from(index).ok());
+                for index in leaving.chain(entering[node as usize].iter().copied()) {
+                    let arc = arcs[index as usize];
+                    let moved = Arc { from: image[arc.from as usize], to: image[arc.to as usize], ..arc };
+                    // Of several arcs alike, all are joined with the first.
+                    let first = arcs.partition_point(|other| *other < moved);
+                    orbits.join(index, u32::try_from(first).expect("arcs are counted in u32"));
+                }
+            }
+            for &(from, _) in generator.moves() {
+                image[from as usize] = from;
+            }
+        }
+        orbits
     }
 
     /// What only a search that came to its end knows.
@@ -69,16 +109,8 @@ impl Analysis {
 /// * **Errors.** Stopped. **Cost.** O(arcs log nodes) where refinement and components suffice, that times a few per
 ///   generator on most others; exponential on graphs made for it, which is what the budget is for.
 pub fn analyse(graph: &Graph, budget: Budget<'_>) -> Result<Analysis, Stopped> {
-    let mut partition = Partition::of_tags(graph.classes());
-    let splitters: Vec<u32> = partition.cells().collect();
-    let mut refiner = Refiner::new(graph.node_count());
-    let mut unlimited = Meter::unlimited(budget);
-    refiner.refine(&Part::whole(graph), &mut partition, splitters, &mut unlimited).map_err(|_| Stopped)?;
-    let mut cells = vec![0; graph.node_count()];
-    for (number, cell) in (0_u32..).zip(partition.cells()) {
-        partition.members(cell).iter().for_each(|&node| cells[node as usize] = number);
-    }
-
+    let partition = refined(graph, budget)?;
+    let cells = numbered(&partition);
     let mut search = Search::new(graph, Meter::new(budget));
     match search.run(&partition) {
         Ok(solved) => {
@@ -102,6 +134,28 @@ pub fn analyse(graph: &Graph, budget: Budget<'_>) -> Result<Analysis, Stopped> {
         }
         Err(Ended::Stopped) => Err(Stopped),
     }
+}
+
+/// By node: its cell, from 0 on, as in [`Analysis::cells`]. O(arcs log nodes).
+pub(crate) fn cells_of(graph: &Graph, budget: Budget<'_>) -> Result<Vec<u32>, Stopped> {
+    refined(graph, budget).map(|partition| numbered(&partition))
+}
+
+fn refined(graph: &Graph, budget: Budget<'_>) -> Result<Partition, Stopped> {
+    let mut partition = Partition::of_tags(graph.classes());
+    let splitters: Vec<u32> = partition.cells().collect();
+    let mut unlimited = Meter::unlimited(budget);
+    let mut refiner = Refiner::new(graph.node_count());
+    refiner.refine(&Part::whole(graph), &mut partition, splitters, &mut unlimited).map_err(|_| Stopped)?;
+    Ok(partition)
+}
+
+fn numbered(partition: &Partition) -> Vec<u32> {
+    let mut cells = vec![0; partition.order().len()];
+    for (number, cell) in (0_u32..).zip(partition.cells()) {
+        partition.members(cell).iter().for_each(|&node| cells[node as usize] = number);
+    }
+    cells
 }
 
 /// Multiplied by halves, so that large numbers meet large ones.

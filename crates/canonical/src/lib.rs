@@ -18,6 +18,8 @@
 mod analysis;
 mod automorphism;
 mod budget;
+mod compare;
+mod fingerprint;
 mod graph;
 mod network;
 mod orbits;
@@ -30,6 +32,8 @@ mod search;
 pub use analysis::{Analysis, Outcome, Solution, analyse};
 pub use automorphism::Automorphism;
 pub use budget::{Budget, Stopped, WORK_STANDARD};
+pub use compare::{CompareError, Comparison, Difference, compare};
+pub use fingerprint::{FormHash, form_hash};
 pub use graph::{Arc, Graph, GraphError, Weight};
 pub use network::graph_of;
 pub use orbits::Orbits;

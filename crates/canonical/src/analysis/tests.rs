@@ -2,7 +2,7 @@ use super::*;
 use crate::budget::WORK_STANDARD;
 use crate::graph::Arc;
 
-pub(crate) const STANDARD: Budget<'static> = Budget { work_max: WORK_STANDARD, stop: &|| false };
+const STANDARD: Budget<'static> = Budget { work_max: WORK_STANDARD, stop: &|| false };
 
 /// A graph of plain edges.
 fn plain(node_count: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Graph {
@@ -20,13 +20,12 @@ fn check(graph: &Graph, orbit_count: usize, group_order: &str) {
     let analysis = analyse(graph, STANDARD).unwrap();
     assert_eq!(analysis.orbits.count(), orbit_count);
     assert_eq!(analysis.solution().unwrap().group_order.to_string(), group_order);
-    let form = graph.renumbered(&analysis.solution().unwrap().places).unwrap();
+    let form = analysis.solution().unwrap().form(graph);
     // Backwards, every other one first: any other numbers.
     let node_count = u32::try_from(graph.node_count()).unwrap();
     let places: Vec<u32> = (0..node_count).rev().map(|node| node / 2 + node % 2 * node_count.div_ceil(2)).collect();
     let other = graph.renumbered(&places).unwrap();
-    let places = analyse(&other, STANDARD).unwrap().solution().unwrap().places.clone();
-    assert!(other.renumbered(&places).unwrap() == form);
+    assert!(analyse(&other, STANDARD).unwrap().solution().unwrap().form(&other) == form);
 }
 
 /// The order of each group is in every textbook.
@@ -102,4 +101,24 @@ fn a_budget_that_is_too_small_says_so() {
     let spent = analyse(&graph, Budget { work_max: 3_000, stop: &|| false }).unwrap();
     assert_eq!((spent.outcome.clone(), spent.cell_count(), spent.solution()), (Outcome::BudgetSpent, 1, None));
     assert_eq!(analyse(&graph, Budget { work_max: 3_000, stop: &|| true }), Err(Stopped));
+}
+
+/// Links along either dimension of a torus are alike; around a square one all are, with weights per dimension they are not.
+#[test]
+fn orbits_of_arcs() {
+    let torus = |weights: [u64; 2], rows: u32, columns: u32| {
+        let arcs = (0..rows * columns).flat_map(|node| {
+            let (row, column) = (node / columns, node % columns);
+            let down = (row + 1) % rows * columns + column;
+            let right = row * columns + (column + 1) % columns;
+            [(node, down, weights[0]), (down, node, weights[0]), (node, right, weights[1]), (right, node, weights[1])]
+        });
+        let arcs = arcs.map(|(from, to, weight)| Arc { from, to, weight: [weight, 0] }).collect();
+        Graph::new(vec![0; (rows * columns) as usize], arcs).unwrap()
+    };
+    let count = |graph: &Graph| analyse(graph, STANDARD).unwrap().arc_orbits(graph).count();
+    assert_eq!(count(&torus([1, 1], 5, 5)), 1);
+    assert_eq!(count(&torus([1, 1], 5, 6)), 2);
+    assert_eq!(count(&torus([1, 2], 5, 5)), 2);
+    assert_eq!(count(&plain(4, [(0, 1), (1, 2), (2, 3)])), 3);
 }

@@ -15,8 +15,7 @@ pub(crate) fn analysed(graph: &Graph) -> Analysis {
 
 /// The canonical form, which has to be found.
 pub(crate) fn form(graph: &Graph) -> Graph {
-    let analysis = analysed(graph);
-    graph.renumbered(&analysis.solution().expect("the budget suffices").places).unwrap()
+    analysed(graph).solution().expect("the budget suffices").form(graph)
 }
 
 /// A graph of edges without weights or colours.
