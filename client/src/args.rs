@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::time::Duration;
 
-use canopy_proto::v1::PlanRequest;
+use canopy_proto::v1::{PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, renumbering};
 
@@ -50,6 +50,9 @@ pub(crate) struct LimitArgs {
     /// Most hops from rank to rank between the root of a tree and any rank, at the best rate found for trees that flat
     #[arg(long, value_name = "D", value_parser = count_of_32_bits)]
     max_depth: Option<u32>,
+    /// Part of the best rate that may be given up for a plan that is found sooner, such as 1% or 1/64
+    #[arg(long, value_name = "PART", value_parser = part)]
+    tolerance: Option<Ratio>,
 }
 
 impl LimitArgs {
@@ -59,6 +62,7 @@ impl LimitArgs {
             trees_per_root: self.trees.unwrap_or(0),
             max_chunks: self.max_chunks.unwrap_or(0),
             max_depth: self.max_depth.unwrap_or(0),
+            tolerance: self.tolerance,
             ..request
         }
     }
@@ -73,6 +77,22 @@ fn count(text: &str) -> Result<u64, String> {
 /// Reads a whole number that is not zero, and fits 32 bits.
 fn count_of_32_bits(text: &str) -> Result<u32, String> {
     u32::try_from(count(text)?).map_err(|_| format!("{text} is too many; write a whole number up to {}", u32::MAX))
+}
+
+/// Reads a part of a whole: `1/64`, `1%`, `0.01`.
+fn part(text: &str) -> Result<Ratio, String> {
+    const UNITS: [(&str, u64); 2] = [("%", MILLION / 100), ("", MILLION)];
+    const MILLION: u64 = 1_000_000;
+    let number = |digits: &str| digits.trim().parse::<u32>().ok().map(u64::from);
+    let parts = match text.split_once('/') {
+        Some((numerator, denominator)) => number(numerator).zip(number(denominator)),
+        None => scaled(text, &UNITS).map(|millionths| (millionths, MILLION)),
+    };
+    let part = parts.filter(|&(numerator, denominator)| 0 < numerator && numerator < denominator);
+    let (numerator, denominator) = part.ok_or_else(|| {
+        format!("`{text}` is not a part; write what lies between 0 and 1 as 1%, 0.01 or 1/100, to a millionth")
+    })?;
+    Ok(Ratio { numerator, denominator })
 }
 
 /// Reads the name of a collective.

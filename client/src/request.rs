@@ -77,6 +77,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("trees_per_root", "--trees"),
         ("max_chunks", "--max-chunks"),
         ("max_depth", "--max-depth"),
+        ("tolerance", "--tolerance"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0].instances", "--instances"),
         ("outputs[0]", "--format"),

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
 use canopy_schedule::{Collective, Shares};
-use canopy_synth::TreeLimits;
+use canopy_synth::{Tolerance, TreeLimits};
 use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_hash};
 
 use crate::order::{Group, Order, Output};
@@ -139,13 +139,16 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             }
         };
     }
-    let TreeLimits { trees_per_root, max_chunks, max_depth } = order.limits;
+    let TreeLimits { trees_per_root, max_chunks, max_depth, tolerance } = order.limits;
     let max_depth = max_depth.map(NonZeroU64::from);
     for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks), ("max_depth", max_depth)] {
         // Named, and left out where nothing is stated: limits can be added without a change to any other key.
         if let Some(limit) = limit {
             fields.text(name).number(limit.get());
         }
+    }
+    if let Some((numerator, denominator)) = tolerance.map(Tolerance::parts) {
+        fields.text("tolerance").number(numerator.into()).number(denominator.into());
     }
 }
 

@@ -9,7 +9,7 @@ use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, TreeLimits};
+use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
@@ -166,6 +166,17 @@ pub(crate) fn instances(asked: Option<Instancing>) -> Option<Instances> {
     }
 }
 
+/// The tolerance that a caller states; `None` for one that is none.
+pub(crate) fn tolerance(stated: v1::Ratio) -> Option<Tolerance> {
+    Tolerance::new(u32::try_from(stated.numerator).ok()?, u32::try_from(stated.denominator).ok()?)
+}
+
+/// The same as the caller states it.
+pub(crate) fn tolerance_on_the_wire(tolerance: Tolerance) -> v1::Ratio {
+    let (numerator, denominator) = tolerance.parts();
+    v1::Ratio { numerator: numerator.into(), denominator: denominator.into() }
+}
+
 impl TopologyInput {
     /// Hands out the bytes that tell this input from any other, in length-delimited portions.
     pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
@@ -224,6 +235,8 @@ pub enum RequestError {
     Size { found: u64, limit: u64 },
     #[error("{field} means nothing to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
+    #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
+    Tolerance { numerator: u64, denominator: u64 },
     #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },
 }
@@ -245,6 +258,7 @@ impl RequestError {
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
             Self::Size { .. } => "size_bytes_max".to_owned(),
+            Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
         }
     }

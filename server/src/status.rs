@@ -213,6 +213,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::NoInstances { .. } => "INSTANCES_INVALID",
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } => "SIZE_INVALID",
+        RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
         RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
         RequestError::Limits(error) => limits_reason(error),

@@ -1,4 +1,4 @@
-//! `canopy plan --trees`, `--max-chunks` and `--max-depth` from end to end.
+//! `canopy plan --trees`, `--max-chunks`, `--max-depth` and `--tolerance` from end to end.
 
 use crate::support::Desk;
 
@@ -21,6 +21,29 @@ fn plans_have_the_trees_that_are_asked_for() {
     assert_eq!(allgather("--max-chunks 4"), (3, "2400000000000/7".to_owned()));
     assert_eq!(allgather("--max-chunks 100").0, 83);
     assert_eq!(planned(&desk, "ring:4 --collective broadcast --trees 3").0, 3);
+}
+
+/// A plan that may lack a part says what it lacks, and is another than the best one.
+#[test]
+fn plans_lack_no_more_than_they_may() {
+    let desk = Desk::new();
+    let rail = "plan rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1 --collective allgather -o plan.json --json";
+    let best = desk.json(rail);
+    let near = desk.json(&format!("{rail} --tolerance 1/8"));
+    assert_eq!((&best["optimality"], &near["cache"]), (&"1/1".into(), &"miss".into()));
+    let (numerator, denominator) = near["optimality"].as_str().unwrap().split_once('/').unwrap();
+    let (numerator, denominator): (u64, u64) = (numerator.parse().unwrap(), denominator.parse().unwrap());
+    assert!(8 * numerator >= 7 * denominator && numerator < denominator, "{near}");
+    assert!(near["chunks"].as_u64() < best["chunks"].as_u64(), "{near}");
+    let verdict = desk.json("verify plan.json --json");
+    assert_eq!((&verdict["ok"], &verdict["optimality"]), (&true.into(), &near["optimality"]));
+    for same in ["2/16", "12.5%", "0.125"] {
+        assert_eq!(desk.json(&format!("{rail} --tolerance {same}"))["cache"], "hit", "{same}");
+    }
+    for wrong in ["1", "3/2", "0%", "100%", "1/4294967296", "much"] {
+        desk.refused(&format!("{rail} --tolerance {wrong}"), 2, &["is not a part", "1%, 0.01 or 1/100"]);
+    }
+    desk.refused(&format!("{rail} --tolerance 1/2 --algorithm ring"), 2, &["--tolerance", "limits trees"]);
 }
 
 /// `steps` is the depth; below the four hops that a ring of eight needs, the least is named.

@@ -148,6 +148,23 @@ impl<'a> WholeForest<'a> {
         Ok(Some(self.answer(high, capacities)))
     }
 
+    /// The capacities that links have in this time for `trees_per_root` trees per unit of weight, if they admit them.
+    ///
+    /// * **In.** `time` per unit of weight, not less than the optimum. **Out.** As [`pack`](Self::pack), but for the time.
+    /// * **Errors.** Too large for 128 bits, stopped. **Cost.** One sweep.
+    pub fn pack_within(
+        &mut self,
+        trees_per_root: NonZeroU64,
+        time: Fraction,
+        stop: &dyn Stop,
+    ) -> Result<Option<WholeTrees>, OptimumError> {
+        let k = u128::from(trees_per_root.get());
+        let demands = self.demands(k)?;
+        let scale = self.product(time, k * u128::from(self.unit))?;
+        let capacities = self.admitting(scale, &demands, stop)?;
+        Ok(capacities.map(|capacities| self.answer(scale, capacities)))
+    }
+
     fn answer(&self, scale: Fraction, capacities: Vec<u128>) -> WholeTrees {
         let scale = Fraction::new(scale.numerator, scale.denominator * u128::from(self.unit));
         WholeTrees { scale: scale.expect("no factor is zero"), capacities }

@@ -75,6 +75,22 @@ fn instances(node_max: u32) -> impl Strategy<Value = (Digraph, Vec<u64>, Vec<boo
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
+    /// Capacities of a time that is enough are its floors, and there are none of a time that is not.
+    #[test]
+    fn trees_fit_within_a_time_or_not((graph, weights, terminals) in instances(5), k in 1..=4_u64, parts in 4..9_u128) {
+        let mut forest = WholeForest::new(&graph, &weights, &terminals, &Never).unwrap();
+        let optimum = forest.optimum();
+        prop_assume!(optimum.numerator > 0);
+        let time = fraction(optimum.numerator * parts, optimum.denominator * 4);
+        let least = forest.pack(trees(k), None, &Never).unwrap().unwrap();
+        let found = forest.pack_within(trees(k), time, &Never).unwrap();
+        prop_assert_eq!(found.is_some(), time >= least.inverse_rate(trees(k)).unwrap());
+        if let Some(found) = found {
+            prop_assert_eq!(found.inverse_rate(trees(k)).unwrap(), time);
+            prop_assert_eq!(&found.capacities, &floors(&graph, found.scale).capacities);
+        }
+    }
+
     /// The least time is that of enumeration, its capacities are the floors, and knowing a time to beat changes nothing.
     #[test]
     fn the_least_time_is_that_of_enumeration((graph, weights, terminals) in instances(5), k in 1..=6_u64) {

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 
+use crate::tolerance::Tolerance;
+
 /// A way to find a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
@@ -121,11 +123,21 @@ pub struct TreeLimits {
     /// Most hops from rank to rank between the root of a tree and any rank. An allreduce passes two trees, one after the
     /// other. Where the trees of the best rate are deeper, it is the best rate found for flatter ones.
     pub max_depth: Option<NonZeroU32>,
+    /// Part of the best rate within the other limits that may be given up for trees that are found sooner. A permission
+    /// only: the rate may well be better. Trees flattened for `max_depth` make no use of it, nor does an allreduce whose
+    /// sums are made anywhere.
+    pub tolerance: Option<Tolerance>,
 }
 
 impl TreeLimits {
     /// Nothing but the rate counts.
-    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None, max_depth: None };
+    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None, max_depth: None, tolerance: None };
+
+    /// The same without a tolerance.
+    #[must_use]
+    pub const fn without_tolerance(self) -> Self {
+        Self { tolerance: None, ..self }
+    }
 
     /// Refuses limits that contradict each other, and any where there will be no trees.
     ///
@@ -137,6 +149,7 @@ impl TreeLimits {
             ("trees_per_root", self.trees_per_root.is_some()),
             ("max_chunks", self.max_chunks.is_some()),
             ("max_depth", self.max_depth.is_some()),
+            ("tolerance", self.tolerance.is_some()),
         ];
         match stated.into_iter().find(|&(_, is_stated)| is_stated) {
             Some((limit, _)) if algorithm != Algorithm::Forest => {

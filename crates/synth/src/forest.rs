@@ -15,7 +15,8 @@
 //!
 //! Trees of a single root that come out as long chains go by way of relays instead (`relays`).
 //!
-//! Trees may be asked to be flatter than those turn out (`shallow`), or fewer (`instance`), at the expense of the rate.
+//! Trees may be asked to be flatter than those turn out (`shallow`), fewer (`instance`), or sooner found (`instance/near`), at
+//! the expense of the rate.
 //!
 //! An allreduce in two phases is held up by its weakest rank. Where that costs anything, sums are made where they are
 //! best made instead (`sums`).

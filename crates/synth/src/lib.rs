@@ -18,6 +18,7 @@ mod ring;
 mod routing;
 mod stepped;
 mod synthesize;
+mod tolerance;
 
 pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
 pub use bound::{BoundError, bound};
@@ -26,3 +27,4 @@ pub use error::SynthesisError;
 pub use progress::{Progress, Silent, Stage};
 pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
 pub use synthesize::synthesize;
+pub use tolerance::Tolerance;

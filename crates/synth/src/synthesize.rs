@@ -27,7 +27,7 @@ use crate::ring;
 ///   and scatter. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
 ///   followed by an allgather where these are as fast, else by sums made anywhere, and then the shares of the schedule say
 ///   how much of the vector is added up where. On other networks it is the better of the two. Limits on trees lower the
-///   rate to the best they allow, of an allreduce in two phases. Of direct and ring, whatever their routes reach. Equal
+///   rate to the best they allow, of an allreduce in two phases; a tolerance lowers it by no more than it says. Of direct and ring, whatever their routes reach. Equal
 ///   arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
@@ -49,8 +49,9 @@ pub fn synthesize(
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
     let algorithm = algorithm.resolved(collective.kind());
-    if (algorithm, collective.kind(), limits) == (Algorithm::Forest, CollectiveKind::Allreduce, TreeLimits::NONE) {
-        match forest::plan_allreduce(topology, shares, stop, progress) {
+    let is_free = limits.without_tolerance() == TreeLimits::NONE;
+    if (algorithm, collective.kind(), is_free) == (Algorithm::Forest, CollectiveKind::Allreduce, true) {
+        match forest::plan_allreduce(topology, shares, limits.tolerance, stop, progress) {
             Ok((forest, shares)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
                 return Ok(Schedule { collective, algorithm, shares, shape });
@@ -64,9 +65,7 @@ pub fn synthesize(
         Algorithm::Forest => match forest::plan(topology, collective, shares, limits, stop, progress) {
             Ok(forest) => (algorithm, Shape::Forest(forest)),
             // No part of the network was found in which trees can be packed.
-            Err(SynthesisError::NotEulerian { .. })
-                if request.algorithm == Algorithm::Auto && limits == TreeLimits::NONE =>
-            {
+            Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {
                 better_of_direct_and_ring(topology, collective, shares, stop, progress)?
             }
             Err(error) => return Err(error),

@@ -20,5 +20,7 @@ mod published;
 mod random;
 #[path = "forest/refusals.rs"]
 mod refusals;
+#[path = "forest/tolerance.rs"]
+mod tolerance;
 #[path = "forest/validator.rs"]
 mod validator;

@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
-use crate::order::{Group, Order, Output, Priority, TopologyInput, instances};
+use crate::order::{Group, Order, Output, Priority, TopologyInput, instances, tolerance, tolerance_on_the_wire};
 use crate::store::{decode_record, encode_record};
 
 /// The payload of a job's record. Fields are only ever added.
@@ -49,6 +49,8 @@ struct Entry {
     ranks: Vec<u32>,
     #[prost(enumeration = "v1::GroupTransit", tag = "16")]
     transit: i32,
+    #[prost(message, optional, tag = "17")]
+    tolerance: Option<v1::Ratio>,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -97,6 +99,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
             Some(Transit::Forward) => v1::GroupTransit::Forward.into(),
             Some(Transit::Unused) => v1::GroupTransit::Unused.into(),
         },
+        tolerance: order.limits.tolerance.map(tolerance_on_the_wire),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -139,6 +142,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             trees_per_root: NonZeroU64::new(entry.trees_per_root),
             max_chunks: NonZeroU64::new(entry.max_chunks),
             max_depth: NonZeroU32::new(entry.max_depth),
+            tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
         },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
     };

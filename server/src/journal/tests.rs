@@ -5,7 +5,7 @@ use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never, TreeLimits};
+use canopy_synth::{Algorithm, Never, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, TopologyLimits, Transit};
 
 use super::*;
@@ -140,6 +140,7 @@ fn every_order_is_read_back() {
                     trees_per_root: NonZeroU64::new(number % 3),
                     max_chunks: NonZeroU64::new(number % 5),
                     max_depth: NonZeroU32::new(u32::try_from(number % 7).unwrap()),
+                    tolerance: Tolerance::new(u32::try_from(number % 3).unwrap(), 64),
                 };
                 let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
                 let transit = if in_place { Transit::Forward } else { Transit::Unused };

@@ -2,7 +2,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use canopy_plan::{Instances, Profile};
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, TreeLimits};
+use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
 use super::*;
@@ -44,6 +44,8 @@ fn changed_orders() -> Vec<Order> {
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(3), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_depth: NonZeroU32::new(3), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { tolerance: Tolerance::new(1, 3), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { tolerance: Tolerance::new(2, 3), ..TreeLimits::NONE }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },

@@ -10,7 +10,7 @@ use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Transit};
 
 use crate::job::{Goal, Terms};
-use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput, instances};
+use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -108,6 +108,13 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         trees_per_root: NonZeroU64::new(request.trees_per_root.into()),
         max_chunks: NonZeroU64::new(request.max_chunks),
         max_depth: NonZeroU32::new(request.max_depth),
+        tolerance: match request.tolerance {
+            None => None,
+            Some(v1::Ratio { numerator, denominator }) => {
+                let stated = tolerance(v1::Ratio { numerator, denominator });
+                Some(stated.ok_or(RequestError::Tolerance { numerator, denominator })?)
+            }
+        },
     };
     limits.require_applicable(algorithm, kind)?;
     let order = Order {

@@ -1,5 +1,6 @@
 //! The packing problem of a topology in whole trees: how many per root, and how many each link can carry.
 
+mod near;
 mod whole;
 
 use canopy_optimize::{Arc, BalancedOptimum, Digraph, Fraction, OptimumError, Stop, balanced_optimum};
@@ -11,6 +12,7 @@ use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::condition::Condition;
 use crate::reach::{disconnected, first_not_reaching, first_unreachable_from};
+use crate::tolerance::Tolerance;
 
 /// Numbers of trees per root that are tried in place of the one that makes all capacities whole.
 const FEWER_TRIED: u64 = 12;
@@ -79,9 +81,12 @@ pub(super) fn instances(
 ) -> Result<Vec<Instance>, SynthesisError> {
     if let Some(trees_per_root) = limits.trees_per_root {
         require_balanced(networks)?;
-        return networks.iter().map(|network| whole::exactly(network, roots, trees_per_root, stop)).collect();
+        return networks
+            .iter()
+            .map(|network| whole::exactly(network, roots, trees_per_root, limits.tolerance, stop))
+            .collect();
     }
-    let optimal = networks.iter().map(|network| Instance::new(network, roots, stop));
+    let optimal = networks.iter().map(|network| Instance::new(network, roots, limits.tolerance, stop));
     match limits.max_chunks {
         None => optimal.collect(),
         Some(chunks_max) => {
@@ -97,7 +102,7 @@ pub(super) fn instances(
                 Some(optimal) => Ok(optimal),
                 None => {
                     require_balanced(networks)?;
-                    whole::at_most(networks, roots, chunks_max, stop)
+                    whole::at_most(networks, roots, chunks_max, limits.tolerance, stop)
                 }
             }
         }
@@ -127,18 +132,29 @@ impl Instance {
     /// only at nodes that are no terminals.
     ///
     /// With `1/x* = p/q` in lowest terms and `d = gcd(q, {b})`, `U = p/d` is the least factor that makes `k = U·x* = q/d`
-    /// and all `U·b` integers.
+    /// and all `U·b` integers. Within a tolerance it is the instance that [`near`](near::near) finds, if any.
     ///
     /// * **Source.** Zhao 2026, §4.5.1 and theorem 23. A single root, or shares of different sizes,
     ///   only change the weights in 1/x* (Edmonds).
     /// * **In.** A topology that passed [`require_plannable`]. **Errors.** Too many trees, stopped; not Eulerian where no
     ///   balanced part was found.
     /// * **Cost.** That of [`balanced_optimum`].
-    pub(super) fn new(topology: &Topology, roots: Roots<'_>, stop: &dyn Stop) -> Result<Self, SynthesisError> {
+    pub(super) fn new(
+        topology: &Topology,
+        roots: Roots<'_>,
+        tolerance: Option<Tolerance>,
+        stop: &dyn Stop,
+    ) -> Result<Self, SynthesisError> {
         let useful = useful_links(topology);
         let rank_count = topology.rank_count();
         let (weights, terminals) = weights_and_terminals(topology, roots);
-        let Part { bandwidths, inverse_rate } = best_part(topology, &useful, &weights, &terminals, stop)?;
+        let part = best_part(topology, &useful, &weights, &terminals, stop)?;
+        if let Some(tolerance) = tolerance
+            && let Some(near) = near::near(topology, roots, &part, tolerance, stop)?
+        {
+            return Ok(near);
+        }
+        let Part { bandwidths, inverse_rate } = part;
         let Fraction { numerator: p, denominator: q } = inverse_rate;
 
         let divisor = bandwidths.iter().fold(q, |divisor, bandwidth| divisor.gcd(bandwidth));

@@ -34,12 +34,13 @@ use crate::forest;
 use crate::forest::instance::{self, Roots};
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
+use crate::tolerance::Tolerance;
 use lanes::Lanes;
 
 /// Plans an allreduce: by the faster of its two forms, in two phases with equal shares where both are alike.
 ///
 /// Shares of different sizes say where the sums are to be made, so they leave no choice of roots; equal ones, whatever
-/// their weight, say nothing.
+/// their weight, say nothing. Two phases may lack as much as `tolerance` says of their rate.
 ///
 /// * **Out.** The forest and how large the part of the vector is that is added up at each rank. Where links are alike
 ///   in both directions, the rate is the greatest possible. **Errors.** As [`forest::plan`].
@@ -47,13 +48,14 @@ use lanes::Lanes;
 pub(crate) fn plan_allreduce(
     topology: &Topology,
     shares: &Shares,
+    tolerance: Option<Tolerance>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
     let broken = |error| SynthesisError::Broken { what: format!("allreduce has no root: {error}") };
     let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).map_err(broken)?;
-    let in_phases =
-        || Ok((forest::plan(topology, collective, shares, TreeLimits::NONE, stop, progress)?, shares.clone()));
+    let limits = TreeLimits { tolerance, ..TreeLimits::NONE };
+    let in_phases = || Ok((forest::plan(topology, collective, shares, limits, stop, progress)?, shares.clone()));
     let mut weights = topology.ranks().map(|rank| shares.weight(rank));
     let first = weights.next();
     if !weights.all(|weight| Some(weight) == first) {

@@ -81,6 +81,13 @@ fn every_wrong_field_is_named() {
         (request.trees_per_root, request.algorithm) = (1, "ring".to_owned());
     });
     check_refused("max_depth", |request| (request.max_depth, request.algorithm) = (3, "direct".to_owned()));
+    for (numerator, denominator) in [(0, 1), (1, 1), (3, 2), (1, 0), (1, 1 << 32)] {
+        check_refused("tolerance", |request| request.tolerance = Some(v1::Ratio { numerator, denominator }));
+    }
+    check_refused("tolerance", |request| {
+        let tolerance = Some(v1::Ratio { numerator: 1, denominator: 2 });
+        (request.tolerance, request.algorithm) = (tolerance, "direct".to_owned());
+    });
     check_refused("max_chunks", |request| {
         request.max_chunks = 1;
         request.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Gather.into(), root: None });

@@ -7,13 +7,14 @@ use canopy_topology::Topology;
 
 use super::{Instance, Roots, useful_links, weights_and_terminals};
 use crate::error::SynthesisError;
+use crate::tolerance::Tolerance;
 
 /// Tests times ranks times links that a search for the best number of trees may take: about a second.
 const SCAN_WORK: u64 = 1 << 28;
 /// Least and greatest number of numbers tried, whatever the network.
 const SCAN_RANGE: (u64, u64) = (64, 1 << 16);
 
-/// The instance with this many trees per root whose rate is best.
+/// The instance with this many trees per root whose rate is best, or lacks as much of that as may be given up.
 ///
 /// * **Source.** Zhao 2026, appendix B.5.4; see [`WholeForest`].
 /// * **Errors.** Too many trees, stopped. **Cost.** Some ten tests of the network.
@@ -21,12 +22,33 @@ pub(super) fn exactly(
     topology: &Topology,
     roots: Roots<'_>,
     trees_per_root: NonZeroU64,
+    tolerance: Option<Tolerance>,
     stop: &dyn Stop,
 ) -> Result<Instance, SynthesisError> {
     let network = Spread::of(topology, roots);
     let mut forest = network.forest(trees_per_root, stop)?;
     let trees = forest.pack(trees_per_root, None, stop).map_err(|error| refusal(error, trees_per_root, topology))?;
-    network.instance(trees_per_root, &trees.expect("any time is good enough"))
+    let trees = trees.expect("any time is good enough");
+    let trees = loosened(&mut forest, trees, (trees_per_root, tolerance), stop)?;
+    network.instance(trees_per_root, &trees)
+}
+
+/// As many trees in the longer time that a tolerance gives them, where its numbers fit.
+fn loosened(
+    forest: &mut WholeForest<'_>,
+    trees: WholeTrees,
+    (trees_per_root, tolerance): (NonZeroU64, Option<Tolerance>),
+    stop: &dyn Stop,
+) -> Result<WholeTrees, SynthesisError> {
+    let time = trees.inverse_rate(trees_per_root);
+    let Some(times) = tolerance.zip(time).and_then(|(tolerance, time)| tolerance.stretched(time)) else {
+        return Ok(trees);
+    };
+    match forest.pack_within(trees_per_root, times.all, stop) {
+        Ok(loose) => Ok(loose.unwrap_or(trees)),
+        Err(OptimumError::Stopped(stopped)) => Err(stopped.into()),
+        Err(_) => Ok(trees),
+    }
 }
 
 /// The instances with the same number of trees per root, at most `trees_max`, that take the least time together, those
@@ -42,6 +64,7 @@ pub(super) fn at_most(
     networks: &[&Topology],
     roots: Roots<'_>,
     trees_max: NonZeroU64,
+    tolerance: Option<Tolerance>,
     stop: &dyn Stop,
 ) -> Result<Vec<Instance>, SynthesisError> {
     let spreads: Vec<Spread> = networks.iter().map(|network| Spread::of(network, roots)).collect();
@@ -75,6 +98,8 @@ pub(super) fn at_most(
         }
     }
     let (_, trees_per_root, trees) = best.expect("one tree per root is always tried");
+    let loosen = |(forest, trees)| loosened(forest, trees, (trees_per_root, tolerance), stop);
+    let trees = forests.iter_mut().zip(trees).map(loosen).collect::<Result<Vec<_>, _>>()?;
     spreads.iter().zip(&trees).map(|(spread, trees)| spread.instance(trees_per_root, trees)).collect()
 }
 
@@ -90,7 +115,7 @@ fn numbers_tried(last: u64, count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Whose data goes where on which links: a topology as kernels want it.
-struct Spread<'a> {
+pub(super) struct Spread<'a> {
     topology: &'a Topology,
     /// The links that can be of use, and their positions in the topology.
     graph: Digraph,
@@ -103,15 +128,22 @@ struct Spread<'a> {
 
 impl<'a> Spread<'a> {
     fn of(topology: &'a Topology, roots: Roots<'_>) -> Self {
-        let useful = useful_links(topology);
+        let useful = useful_links(topology).into_iter().zip(topology.links());
+        Self::on(topology, roots, useful.map(|(useful, link)| if useful { link.capacity.bytes_per_sec() } else { 0 }))
+    }
+
+    /// On what is planned on, by link; `None` where its numbers do not fit.
+    pub(super) fn of_part(topology: &'a Topology, roots: Roots<'_>, bandwidths: &[u128]) -> Option<Self> {
+        let bandwidths: Vec<u64> =
+            bandwidths.iter().map(|&bandwidth| u64::try_from(bandwidth)).collect::<Result<_, _>>().ok()?;
+        Some(Self::on(topology, roots, bandwidths.into_iter()))
+    }
+
+    fn on(topology: &'a Topology, roots: Roots<'_>, bandwidths: impl Iterator<Item = u64>) -> Self {
         let (weights, terminals) = weights_and_terminals(topology, roots);
-        let links: Vec<usize> = (0..useful.len()).filter(|&link| useful[link]).collect();
-        let arc = |link: &canopy_topology::Link| Arc {
-            from: link.from.number(),
-            to: link.to.number(),
-            capacity: link.capacity.bytes_per_sec(),
-        };
-        let arcs = links.iter().map(|&link| arc(&topology.links()[link])).collect();
+        let arcs = topology.links().iter().zip(bandwidths);
+        let arcs = arcs.map(|(link, capacity)| Arc { from: link.from.number(), to: link.to.number(), capacity });
+        let (links, arcs) = arcs.enumerate().filter(|(_, arc)| arc.capacity > 0).unzip();
         let node_count = u32::try_from(weights.len()).expect("limits keep node counts within u32");
         Self {
             topology,
@@ -123,12 +155,16 @@ impl<'a> Spread<'a> {
         }
     }
 
-    fn forest(&self, trees_per_root: NonZeroU64, stop: &dyn Stop) -> Result<WholeForest<'_>, SynthesisError> {
+    pub(super) fn forest(
+        &self,
+        trees_per_root: NonZeroU64,
+        stop: &dyn Stop,
+    ) -> Result<WholeForest<'_>, SynthesisError> {
         let forest = WholeForest::new(&self.graph, &self.weights, &self.terminals, stop);
         forest.map_err(|error| refusal(error, trees_per_root, self.topology))
     }
 
-    fn instance(&self, trees_per_root: NonZeroU64, trees: &WholeTrees) -> Result<Instance, SynthesisError> {
+    pub(super) fn instance(&self, trees_per_root: NonZeroU64, trees: &WholeTrees) -> Result<Instance, SynthesisError> {
         let count = trees_per_root.get();
         let all = self.unit_count.and_then(|units| count.checked_mul(units));
         all.ok_or_else(|| too_many(trees_per_root, self.topology))?;
@@ -146,7 +182,7 @@ fn too_many(trees_per_root: NonZeroU64, topology: &Topology) -> SynthesisError {
     SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() }
 }
 
-fn refusal(error: OptimumError, trees_per_root: NonZeroU64, topology: &Topology) -> SynthesisError {
+pub(super) fn refusal(error: OptimumError, trees_per_root: NonZeroU64, topology: &Topology) -> SynthesisError {
     match error {
         OptimumError::Stopped(stopped) => stopped.into(),
         OptimumError::TooLarge { .. } => too_many(trees_per_root, topology),

@@ -55,7 +55,7 @@ pub(super) fn depth_max(forest: &Forest) -> u32 {
 /// The ranks of the clusters of a topology that can be made tight for an allgather.
 pub(super) fn tight_clusters(topology: &Topology) -> Vec<Vec<u32>> {
     let network = Network::of(topology);
-    let instance = Instance::new(topology, Roots::All(&Shares::Equal), &Never).unwrap();
+    let instance = Instance::new(topology, Roots::All(&Shares::Equal), None, &Never).unwrap();
     let capacities: Vec<i128> = instance.capacities.iter().map(|&capacity| capacity.try_into().unwrap()).collect();
     let demands: Vec<i128> = instance.demands.iter().map(|&demand| demand.into()).collect();
     let clusters = find_clusters(&network, &capacities, &Never).unwrap();

@@ -9,7 +9,7 @@ use crate::forest::instance::{Instance, Roots, links_behind_transposed, require_
 
 fn instance(topology: &Topology, roots: Roots<'_>) -> Instance {
     require_plannable(topology, roots, Action::Copy).unwrap();
-    Instance::new(topology, roots, &Never).unwrap()
+    Instance::new(topology, roots, None, &Never).unwrap()
 }
 
 /// Zhao 2026: two A100 boxes have U = 3/5 per GB/s and k = 13, so 300 and 25 GB/s carry 180 and 15 trees.

@@ -88,7 +88,7 @@ fn the_least_number_of_trees_is_found() {
     for (expression, trees) in [("mi250:boxes=4", 3), ("mi250:boxes=16", 1), ("mi250:boxes=2", 83), ("ring:6", 2)] {
         let topology = generated(expression);
         assert_eq!(
-            Instance::new(&topology, Roots::All(&Shares::Equal), &Never).unwrap().trees_per_root,
+            Instance::new(&topology, Roots::All(&Shares::Equal), None, &Never).unwrap().trees_per_root,
             trees,
             "{expression}"
         );
