@@ -186,6 +186,19 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
         };
         let failed = self.order.iter().position(|&node| set[node as usize]);
         self.order[..=failed.expect("a violated set holds the rank that failed")].rotate_right(1);
+        Ok(Some(self.violated(set)))
+    }
+
+    /// Tests the condition where it may have been broken: in the sets that hold one of these terminals, best given in
+    /// an order in which neighbours follow each other. One flow for each of them.
+    pub(super) fn violation_around(&mut self, terminals: &[u32]) -> Result<Option<Violation<C>>, SynthesisError> {
+        self.flows += terminals.len() as u64;
+        let set = sweep(&mut self.network, &self.demands, terminals, self.stop)?;
+        Ok(set.map(|set| self.violated(set)))
+    }
+
+    /// A violated set with its deficit. O(nodes + edges).
+    fn violated(&self, set: Vec<bool>) -> Violation<C> {
         let outside = self.demands.iter().zip(&set).filter(|&(_, &inside)| !inside);
         let mut deficit = outside.fold(C::ZERO, |sum, (&demand, _)| sum + demand);
         for (&(from, to), &capacity) in self.ends.iter().zip(&self.capacities) {
@@ -193,7 +206,7 @@ impl<'a, C: FlowUnit> Condition<'a, C> {
                 deficit -= capacity;
             }
         }
-        Ok(Some(Violation { set, deficit }))
+        Violation { set, deficit }
     }
 
     /// Trees that could still be led from `from` into `to`, beyond those the demands need there: the flow from `from`,

@@ -1,5 +1,7 @@
 //! Packing of trees that all have one root, where a root is only a place to begin.
 
+mod tested;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -8,12 +10,11 @@ use canopy_optimize::{FlowUnit, Stop};
 use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
-use crate::forest::exact::exact_tree;
 use crate::forest::packing::require_room;
 use crate::forest::trees::{Care, Grower, PackedTree, Taste};
 use crate::progress::{Progress, Silent, Stage};
 
-/// Trees grown for one place in the packing before one is grown edge by edge.
+/// Trees grown for one place in the packing before one is tested while it grows.
 const TRIES_MAX: usize = 24;
 
 /// Scarce sets remembered, the latest ones.
@@ -33,7 +34,7 @@ const WORK_MAX: u64 = 1_000_000;
 ///
 /// A tree takes the greatest weight that the condition allows, which violated sets tell. A set that allowed less than
 /// half of what its edges have room for is remembered: it is about to be tight, and trees grown from then on enter it
-/// again only for as much as it can spare. Where that leads nowhere, a tree is grown with a test for each edge.
+/// again only for as much as it can spare. Where that leads nowhere, a tree is tested while it grows (`tested`).
 ///
 /// * **Source.** Lovász 1976 for growing trees around tight sets; to find these as they are met is our own.
 /// * **In.** A network without switches that meets the condition. **Out.** Trees by the order found.
@@ -46,12 +47,20 @@ pub(super) fn pack<C: FlowUnit>(
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
     let grower = Grower::new(condition, rank_count);
+    let places = places(&grower, root);
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
     for taste in TASTES {
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
-        let mut packing =
-            Packing { condition: condition.clone(), grower: &grower, root, taste, scarce: Vec::new(), stop };
+        let mut packing = Packing {
+            condition: condition.clone(),
+            grower: &grower,
+            root,
+            taste,
+            places: &places,
+            scarce: Vec::new(),
+            stop,
+        };
         let trees = packing.run(progress)?;
         let score = score(&grower, &trees);
         if best.as_ref().is_none_or(|&(known, _)| score < known) {
@@ -66,6 +75,25 @@ pub(super) fn pack<C: FlowUnit>(
     Ok((grower, trees))
 }
 
+/// By rank: its place in the order breadth first from the root.
+fn places<C: FlowUnit>(grower: &Grower<C>, root: u32) -> Vec<u32> {
+    let mut places = vec![u32::MAX; grower.rank_count()];
+    let mut order = vec![root];
+    places[root as usize] = 0;
+    let mut next = 0;
+    while let Some(&rank) = order.get(next) {
+        next += 1;
+        for &edge in grower.leaving(rank) {
+            let to = grower.ends(edge).1;
+            if places[to as usize] == u32::MAX {
+                places[to as usize] = u32::try_from(order.len()).expect("ranks are counted in u32");
+                order.push(to);
+            }
+        }
+    }
+    places
+}
+
 /// What counts against a packing: its greatest depth and the number of its trees.
 fn score<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>]) -> u64 {
     let depth_max = trees.iter().map(|tree| grower.depth_max(tree)).max().unwrap_or_default();
@@ -77,6 +105,8 @@ struct Packing<'a, 'c, C> {
     grower: &'a Grower<C>,
     root: u32,
     taste: Taste,
+    /// By rank: where it comes when ranks are looked at from the root on, near ones first.
+    places: &'a [u32],
     /// Sets without the root that have been found scarce.
     scarce: Vec<Vec<bool>>,
     stop: &'a dyn Stop,
@@ -96,7 +126,7 @@ impl<C: FlowUnit> Packing<'_, '_, C> {
             require_room(trees.len() + 1, self.grower.rank_count())?;
             trees.push(match self.tree(left)? {
                 Some(tree) => tree,
-                None => exact_tree(&mut self.condition, self.grower, self.root, left)?,
+                None => tested::tree(self, left)?,
             });
         }
     }
@@ -119,12 +149,7 @@ impl<C: FlowUnit> Packing<'_, '_, C> {
                 })?;
                 tree.undo(&mut self.condition, excess);
                 tree.weight -= excess;
-                if !self.scarce.contains(&violation.set) {
-                    if self.scarce.len() == SETS_MAX {
-                        self.scarce.remove(0);
-                    }
-                    self.scarce.push(violation.set);
-                }
+                self.remember(violation.set);
             }
             if tree.weight > C::ZERO && tree.weight >= grown - tree.weight {
                 return Ok(Some(tree));
@@ -138,6 +163,16 @@ impl<C: FlowUnit> Packing<'_, '_, C> {
             tree.apply(&mut self.condition, tree.weight);
         }
         Ok(best)
+    }
+
+    /// Notes a scarce set, in place of the oldest one if there are many.
+    fn remember(&mut self, set: Vec<bool>) {
+        if !self.scarce.contains(&set) {
+            if self.scarce.len() == SETS_MAX {
+                self.scarce.remove(0);
+            }
+            self.scarce.push(set);
+        }
     }
 
     /// Grows a tree edge by edge as Prim's algorithm, as heavy as the edges met and the scarce sets allow. `None` where
