@@ -44,11 +44,7 @@ impl CertificateSummary {
             Certificate::Partition { sets } => Self::Partition {
                 sets: sets.iter().map(|nodes| ids(topology, nodes)).collect(),
                 ranks: sets.iter().map(|nodes| ranks(topology, nodes)).collect(),
-                capacity: sets
-                    .iter()
-                    .map(|nodes| crossing(topology, nodes, CutDirection::Out))
-                    .sum::<u128>()
-                    .to_string(),
+                capacity: leaving(topology, sets).to_string(),
                 checked,
             },
             Certificate::LpDual { lengths } => {
@@ -115,6 +111,19 @@ fn crossing(topology: &Topology, nodes: &[NodeIndex], direction: CutDirection) -
         }
     };
     topology.links().iter().filter(crosses).map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+/// Capacity of the links that leave any of the disjoint sets, in one pass over the links.
+fn leaving(topology: &Topology, sets: &[Vec<NodeIndex>]) -> u128 {
+    let mut set_of = vec![None; topology.nodes().len()];
+    for (number, nodes) in sets.iter().enumerate() {
+        nodes.iter().for_each(|node| set_of[node.index()] = Some(number));
+    }
+    let leaves = |link: &&canopy_topology::Link| {
+        let from = set_of[link.from.index()];
+        from.is_some() && from != set_of[link.to.index()]
+    };
+    topology.links().iter().filter(leaves).map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
 }
 
 fn list(names: &[String]) -> String {

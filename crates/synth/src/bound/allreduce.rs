@@ -29,15 +29,20 @@ use super::{BoundError, rate_of, refusal, rooted, spread};
 
 /// Upper and lower bound with the certificate of the upper one.
 pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    let reduce_scatter = spread(network, CutDirection::In, stop)?;
-    let allgather = spread(network, CutDirection::Out, stop)?;
     let two_way = network.two_way();
+    let is_two_way = two_way.is_same_as(network);
     let reduce_and_broadcast = strength_of(&two_way, stop)?;
-    let lower = in_sequence(&reduce_scatter.lower, &allgather.lower).max(rate(&reduce_and_broadcast));
+    let mut lower = rate(&reduce_and_broadcast);
+    // No two phases are faster than the strength where all links run both ways; they tell which ranks are apart.
+    if !is_two_way || lower.is_zero() {
+        let reduce_scatter = spread(network, CutDirection::In, stop)?;
+        let allgather = spread(network, CutDirection::Out, stop)?;
+        lower = lower.max(in_sequence(&reduce_scatter.lower, &allgather.lower));
+    }
     let (upper, certificate) = if network.topology.has_capable_switch() {
         least_cut(network, stop)?
     } else {
-        let weakest = if two_way.is_same_as(network) { reduce_and_broadcast } else { strength_of(network, stop)? };
+        let weakest = if is_two_way { reduce_and_broadcast } else { strength_of(network, stop)? };
         let mut best = partition(network, &weakest.parts, stop)?;
         // Which part should hold a device that only forwards is a guess.
         let is_exact = network.topology.forwarders().next().is_none();
