@@ -1,5 +1,6 @@
 //! The partition of the terminals that is joined most weakly: what limits a sum that everybody wants.
 
+mod division;
 mod orientation;
 
 use crate::digraph::{Digraph, MergedGraph};
@@ -8,6 +9,7 @@ use crate::fraction::Fraction;
 use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 
+pub use division::{Division, halved};
 pub use orientation::{Orientation, OrientedPair, orientation};
 
 /// The optimum of [`strength`] with its proof.
