@@ -26,8 +26,10 @@ use crate::ring;
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
 ///   and scatter. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
 ///   followed by an allgather where these are as fast, else by sums made anywhere, and then the shares of the schedule say
-///   how much of the vector is added up where. On other networks it is the better of the two. Limits on trees lower the
-///   rate to the best they allow, of an allreduce in two phases; a tolerance lowers it by no more than it says. Of direct and ring, whatever their routes reach. Equal
+///   how much of the vector is added up where. On other networks it is the best of both and of sums that come down other
+///   trees than they went up, which mostly reach the bound where as much enters every node as leaves it. Limits on trees lower
+///   the rate to the best they allow, of an allreduce in two phases; a tolerance lowers it by no more than it says. Of direct
+///   and ring, whatever their routes reach. Equal
 ///   arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal

@@ -6,6 +6,8 @@
 mod allreduce;
 #[path = "forest/depth.rs"]
 mod depth;
+#[path = "forest/directed.rs"]
+mod directed;
 #[path = "forest/families.rs"]
 mod families;
 #[path = "forest/limits.rs"]

@@ -1,4 +1,4 @@
-//! Allreduce as sums that go up trees and come down the same ones: the optimum wherever links are alike both ways.
+//! Allreduce as sums that go up trees and come down again: the optimum wherever links are alike both ways.
 //!
 //! A reduce-scatter followed by an allgather gives every rank a share of the vector to add up, and so is held up by the
 //! weakest of them. Nothing asks for that: a chunk may be added up anywhere. So trees are packed without regard to
@@ -10,9 +10,13 @@
 //! inside a cluster alone are strong enough, any tree of it goes with any tree of all that is around it (`glue`). What is
 //! joined by one switch only has stars in a closed form (`star`).
 //!
+//! Where links are not alike both ways, trees that come down are others than those that went up, and each link is divided
+//! between them (`divided`).
+//!
 //! Sources: Tutte 1961 and Nash-Williams 1961 for the packing without switches; Bang-Jensen, Frank and Jackson 1995 with
 //! them. Zhao 2026 §6 plans allreduce as two phases; that is kept where it is as fast, since its trees are lower.
 
+mod divided;
 mod flat;
 mod glue;
 mod lanes;
@@ -25,7 +29,7 @@ mod tests;
 
 use canopy_optimize::{Fraction, OptimumError, Stop};
 use canopy_schedule::{Collective, CollectiveKind, Forest, Shares};
-use canopy_topology::Topology;
+use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
 use crate::algorithm::TreeLimits;
@@ -37,14 +41,14 @@ use crate::reach::disconnected;
 use crate::tolerance::Tolerance;
 use lanes::Lanes;
 
-/// Plans an allreduce: by the faster of its two forms, in two phases with equal shares where both are alike.
+/// Plans an allreduce: by the fastest of its forms, in two phases with equal shares where these are as fast.
 ///
 /// Shares of different sizes say where the sums are to be made, so they leave no choice of roots; equal ones, whatever
 /// their weight, say nothing. Two phases may lack as much as `tolerance` says of their rate.
 ///
 /// * **Out.** The forest and how large the part of the vector is that is added up at each rank. Where links are alike
 ///   in both directions, the rate is the greatest possible. **Errors.** As [`forest::plan`].
-/// * **Cost.** Besides that of the form chosen, the optima of both.
+/// * **Cost.** Besides that of the form chosen, the optima of all.
 pub(crate) fn plan_allreduce(
     topology: &Topology,
     shares: &Shares,
@@ -67,7 +71,18 @@ pub(crate) fn plan_allreduce(
     progress.report(Stage::Optimum, 0, 1);
     let lanes = Lanes::of(topology);
     let strength = lanes.strength(stop)?;
-    if strength.rate == Fraction::ZERO || is_as_fast_in_phases(topology, strength.rate, stop)? {
+    let of_strength = Rate::new(strength.rate.numerator, strength.rate.denominator).unwrap_or_else(Rate::zero);
+    let of_phases = rate_in_phases(topology, stop)?.unwrap_or_else(Rate::zero);
+    if !lanes.are_all {
+        let least = of_strength.clone().max(of_phases.clone());
+        if let Some(division) = divided::find(topology, &least, stop)? {
+            match divided::plan(topology, &division, stop, progress) {
+                Err(SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. }) => {}
+                planned => return planned,
+            }
+        }
+    }
+    if of_strength <= of_phases {
         return in_phases();
     }
     match plan_at(&lanes, strength.rate, &strength.parts, stop, progress) {
@@ -90,8 +105,8 @@ fn plan_at(
     rooting::write(lanes, trees, stop)
 }
 
-/// Whether a reduce-scatter followed by an allgather reaches the rate, and can be planned.
-fn is_as_fast_in_phases(topology: &Topology, rate: Fraction, stop: &dyn Stop) -> Result<bool, SynthesisError> {
+/// The rate of a reduce-scatter followed by an allgather; `None` where they can not be planned.
+fn rate_in_phases(topology: &Topology, stop: &dyn Stop) -> Result<Option<Rate>, SynthesisError> {
     let transposed = topology.transposed();
     let seconds = |network: &Topology| instance::seconds_per_unit(network, Roots::All(&Shares::Equal), stop);
     let spread = seconds(topology);
@@ -99,15 +114,15 @@ fn is_as_fast_in_phases(topology: &Topology, rate: Fraction, stop: &dyn Stop) ->
     let (spread, collect) = match (spread, collect) {
         (Ok(spread), Ok(collect)) => (spread, collect),
         (Err(SynthesisError::NotEulerian { .. }), _) | (_, Err(SynthesisError::NotEulerian { .. })) => {
-            return Ok(false);
+            return Ok(None);
         }
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
-    // N/(a/b + c/d) ≥ p/q, if and only if N·b·d·q ≥ p·(a·d + c·b).
+    // N/(a/b + c/d) = N·b·d/(a·d + c·b).
     let big = |number: u128| BigUint::from(number);
     let (b, d) = (big(spread.denominator), big(collect.denominator));
     let together = big(spread.numerator) * &d + big(collect.numerator) * &b;
-    Ok(big(u128::from(topology.rank_count())) * b * d * rate.denominator >= together * rate.numerator)
+    Ok(Rate::new(big(topology.rank_count().into()) * b * d, together))
 }
 
 /// Says in terms of plans why a kernel found nothing.

@@ -27,6 +27,8 @@ pub(super) struct Lanes<'a> {
     pub(super) node_count: u32,
     /// By both ends.
     pub(super) list: Vec<Lane>,
+    /// Whether no link has more than its lanes take.
+    pub(super) are_all: bool,
     /// The box of each rank.
     pub(super) boxes: Vec<Option<u32>>,
     topology: &'a Topology,
@@ -49,10 +51,13 @@ impl<'a> Lanes<'a> {
             }
             start += length;
         }
+        let total: u128 = links.iter().map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
+        let taken: u128 = list.iter().map(|lane: &Lane| 2 * u128::from(lane.capacity)).sum();
         Self {
             rank_count: topology.rank_count(),
             node_count: u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32"),
             list,
+            are_all: taken == total,
             boxes: network::boxes(topology),
             topology,
         }
