@@ -25,4 +25,4 @@ pub use rooted::{broadcast_optimum, gather_optimum, scatter_optimum};
 pub use stop::{Never, Stop, Stopped};
 pub use strength::{Division, Orientation, OrientedPair, Strength, halved, orientation, strength};
 pub use sweep::sweep;
-pub use whole::{WholeForest, WholeTrees};
+pub use whole::{WholeForest, WholeSums, WholeTrees};

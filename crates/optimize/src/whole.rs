@@ -1,6 +1,8 @@
 //! The best rate at which a given number of trees per root can be packed: capacities are cut down to whole trees.
 
 mod balance;
+mod breakpoints;
+mod sums;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -11,6 +13,8 @@ use crate::fraction::Fraction;
 use crate::optimum::{OptimumError, forest_optimum_for};
 use crate::stop::{Stop, Stopped};
 use crate::sweep::sweep;
+use breakpoints::{Breakpoints, Side};
+pub use sums::WholeSums;
 
 /// Capacities in whole trees that admit a given number of trees per root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +53,7 @@ pub struct WholeForest<'a> {
     terminals: &'a [bool],
     /// `1/x*`.
     optimum: Fraction,
-    /// Divisor of all capacities.
-    unit: u64,
-    /// Different capacities, in units, rising. None is zero.
-    capacities: Vec<u64>,
+    breakpoints: Breakpoints,
     /// Whether floors are balanced at all nodes that are no terminals, for every U.
     floors_are_balanced: bool,
     pairs: Pairs,
@@ -82,14 +83,10 @@ impl<'a> WholeForest<'a> {
     ) -> Result<Self, OptimumError> {
         let optimum = forest_optimum_for(graph, weights, terminals, stop)?.inverse_rate;
         let floors_are_balanced = balance::is_kept_by_floors(graph, terminals)?;
-        let arcs = || graph.arcs.iter().filter(|arc| counts(arc));
-        let unit = arcs().fold(0, |unit, arc| num_integer::gcd(unit, arc.capacity)).max(1);
-        let mut capacities: Vec<u64> = arcs().map(|arc| arc.capacity / unit).collect();
-        capacities.sort_unstable();
-        capacities.dedup();
+        let breakpoints = Breakpoints::of(graph);
         let pairs = Pairs::of(graph);
         let order = pairs.order(graph.node_count, terminals);
-        Ok(Self { graph, weights, terminals, optimum, unit, capacities, floors_are_balanced, pairs, order })
+        Ok(Self { graph, weights, terminals, optimum, breakpoints, floors_are_balanced, pairs, order })
     }
 
     /// `1/x*`: time per unit of weight that no number of trees can beat.
@@ -119,7 +116,7 @@ impl<'a> WholeForest<'a> {
         let k = u128::from(trees_per_root.get());
         let demands = self.demands(k)?;
         // In units of capacity from here on.
-        let times_k = |ratio: Fraction| self.product(ratio, k * u128::from(self.unit));
+        let times_k = |ratio: Fraction| self.product(ratio, k * u128::from(self.breakpoints.unit));
         let (mut low, below) = (times_k(self.optimum)?, below.map(times_k).transpose()?);
         if below.is_some_and(|below| below <= low) {
             return Ok(None);
@@ -139,7 +136,7 @@ impl<'a> WholeForest<'a> {
             assert!(!must_hold, "every link carries its share of the optimum");
             return Ok(None);
         };
-        while let Some(middle) = self.between(low, high)? {
+        while let Some(middle) = self.breakpoints.between(low, high).ok_or_else(|| self.too_large())? {
             match self.admitting(middle, &demands, stop)? {
                 Some(admitting) => (high, capacities) = (middle, admitting),
                 None => low = middle,
@@ -166,7 +163,7 @@ impl<'a> WholeForest<'a> {
     }
 
     fn answer(&self, scale: Fraction, capacities: Vec<u128>) -> WholeTrees {
-        let scale = Fraction::new(scale.numerator, scale.denominator * u128::from(self.unit));
+        let scale = Fraction::new(scale.numerator, scale.denominator * u128::from(self.breakpoints.unit));
         WholeTrees { scale: scale.expect("no factor is zero"), capacities }
     }
 
@@ -185,60 +182,21 @@ impl<'a> WholeForest<'a> {
         Ok(Fraction { numerator, denominator: ratio.denominator / common })
     }
 
-    /// `⌊scale·capacity⌋`, and whether that is all of it.
-    fn whole_part(&self, scale: Fraction, capacity: u64) -> Result<(u128, bool), OptimumError> {
-        let product = scale.numerator.checked_mul(capacity.into()).ok_or_else(|| self.too_large())?;
-        Ok((product / scale.denominator, product.is_multiple_of(scale.denominator)))
-    }
-
     /// A time that surely is enough, given that of the optimum: with one more tree of the thinnest link, every link
     /// carries at least its share `k·b/x*`; a whole number keeps all products whole, and balanced as the capacities are.
     fn enough(&self, optimum: Fraction) -> Result<Fraction, OptimumError> {
         let whole = Fraction { numerator: optimum.numerator.div_ceil(optimum.denominator), denominator: 1 };
-        let thinnest = self.capacities.first().filter(|_| self.floors_are_balanced);
-        let Some(thinnest) = thinnest.map(|&capacity| u128::from(capacity)) else { return Ok(whole) };
+        let thinnest = self.breakpoints.thinnest().filter(|_| self.floors_are_balanced);
+        let Some(thinnest) = thinnest.map(u128::from) else { return Ok(whole) };
         let numerator = optimum.numerator.checked_mul(thinnest).and_then(|n| n.checked_add(optimum.denominator));
         let denominator = optimum.denominator.checked_mul(thinnest);
         let sum = numerator.zip(denominator).and_then(|(numerator, denominator)| Fraction::new(numerator, denominator));
         self.breakpoint(sum.ok_or_else(|| self.too_large())?.min(whole), Side::At)
     }
 
-    /// The last time, at or before `limit`, at which a link has room for one more tree.
+    /// The last breakpoint at or before `limit`.
     fn breakpoint(&self, limit: Fraction, side: Side) -> Result<Fraction, OptimumError> {
-        let mut last = Fraction::ZERO;
-        for &capacity in &self.capacities {
-            let (floor, is_all) = self.whole_part(limit, capacity)?;
-            let trees = if side == Side::Before && is_all { floor.saturating_sub(1) } else { floor };
-            last = last.max(Fraction::new(trees, capacity.into()).expect("no capacity kept is zero"));
-        }
-        Ok(last)
-    }
-
-    /// A breakpoint between two times that leaves about half of them on either side; `None` if there is none.
-    ///
-    /// That of the capacity with most of them, as long as one has several. Then there are few, and they are sorted.
-    fn between(&self, low: Fraction, high: Fraction) -> Result<Option<Fraction>, OptimumError> {
-        let mut most: (u128, Option<Fraction>) = (0, None);
-        let mut singles = Vec::new();
-        for &capacity in &self.capacities {
-            let first = self.whole_part(low, capacity)?.0 + 1;
-            let (floor, is_all) = self.whole_part(high, capacity)?;
-            let end = if is_all { floor } else { floor + 1 };
-            let count = end.saturating_sub(first);
-            let middle = Fraction::new(first + count / 2, capacity.into());
-            match count {
-                0 => {}
-                1 => singles.extend(middle),
-                _ if count > most.0 => most = (count, middle),
-                _ => {}
-            }
-        }
-        if most.1.is_some() {
-            return Ok(most.1);
-        }
-        singles.sort_unstable();
-        singles.dedup();
-        Ok(singles.get(singles.len() / 2).copied())
+        self.breakpoints.last(limit, side).ok_or_else(|| self.too_large())
     }
 
     /// The capacities `⌊scale·b⌋`, balanced, if they admit the demands.
@@ -248,8 +206,11 @@ impl<'a> WholeForest<'a> {
         demands: &[u128],
         stop: &dyn Stop,
     ) -> Result<Option<Vec<u128>>, OptimumError> {
-        let unit = self.unit;
-        let floor = |arc: &Arc| if counts(arc) { self.whole_part(scale, arc.capacity / unit) } else { Ok((0, true)) };
+        let unit = self.breakpoints.unit;
+        let floor = |arc: &Arc| match counts(arc) {
+            true => Breakpoints::whole_part(scale, arc.capacity / unit).ok_or_else(|| self.too_large()),
+            false => Ok((0, true)),
+        };
         let mut capacities = self.graph.arcs.iter().map(|arc| floor(arc).map(|(trees, _)| trees));
         let mut capacities: Vec<u128> = capacities.by_ref().collect::<Result<_, _>>()?;
         // What a residual capacity, a demand or a flow can come to.
@@ -289,15 +250,6 @@ impl<'a> WholeForest<'a> {
         }
         Ok(false)
     }
-}
-
-/// Which breakpoints are asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    /// Those up to the limit.
-    At,
-    /// Those less than it.
-    Before,
 }
 
 impl Pairs {
