@@ -157,7 +157,7 @@ impl<'a> WholeForest<'a> {
     ) -> Result<Option<WholeTrees>, OptimumError> {
         let k = u128::from(trees_per_root.get());
         let demands = self.demands(k)?;
-        let scale = self.product(time, k * u128::from(self.unit))?;
+        let scale = self.product(time, k * u128::from(self.breakpoints.unit))?;
         let capacities = self.admitting(scale, &demands, stop)?;
         Ok(capacities.map(|capacities| self.answer(scale, capacities)))
     }

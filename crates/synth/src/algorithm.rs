@@ -113,6 +113,9 @@ impl SynthesisRequest {
 /// What the trees of a schedule must keep to, at the expense of its rate. Only [`Algorithm::Forest`] heeds it; the others
 /// refuse whatever is stated.
 ///
+/// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
+/// planned that way where that is faster than two phases of as many trees per rank.
+///
 /// At most one of `trees_per_root` and `max_chunks` may be stated: the first says what the second leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeLimits {

@@ -4,48 +4,65 @@
 use std::ops::Range;
 
 use canopy_optimize::Fraction;
-use canopy_schedule::{Carrier, RouteTable, Shape};
+use canopy_schedule::{Carrier, Forest, RouteTable, Shape};
 use canopy_topology::Topology;
 
 /// Seconds per byte of one share (in all-to-all: of one block) in the bandwidth limit: the greatest `chunks / (k · capacity)`
 /// of any link. O(size of the schedule).
 pub(crate) fn seconds_per_byte(topology: &Topology, shape: &Shape) -> Fraction {
-    let routes = match shape {
-        Shape::Forest(forest) => &forest.routes,
-        Shape::Steps(steps) => &steps.routes,
-        Shape::Flow(flow) => &flow.routes,
-    };
-    let mut route_loads = vec![0_u128; routes.len()];
-    let mut add = |carriers: &[Carrier]| {
-        carriers.iter().for_each(|carrier| route_loads[carrier.route.index()] += u128::from(carrier.chunk_count));
-    };
     let slice = |range: &Range<u32>| range.start as usize..range.end as usize;
     match shape {
-        Shape::Forest(forest) => {
-            for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
-                forest.hops_of(tree).iter().for_each(|hop| add(forest.carriers_of(hop)));
-            }
+        Shape::Forest(forest) => seconds_per_byte_of_forest(topology, forest),
+        Shape::Steps(steps) => {
+            let mut loads = RouteLoads::of(&steps.routes);
+            steps.sends.iter().for_each(|send| loads.add(&steps.carriers[slice(&send.carriers)]));
+            loads.busiest(topology, steps.chunks_per_share)
         }
-        Shape::Steps(steps) => steps.sends.iter().for_each(|send| add(&steps.carriers[slice(&send.carriers)])),
         Shape::Flow(flow) => {
+            let mut loads = RouteLoads::of(&flow.routes);
             for path in &flow.paths {
                 let chunk_count = path.chunk_count;
-                flow.hops[slice(&path.hops)].iter().for_each(|&route| add(&[Carrier { route, chunk_count }]));
+                flow.hops[slice(&path.hops)].iter().for_each(|&route| loads.add(&[Carrier { route, chunk_count }]));
             }
+            loads.busiest(topology, flow.chunks_per_share)
         }
     }
-    busiest(topology, routes, &route_loads, shape.chunks_per_share())
 }
 
-fn busiest(topology: &Topology, routes: &RouteTable, route_loads: &[u128], chunks_per_share: u64) -> Fraction {
-    let mut loads = vec![0_u128; topology.links().len()];
-    for (links, load) in routes.iter().zip(route_loads) {
-        links.iter().for_each(|link| loads[link.index()] += load);
+/// The same of a forest.
+pub(crate) fn seconds_per_byte_of_forest(topology: &Topology, forest: &Forest) -> Fraction {
+    let mut loads = RouteLoads::of(&forest.routes);
+    for tree in forest.phases.iter().flat_map(|phase| &phase.trees) {
+        forest.hops_of(tree).iter().for_each(|hop| loads.add(forest.carriers_of(hop)));
     }
-    let time = |(load, capacity): (u128, u64)| {
-        let chunks_per_sec = u128::from(capacity) * u128::from(chunks_per_share);
-        Fraction::new(load, chunks_per_sec).expect("neither capacities nor chunks per share are zero")
-    };
-    let capacities = topology.links().iter().map(|link| link.capacity.bytes_per_sec());
-    loads.into_iter().zip(capacities).map(time).max().unwrap_or(Fraction::ZERO)
+    loads.busiest(topology, forest.chunks_per_share)
+}
+
+/// Chunks on each route.
+struct RouteLoads<'a> {
+    routes: &'a RouteTable,
+    chunks: Vec<u128>,
+}
+
+impl<'a> RouteLoads<'a> {
+    fn of(routes: &'a RouteTable) -> Self {
+        Self { routes, chunks: vec![0; routes.len()] }
+    }
+
+    fn add(&mut self, carriers: &[Carrier]) {
+        carriers.iter().for_each(|carrier| self.chunks[carrier.route.index()] += u128::from(carrier.chunk_count));
+    }
+
+    fn busiest(&self, topology: &Topology, chunks_per_share: u64) -> Fraction {
+        let mut loads = vec![0_u128; topology.links().len()];
+        for (links, load) in self.routes.iter().zip(&self.chunks) {
+            links.iter().for_each(|link| loads[link.index()] += load);
+        }
+        let time = |(load, capacity): (u128, u64)| {
+            let chunks_per_sec = u128::from(capacity) * u128::from(chunks_per_share);
+            Fraction::new(load, chunks_per_sec).expect("neither capacities nor chunks per share are zero")
+        };
+        let capacities = topology.links().iter().map(|link| link.capacity.bytes_per_sec());
+        loads.into_iter().zip(capacities).map(time).max().unwrap_or(Fraction::ZERO)
+    }
 }

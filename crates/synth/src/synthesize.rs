@@ -27,10 +27,9 @@ use crate::ring;
 ///   and scatter. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
 ///   followed by an allgather where these are as fast, else by sums made anywhere, and then the shares of the schedule say
 ///   how much of the vector is added up where. On other networks it is the best of both and of sums that come down other
-///   trees than they went up, which mostly reach the bound where as much enters every node as leaves it. Limits on trees lower
-///   the rate to the best they allow, of an allreduce in two phases; a tolerance lowers it by no more than it says. Of direct
-///   and ring, whatever their routes reach. Equal
-///   arguments give equal schedules.
+///   trees than they went up, which mostly reach the bound where as much enters every node as leaves it. Limits on trees
+///   lower the rate to the best they allow, of an allreduce of limited depth in two phases; a tolerance lowers it by no more
+///   than it says. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
 ///   ones leave the choice to forest.
@@ -52,13 +51,13 @@ pub fn synthesize(
     limits.require_applicable(algorithm, collective.kind())?;
     let algorithm = algorithm.resolved(collective.kind());
     let is_free = limits.without_tolerance() == TreeLimits::NONE;
-    if (algorithm, collective.kind(), is_free) == (Algorithm::Forest, CollectiveKind::Allreduce, true) {
-        match forest::plan_allreduce(topology, shares, limits.tolerance, stop, progress) {
+    if (algorithm, collective.kind()) == (Algorithm::Forest, CollectiveKind::Allreduce) {
+        match forest::plan_allreduce(topology, shares, limits, stop, progress) {
             Ok((forest, shares)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
                 return Ok(Schedule { collective, algorithm, shares, shape });
             }
-            Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto => {}
+            Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {}
             Err(error) => return Err(error),
         }
     }

@@ -69,8 +69,8 @@ mod tests {
         let expected = Stretched { half: fraction(8, 7), all: fraction(4, 3) };
         assert_eq!(quarter.stretched(fraction(1, 1)), Some(expected));
         // Reduced before it is multiplied.
-        let large = quarter.stretched(fraction(3, u128::MAX - 1)).unwrap();
-        assert_eq!(large.all, fraction(2, (u128::MAX - 1) / 2));
+        let large = quarter.stretched(fraction(21, u128::MAX - 1)).unwrap();
+        assert_eq!(large.all, fraction(14, (u128::MAX - 1) / 2));
         assert_eq!(quarter.stretched(fraction(u128::MAX, 1)), None);
     }
 }

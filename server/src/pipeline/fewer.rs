@@ -40,28 +40,42 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
         Err(failure) => failure,
     };
-    let trees = trees_per_root(&first, &work.prepared.shares).filter(|_| limits.trees_per_root.is_none());
+    let trees = Trees::of(&first, &work.prepared.shares).filter(|_| limits.trees_per_root.is_none());
     let (Some(trees), Some(reason)) = (trees, over_limit(&failure)) else { return Err(failure) };
     let wanted = first.verdict.algbw.clone();
     drop(first);
 
-    let mut search = Search { work, limits, too_many: trees, failure };
+    let mut search = Search { work, limits, too_many: trees.count, failure };
     let (mut attempt, mut files) = search.halve()?;
     search.improve(&mut attempt, &mut files)?;
     let warning = warning(&attempt, &work.prepared.shares, trees, &wanted, &reason);
     Ok(Fitted { attempt, files, warning })
 }
 
-/// k, of plans whose files get smaller with it; where the planner has chosen how much each rank adds up, on average.
-fn trees_per_root(attempt: &Attempt, asked: &Shares) -> Option<u64> {
-    let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
-    let Shape::Forest(_) = &schedule.shape else { return None };
-    let of_a_unit = schedule.shape.chunks_per_share();
-    if schedule.shares == *asked {
-        return Some(of_a_unit);
+/// How many trees a plan has whose files get smaller with them.
+#[derive(Clone, Copy)]
+struct Trees {
+    /// Per root, or of all roots together.
+    count: u64,
+    /// Whether the planner has chosen how much each rank adds up, and so how many trees are rooted there.
+    is_of_all: bool,
+}
+
+impl Trees {
+    fn of(attempt: &Attempt, asked: &Shares) -> Option<Self> {
+        let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
+        let Shape::Forest(_) = &schedule.shape else { return None };
+        let of_a_unit = schedule.shape.chunks_per_share();
+        if schedule.shares == *asked {
+            return Some(Self { count: of_a_unit, is_of_all: false });
+        }
+        let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
+        Some(Self { count: u64::try_from(of_all).ok()?, is_of_all: true })
     }
-    let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
-    u64::try_from(of_all.div_ceil(u128::from(ranks).max(1))).ok()
+
+    const fn of_what(self) -> &'static str {
+        if self.is_of_all { "trees in all" } else { "trees per root" }
+    }
 }
 
 /// The limit that a file exceeds, in words; none where that is not what is wrong.
@@ -91,8 +105,8 @@ impl Search<'_, '_> {
         match self.work.files(&attempt) {
             Ok(files) => Ok((attempt, Some(files))),
             Err(failure) if over_limit(&failure).is_some() => {
-                let trees = trees_per_root(&attempt, &self.work.prepared.shares);
-                self.too_many = trees.unwrap_or(trees_max).min(self.too_many);
+                let trees = Trees::of(&attempt, &self.work.prepared.shares).map(|trees| trees.count);
+                self.too_many = trees.unwrap_or(trees_max).min(trees_max).min(self.too_many);
                 self.failure = failure;
                 Ok((attempt, None))
             }
@@ -133,12 +147,17 @@ impl Search<'_, '_> {
     }
 }
 
-fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: u64, wanted: &Rate, reason: &str) -> Option<v1::Warning> {
+fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: Trees, wanted: &Rate, reason: &str) -> Option<v1::Warning> {
     let achieved = &attempt.verdict.algbw;
-    let (trees, ratio) = (trees_per_root(attempt, asked)?, achieved.ratio_to(wanted)?);
+    let (trees, ratio) = (Trees::of(attempt, asked)?, achieved.ratio_to(wanted)?);
+    let other =
+        if trees.is_of_all == wanted_trees.is_of_all { "" } else { wanted_trees.of_what().trim_start_matches("trees") };
     let text = format!(
-        "{reason}: planned with {trees} trees per root instead of {wanted_trees}, at {ratio} of their rate; state \
-         trees_per_root to have a number of your own"
+        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; state trees_per_root to have a \
+         number of your own",
+        trees.count,
+        trees.of_what(),
+        wanted_trees.count,
     );
     Some(v1::Warning { code: "FEWER_TREES".to_owned(), text })
 }

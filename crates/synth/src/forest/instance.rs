@@ -1,7 +1,7 @@
 //! The packing problem of a topology in whole trees: how many per root, and how many each link can carry.
 
 mod near;
-mod whole;
+pub(super) mod whole;
 
 use canopy_optimize::{Arc, BalancedOptimum, Digraph, Fraction, OptimumError, Stop, balanced_optimum};
 use canopy_schedule::{Action, Shares};

@@ -20,6 +20,7 @@ mod divided;
 mod flat;
 mod glue;
 mod lanes;
+mod limited;
 mod packing;
 mod pieces;
 mod rooting;
@@ -36,15 +37,15 @@ use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest;
 use crate::forest::instance::{self, Roots};
+use crate::load::seconds_per_byte_of_forest;
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
-use crate::tolerance::Tolerance;
 use lanes::Lanes;
 
 /// Plans an allreduce: by the fastest of its forms, in two phases with equal shares where these are as fast.
 ///
 /// Shares of different sizes say where the sums are to be made, so they leave no choice of roots; equal ones, whatever
-/// their weight, say nothing. Two phases may lack as much as `tolerance` says of their rate.
+/// their weight, say nothing. Two phases may lack as much as the tolerance of `limits` says of their rate.
 ///
 /// * **Out.** The forest and how large the part of the vector is that is added up at each rank. Where links are alike
 ///   in both directions, the rate is the greatest possible. **Errors.** As [`forest::plan`].
@@ -52,17 +53,16 @@ use lanes::Lanes;
 pub(crate) fn plan_allreduce(
     topology: &Topology,
     shares: &Shares,
-    tolerance: Option<Tolerance>,
+    limits: TreeLimits,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
     let broken = |error| SynthesisError::Broken { what: format!("allreduce has no root: {error}") };
     let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).map_err(broken)?;
-    let limits = TreeLimits { tolerance, ..TreeLimits::NONE };
     let in_phases = || Ok((forest::plan(topology, collective, shares, limits, stop, progress)?, shares.clone()));
     let mut weights = topology.ranks().map(|rank| shares.weight(rank));
     let first = weights.next();
-    if !weights.all(|weight| Some(weight) == first) {
+    if !weights.all(|weight| Some(weight) == first) || limits.max_depth.is_some() {
         return in_phases();
     }
     if let Some((from, to)) = topology.first_unreachable() {
@@ -73,6 +73,21 @@ pub(crate) fn plan_allreduce(
     let strength = lanes.strength(stop)?;
     let of_strength = Rate::new(strength.rate.numerator, strength.rate.denominator).unwrap_or_else(Rate::zero);
     let of_phases = rate_in_phases(topology, stop)?.unwrap_or_else(Rate::zero);
+    if limits.without_tolerance() != TreeLimits::NONE {
+        let sums = match of_strength > of_phases {
+            true => limited::find(&lanes, &strength.parts, limits, stop)?,
+            false => None,
+        };
+        let Some(sums) = sums else { return in_phases() };
+        if sums.rate <= of_phases {
+            match in_phases() {
+                Ok(phases) if rate_of_forest(topology, &phases.0) >= Some(sums.rate.clone()) => return Ok(phases),
+                Ok(_) | Err(SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        return sums.plan(stop, progress)?.map_or_else(in_phases, Ok);
+    }
     if !lanes.are_all {
         let least = of_strength.clone().max(of_phases.clone());
         if let Some(division) = divided::find(topology, &least, stop)? {
@@ -100,9 +115,15 @@ fn plan_at(
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
     let pieces = pieces::take_apart(lanes, rate, parts, stop)?;
-    let solved = pieces::solve(&pieces, rate, lanes.rank_count, stop, progress)?;
+    let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
     let trees = glue::glue(lanes, &pieces, &solved, stop)?;
     rooting::write(lanes, trees, stop)
+}
+
+/// Rate of a forest with equal shares.
+fn rate_of_forest(topology: &Topology, forest: &Forest) -> Option<Rate> {
+    let Fraction { numerator, denominator } = seconds_per_byte_of_forest(topology, forest);
+    Rate::new(BigUint::from(denominator) * topology.rank_count(), numerator)
 }
 
 /// The rate of a reduce-scatter followed by an allgather; `None` where they can not be planned.

@@ -101,6 +101,51 @@ fn both_phases_have_the_same_number_of_trees() {
     }
 }
 
+/// Rate, as a share of the optimum, of an allreduce of exactly so many trees, wherever they are rooted.
+#[track_caller]
+fn share_of_the_optimum(expression: &str, trees: u64) -> f64 {
+    let network = topology(expression);
+    let judged = plan_within(&network, Allreduce, exactly(trees));
+    let all = judged.shares.weight_total(network.rank_count()) * u128::from(judged.chunks_per_share());
+    assert_eq!(all, u128::from(trees), "{expression}: trees of all roots");
+    let collective = Collective::new(Allreduce, None, network.rank_count()).unwrap();
+    let limit = bound(&network, collective, &Shares::Equal, &Never).unwrap().upper;
+    assert!(judged.algbw <= limit);
+    judged.algbw.gigabytes_per_sec() / limit.gigabytes_per_sec()
+}
+
+/// Two trees instead of one of each rank lose a fifth of a percent where a link is dead, and twenty nothing on a mesh.
+#[test]
+fn an_allreduce_does_with_few_trees() {
+    // 2·255/511 of the strength 511/255.
+    assert!((share_of_the_optimum("torus:16x16,down=0.0-0.1", 2) - 510.0 / 511.0).abs() < 1e-12);
+    for (trees, least, most) in [(3, 0.82, 0.83), (12, 0.94, 0.95), (16, 0.97, 0.98), (20, 1.0, 1.0)] {
+        let share = share_of_the_optimum("mesh:10x10", trees);
+        assert!((least..=most).contains(&share), "{trees} trees: {share}");
+    }
+    assert!(share_of_the_optimum("mi250:boxes=2,nodes-down=b0g5", 12) >= 0.92);
+    assert!(share_of_the_optimum("dgx-a100:boxes=16,faults=gpus:3+seed:1", 4) >= 0.96 - 1e-12);
+}
+
+/// The best number of trees up to a limit, in all, wherever they are rooted.
+#[test]
+fn the_best_number_of_trees_of_an_allreduce() {
+    let mesh = topology("mesh:4x4");
+    let optimal = plan(&mesh, Allreduce);
+    let mut best = None;
+    for limit in 1..=8 {
+        let judged = plan_within(&mesh, Allreduce, at_most(limit));
+        let exact = plan_within(&mesh, Allreduce, exactly(limit)).algbw;
+        best = best.max(Some(exact));
+        assert_eq!(Some(&judged.algbw), best.as_ref(), "at most {limit}");
+        // Below 3 a tree of each rank is faster.
+        let trees = judged.shares.weight_total(16) * u128::from(judged.chunks_per_share());
+        assert!(trees <= u128::from(limit) || limit < 3 && judged.shares == Shares::Equal, "{trees} trees");
+    }
+    // 8/5 links: eight trees in five units of time.
+    assert_eq!(best, Some(optimal.algbw));
+}
+
 #[test]
 fn rooted_collectives_have_fixed_numbers_of_trees_too() {
     let network = topology("dgx-a100:boxes=2");
@@ -188,6 +233,21 @@ proptest! {
         }
         let limit = at_most(optimal.chunks_per_share());
         prop_assert_eq!(plan_within(&network, Allgather, limit).algbw, optimal.algbw);
+    }
+
+    /// So many trees in all, or of each rank where that is faster; no more than two trees of the thinnest link are lost.
+    #[test]
+    fn fixed_numbers_of_trees_of_an_allreduce_lose_little(network in networks(), trees in 1..=6_u64) {
+        let collective = Collective::new(Allreduce, None, network.rank_count()).unwrap();
+        let limit = bound(&network, collective, &Shares::Equal, &Never).unwrap().upper;
+        let judged = plan_within(&network, Allreduce, exactly(trees));
+        prop_assert!(judged.algbw <= limit);
+        let all = judged.shares.weight_total(network.rank_count()) * u128::from(judged.chunks_per_share());
+        prop_assert!(all == u128::from(trees) || all == u128::from(trees) * u128::from(network.rank_count()));
+        let thinnest = network.links().iter().map(|link| link.capacity.bytes_per_sec()).min().unwrap();
+        let seconds = |rate: &Rate| 1.0 / (rate.gigabytes_per_sec() * 1e9);
+        let lost = if all == u128::from(trees) { 2.0 / (trees * thinnest) as f64 } else { f64::INFINITY };
+        prop_assert!(seconds(&judged.algbw) <= seconds(&limit) + lost * (1.0 + 1e-9));
     }
 
     /// On any Eulerian network, whether floors keep the balance of its switches or not, the plan is right, and loses no

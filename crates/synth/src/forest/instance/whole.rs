@@ -71,8 +71,7 @@ pub(super) fn at_most(
     let forests = spreads.iter().map(|spread| spread.forest(trees_max, stop));
     let mut forests = forests.collect::<Result<Vec<_>, _>>()?;
     let work = |network: &&Topology| u64::from(network.rank_count()).saturating_mul(network.links().len() as u64);
-    let count = SCAN_WORK / networks.iter().map(work).fold(1, u64::saturating_add);
-    let count = count.clamp(SCAN_RANGE.0, SCAN_RANGE.1);
+    let count = numbers_worth_trying(networks.iter().map(work).fold(0, u64::saturating_add));
     let optimum = sum(forests.iter().map(|forest| Some(forest.optimum())));
     let mut best: Option<(Fraction, NonZeroU64, Vec<WholeTrees>)> = None;
     // The trees of all ranks must be counted in 64 bits.
@@ -103,13 +102,18 @@ pub(super) fn at_most(
     spreads.iter().zip(&trees).map(|(spread, trees)| spread.instance(trees_per_root, trees)).collect()
 }
 
+/// How many numbers of trees a scan may try where one takes so much work: ranks times links.
+pub(in crate::forest) fn numbers_worth_trying(work: u64) -> u64 {
+    (SCAN_WORK / work.max(1)).clamp(SCAN_RANGE.0, SCAN_RANGE.1)
+}
+
 /// `None` if a time, or the sum, does not fit.
 fn sum(mut times: impl Iterator<Item = Option<Fraction>>) -> Option<Fraction> {
     times.try_fold(Fraction::ZERO, |sum, time| sum.checked_add(time?))
 }
 
 /// All numbers from 1 to `last`, or, where those are more than `count`, half of them from each end.
-fn numbers_tried(last: u64, count: u64) -> impl Iterator<Item = u64> {
+pub(in crate::forest) fn numbers_tried(last: u64, count: u64) -> impl Iterator<Item = u64> {
     let low = if last <= count { last } else { count / 2 };
     (1..=low).chain(last - (count - count / 2).min(last - low) + 1..=last)
 }

@@ -21,19 +21,20 @@ const FEWER_TRIED: u64 = 12;
 
 /// Directs the lanes so that all trees can be rooted at the terminal in the middle, removes the switches and packs.
 ///
-/// * **In.** A rate that the piece carries. **Out.** Trees on links numbered as by [`Shape::links`]; `trees_per_root` of
+/// * **In.** A rate that the piece carries, and whether lanes carry whole trees of it. **Out.** Trees on links numbered as by [`Shape::links`]; `trees_per_root` of
 ///   them stand for the rate. **Errors.** Stopped, too many trees or neighbours.
 /// * **Cost.** That of a broadcast forest.
 pub(super) fn solve(
     piece: &Piece<'_>,
-    rate: Fraction,
+    (rate, is_whole): (Fraction, bool),
     rank_count: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     let shape = &piece.shape;
     let root = middle(shape);
-    let directed = match few_trees(shape, rate, root, rank_count, stop)? {
+    let few = if is_whole { None } else { few_trees(shape, rate, root, rank_count, stop)? };
+    let directed = match few {
         Some(directed) => directed,
         None => {
             let found = orientation(&shape.graph(), &shape.terminals(), rate, root, stop);

@@ -33,6 +33,18 @@ pub(super) struct FreeTrees {
     pub(super) routes: Vec<[Vec<LinkIndex>; 2]>,
 }
 
+impl FreeTrees {
+    /// Puts so many trees in the place of each. No number may exceed 64 bits.
+    pub(super) fn scale(&mut self, factor: u64) {
+        self.tree_count *= factor;
+        for tree in &mut self.trees {
+            tree.weight *= factor;
+            let carriers = tree.hops.iter_mut().flat_map(|hop| &mut hop.carriers);
+            carriers.for_each(|(_, count)| *count *= factor);
+        }
+    }
+}
+
 /// Puts the lists of all pieces side by side, all of one length, and cuts where any of them changes. A hop of several
 /// routes is cut where they have different ends, which happens in clusters only.
 ///

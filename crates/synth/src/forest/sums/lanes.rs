@@ -63,6 +63,11 @@ impl<'a> Lanes<'a> {
         }
     }
 
+    /// The same network with other lanes.
+    pub(super) fn with(&self, list: Vec<Lane>) -> Self {
+        Self { list, boxes: self.boxes.clone(), ..*self }
+    }
+
     /// Name of a switch.
     pub(super) fn switch_name(&self, switch: u32) -> &'a str {
         &self.topology.nodes()[switch as usize].id

@@ -275,9 +275,12 @@ impl<'a> Apart<'_, 'a> {
 }
 
 /// Trees for all pieces, equal ones solved once: by piece, the position of its solution.
+///
+/// Where a number of trees comes with the rate, lanes carry whole ones of them, and so does every piece if it can: the
+/// trees of a piece then divide this number.
 pub(super) fn solve(
     pieces: &[Piece<'_>],
-    rate: Fraction,
+    (rate, whole): (Fraction, Option<u64>),
     rank_count: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -285,7 +288,7 @@ pub(super) fn solve(
     let (mut known, mut solution_of, mut solutions) = (HashMap::new(), vec![0; pieces.len()], Vec::new());
     let is_alone = pieces.len() == 1;
     // What is left in the end first: the number of its trees suits those that have a choice.
-    let mut tree_count = 1;
+    let mut tree_count = whole.unwrap_or(1);
     for (done, (position, piece)) in (0..).zip(pieces.iter().enumerate().rev()) {
         if !is_alone {
             progress.report(Stage::Trees, done, pieces.len() as u64);
@@ -293,11 +296,12 @@ pub(super) fn solve(
         let solution = *known.entry(&piece.shape).or_insert(solutions.len());
         if solution == solutions.len() {
             let progress = if is_alone { progress } else { &Silent };
-            let found = match star::solve(&piece.shape, rate, tree_count)? {
+            let fits = |found: &RoutedTrees| whole.is_none_or(|count| count.is_multiple_of(found.trees_per_root));
+            let found = match star::solve(&piece.shape, rate, tree_count)?.filter(fits) {
                 Some(found) => found,
-                None => flat::solve(piece, rate, rank_count, stop, progress)?,
+                None => flat::solve(piece, (rate, whole.is_some()), rank_count, stop, progress)?,
             };
-            if done == 0 {
+            if done == 0 && whole.is_none() {
                 tree_count = found.trees_per_root;
             }
             solutions.push(found);

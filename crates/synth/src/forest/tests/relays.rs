@@ -17,7 +17,7 @@ use crate::progress::Silent;
 /// Trees of rank 0 with relays, found to deliver everything at the greatest rate; `None` where there are none.
 fn checked(topology: &Topology, pieces_from: u32) -> Option<Forest> {
     let root = Rank::new(0);
-    let instance = Instance::new(topology, Roots::One(root), &Never).unwrap();
+    let instance = Instance::new(topology, Roots::One(root), None, &Never).unwrap();
     let solve = |spread: &Instance| solve(topology, spread, pieces_from, &Never, &Silent);
     let trees = relayed(topology, root, &instance, &solve, &Never).unwrap()?;
     let units = (topology.rank_count(), topology.rank_count().into());
