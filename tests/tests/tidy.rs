@@ -12,7 +12,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
     ("crates/schedule", &["canopy-topology"]),
-    ("crates/synth", &["canopy-optimize", "canopy-schedule", "canopy-topology"]),
+    ("crates/synth", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("proto", &[]),
     ("migrations", &[]),

@@ -18,6 +18,7 @@
 mod analysis;
 mod automorphism;
 mod budget;
+mod carriers;
 mod compare;
 mod fingerprint;
 mod graph;
@@ -32,6 +33,7 @@ mod search;
 pub use analysis::{Analysis, Outcome, Solution, analyse};
 pub use automorphism::Automorphism;
 pub use budget::{Budget, Stopped, WORK_STANDARD};
+pub use carriers::Carriers;
 pub use compare::{CompareError, Comparison, Difference, compare};
 pub use fingerprint::{FormHash, form_hash};
 pub use graph::{Arc, Graph, GraphError, Weight};

@@ -4,6 +4,8 @@
 
 #[path = "forest/allreduce.rs"]
 mod allreduce;
+#[path = "forest/cayley.rs"]
+mod cayley;
 #[path = "forest/depth.rs"]
 mod depth;
 #[path = "forest/directed.rs"]

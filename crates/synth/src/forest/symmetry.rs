@@ -1,7 +1,10 @@
-//! Translations of a network: automorphisms that commute and move any rank to any other.
+//! Translations of a network: a group of automorphisms of which exactly one moves a rank to any other.
 //!
-//! Tori, rings, hypercubes and other Cayley graphs of abelian groups have them. They are searched for in the network
-//! itself, as automorphisms that move every rank to a neighbour of its own, and every one found is verified.
+//! Tori, rings, hypercubes and other Cayley graphs of abelian groups have translations that commute. They are searched for
+//! in the network itself, as automorphisms that move every rank to a neighbour of its own, and every one found is verified.
+//! Where there are none, those of other groups are looked for (`regular`).
+
+mod regular;
 
 use std::collections::HashMap;
 
@@ -26,13 +29,10 @@ pub(super) struct Translations {
 /// What an arc has: its capacity and that of its reverse.
 type Label = (u128, u128);
 
-/// Finds the translations; `None` if there are none, or the search would take long.
+/// Finds translations; `None` if there are none, or the search would take long.
 ///
-/// The group they generate is abelian and transitive, hence regular: exactly one translation moves rank 0 to each rank.
-/// Where ranks are in boxes of one size, those that move every rank to the next of its box, or to its counterpart in
-/// the next box, are tried before any search.
-///
-/// * **Errors.** Stopped. **Cost.** O(links · degree²) per generator, of which there are at most as many as neighbours.
+/// * **In.** `boxes`: of each rank, where known. **Errors.** Stopped. **Cost.** That of [`commuting`] and, where these are
+///   not found, of [`regular::regular_group`].
 pub(super) fn translations<C: FlowUnit>(
     grower: &Grower<C>,
     left: &Remainder<C>,
@@ -40,6 +40,20 @@ pub(super) fn translations<C: FlowUnit>(
     stop: &dyn Stop,
 ) -> Result<Option<Translations>, Stopped> {
     let Some(graph) = Graph::new(grower, left, stop)? else { return Ok(None) };
+    if let Some(image) = commuting(&graph, boxes, stop)? {
+        return Ok(Some(Translations { image }));
+    }
+    Ok(regular::regular_group(&graph, stop)?.map(|image| Translations { image }))
+}
+
+/// Finds translations that commute: by the rank that rank 0 is moved to, where each rank goes.
+///
+/// The group they generate is abelian and transitive, hence regular: exactly one translation moves rank 0 to each rank.
+/// Where ranks are in boxes of one size, those that move every rank to the next of its box, or to its counterpart in
+/// the next box, are tried before any search.
+///
+/// * **Errors.** Stopped. **Cost.** O(links · degree²) per generator, of which there are at most as many as neighbours.
+fn commuting(graph: &Graph, boxes: &[Option<u32>], stop: &dyn Stop) -> Result<Option<Vec<Vec<u32>>>, Stopped> {
     let mut generators: Vec<Vec<u32>> = Vec::new();
     for turn in turns_of_boxes(boxes) {
         ask(stop)?;
@@ -52,13 +66,12 @@ pub(super) fn translations<C: FlowUnit>(
         if image.contains_key(&neighbour) {
             continue;
         }
-        let mut search = Search { graph: &graph, generators: &generators, guesses: 0, stop };
+        let mut search = Search { graph, generators: &generators, guesses: 0, stop };
         let Some(generator) = search.find(neighbour)? else { return Ok(None) };
         generators.push(generator);
         image = orbit(&generators, graph.rank_count(), stop)?;
     }
-    let all = (0_u32..).take(graph.rank_count()).map(|rank| image.remove(&rank)).collect::<Option<Vec<_>>>();
-    Ok(all.map(|image| Translations { image }))
+    Ok((0_u32..).take(graph.rank_count()).map(|rank| image.remove(&rank)).collect())
 }
 
 /// Where ranks are in boxes of one size: to the next rank in the box, and to the same place in the next box. They commute.
