@@ -69,6 +69,17 @@ pub(crate) struct Terms {
     pub(crate) priority: Priority,
     /// The job goes on when the last call has left.
     pub(crate) detached: bool,
+    /// Who makes its plan.
+    pub(crate) worker: Worker,
+}
+
+/// Who makes the plan of a job whose order is not quick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worker {
+    /// The first planning worker that is free.
+    Planner,
+    /// One that makes plans beside the searches of others, so that neither waits for the other.
+    Beside,
 }
 
 /// Where a job stands and who holds on to it. Changed only under the lock of the queue, which is always taken first.
@@ -80,6 +91,8 @@ pub(crate) struct Ties {
     pub(crate) priority: Priority,
     /// Whether it goes on without waiters.
     pub(crate) detached: bool,
+    /// Who makes its plan; a planner as soon as anybody wants it for itself.
+    pub(crate) worker: Worker,
     /// When it ended, in milliseconds since 1970 UTC.
     pub(crate) ended_unix_ms: Option<u64>,
     /// Calls that wait for it, and followers.
@@ -140,6 +153,7 @@ impl Job {
             phase: Phase::Arrived,
             priority: terms.priority,
             detached: terms.detached,
+            worker: terms.worker,
             ended_unix_ms: None,
             waiters: 0,
             held_bytes,
@@ -166,7 +180,7 @@ impl Job {
     /// A job that an earlier process left unfinished: nobody waits for it, and it goes on without.
     pub(crate) fn resumed(unfinished: Unfinished, held_bytes: usize) -> Self {
         let Unfinished { number, order, priority, starts, arrived_unix_ms } = unfinished;
-        let terms = Terms { priority, detached: true };
+        let terms = Terms { priority, detached: true, worker: Worker::Planner };
         let job = Self::new(number, RequestKey::of(&order), order, Goal::Plan, terms, held_bytes);
         job.ties().written = Some(Written { starts, started_here: false });
         Self { arrived_unix_ms, ..job }

@@ -23,9 +23,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use canopy_proto::v1::CacheOutcome;
 use tokio::sync::watch;
 
+use self::line::Line;
 use self::lines::{Lines, leave, release};
 use crate::failure::PlanFailure;
-use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms};
+use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms, Worker};
 use crate::journal::Journal;
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -118,6 +119,9 @@ impl Queue {
         }
         if let Some(job) = lines.by_request.get(&(goal, key)).map(Arc::clone) {
             lines.raise(&job, terms.priority);
+            if terms.worker == Worker::Planner {
+                lines.take_over(&job);
+            }
             self.wake_planners(&lines);
             job.ties().detached |= terms.detached;
             return Ok(self.subscribe(job, true, 0));
@@ -157,14 +161,23 @@ impl Queue {
     ///
     /// The first in line is never passed by: others would keep a large one waiting for ever.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
+        self.next_with_memory(|lines| &mut lines.planning)
+    }
+
+    /// The next job whose plan is made beside the searches of others, as [`Queue::next_to_plan`].
+    pub(crate) fn next_beside(&self) -> Option<Arc<Job>> {
+        self.next_with_memory(|lines| &mut lines.beside)
+    }
+
+    fn next_with_memory(&self, line: fn(&mut Lines) -> &mut Line) -> Option<Arc<Job>> {
         let limit = self.shared.limits.memory_bytes_max;
         let take = |lines: &mut Lines| {
-            let needed = lines.planning.first()?.memory_bytes();
+            let needed = line(lines).first()?.memory_bytes();
             let taken = lines.planning_bytes.saturating_add(needed);
             if lines.planning_bytes > 0 && taken > limit {
                 return None;
             }
-            let job = lines.planning.pop()?;
+            let job = line(lines).pop()?;
             lines.planning_bytes = taken;
             lines.advance(&job, Phase::Planning);
             Some(job)
@@ -217,8 +230,12 @@ impl Queue {
         if let Some(leader) = lines.by_plan.get(&key).map(Arc::clone) {
             lines.advance(job, Phase::Following);
             let priority = job.ties().priority;
+            let worker = job.ties().worker;
             job.ties().leader = Some(Arc::clone(&leader));
             lines.raise(&leader, priority);
+            if worker == Worker::Planner {
+                lines.take_over(&leader);
+            }
             let mut ties = leader.ties();
             ties.waiters += 1;
             ties.followers.push(Arc::clone(job));
@@ -278,6 +295,7 @@ impl Queue {
             lines.reading.clear();
             lines.planning.clear();
             lines.quick.clear();
+            lines.beside.clear();
             lines.by_request.values().map(Arc::clone).collect()
         };
         for job in jobs {
@@ -320,7 +338,7 @@ impl Queue {
     /// Lets the planning workers look again when the line has changed without them: the last job of a closed queue may
     /// have ended, and another job be the first, for which there is memory.
     fn wake_planners(&self, lines: &Lines) {
-        if (!lines.open && lines.waiting == 0) || !lines.planning.is_empty() {
+        if (!lines.open && lines.waiting == 0) || !lines.planning.is_empty() || !lines.beside.is_empty() {
             self.shared.planning_ready.notify_all();
         }
     }

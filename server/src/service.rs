@@ -200,8 +200,8 @@ impl PlannerService {
 
     /// Puts a request in line.
     fn submit(&self, mut call: CallTerms, order: Order, terms: Terms, goal: Goal) -> Result<Call, Status> {
-        let on_miss = call.quality.on_miss;
-        let stand_in = StandIn::submit(&self.queue, &order, on_miss);
+        let wanted = (call.quality.on_miss, terms.priority, call.deadline.work);
+        let stand_in = StandIn::submit(&self.queue, &order, wanted);
         match self.queue.submit(call.key, order, goal, terms) {
             Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in }),
             Err(failure) => {

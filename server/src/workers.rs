@@ -52,8 +52,8 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts the readers, `planner_count` planning threads, one for plans that may have to stand in for others, and one
-    /// for the journal if there is one.
+    /// Starts the readers, `planner_count` planning threads, two for plans that may have to stand in for others, one of
+    /// which makes only what takes next to no time, and one for the journal if there is one.
     pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
         let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
         if let Some(journal) = &workshop.journal {
@@ -82,9 +82,16 @@ impl Workers {
                 workshop.plan_all(Queue::next_to_plan);
             })?);
         }
-        let workshop = Arc::clone(workshop);
+        let (quick, beside) = (Arc::clone(workshop), Arc::clone(workshop));
         let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
-        workers.threads.push(builder.spawn(move || workshop.plan_all(Queue::next_quick))?);
+        workers.threads.push(builder.spawn(move || quick.plan_all(Queue::next_quick))?);
+        let builder = thread::Builder::new().name("canopy-beside".to_owned()).stack_size(STACK_BYTES);
+        workers.threads.push(builder.spawn(move || {
+            if stands_back {
+                step_back();
+            }
+            beside.plan_all(Queue::next_beside);
+        })?);
         Ok(workers)
     }
 

@@ -92,6 +92,8 @@ enum OnMiss {
     Fail,
     /// Take a checked plan of algorithm `direct`
     Fallback,
+    /// Take the best of that and of plans within 1/4, 1/16 and 1/64 of the best rate, as far as they come in time
+    BestSoFar,
 }
 
 impl OnMiss {
@@ -99,6 +101,7 @@ impl OnMiss {
         let on_miss = match self {
             Self::Fail => v1::OnMiss::Fail,
             Self::Fallback => v1::OnMiss::Fallback,
+            Self::BestSoFar => v1::OnMiss::BestSoFar,
         };
         v1::QualityPolicy { on_miss: on_miss.into(), ..v1::QualityPolicy::default() }
     }

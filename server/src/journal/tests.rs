@@ -10,7 +10,7 @@ use canopy_topology::{DocumentFormat, TopologyLimits, Transit};
 
 use super::*;
 use crate::clock;
-use crate::job::{Delivery, Goal, Outcome, Read, Terms};
+use crate::job::{Delivery, Goal, Outcome, Read, Terms, Worker};
 use crate::key::RequestKey;
 use crate::order::{Group, Output, TopologyInput};
 use crate::pipeline::Pipeline;
@@ -67,7 +67,7 @@ impl Process {
 
     fn submit(&self, expression: &str, detached: bool) -> Subscription {
         let order = order(expression);
-        let terms = Terms { priority: Priority::Interactive, detached };
+        let terms = Terms { priority: Priority::Interactive, detached, worker: Worker::Planner };
         self.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
     }
 

@@ -8,7 +8,7 @@ use super::history::History;
 use super::line::Line;
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::job::{Goal, Job, Phase};
+use crate::job::{Goal, Job, Phase, Worker};
 use crate::journal::Journal;
 use crate::key::{PlanKey, RequestKey};
 use crate::order::Priority;
@@ -23,6 +23,8 @@ pub(super) struct Lines {
     pub(super) planning: Line,
     /// Jobs that need next to no time: a worker of their own takes them.
     pub(super) quick: Line,
+    /// Jobs whose plans stand in for others: a worker of their own takes them, too.
+    pub(super) beside: Line,
     /// Unfinished jobs that new requests may join.
     pub(super) by_request: HashMap<(Goal, RequestKey), Arc<Job>>,
     /// Jobs in the second line or past it.
@@ -50,6 +52,7 @@ impl Lines {
             reading: Line::default(),
             planning: Line::default(),
             quick: Line::default(),
+            beside: Line::default(),
             by_request: HashMap::new(),
             by_plan: HashMap::new(),
             live: BTreeMap::new(),
@@ -149,7 +152,25 @@ impl Lines {
 
     /// The second line of a job.
     pub(super) fn second_of(&mut self, job: &Job) -> &mut Line {
-        if job.order.is_quick() { &mut self.quick } else { &mut self.planning }
+        let worker = job.ties().worker;
+        match (job.order.is_quick(), worker) {
+            (true, _) => &mut self.quick,
+            (false, Worker::Planner) => &mut self.planning,
+            (false, Worker::Beside) => &mut self.beside,
+        }
+    }
+
+    /// Has a planner make the plan of a job, and of the one it follows, now that somebody wants it for itself.
+    pub(super) fn take_over(&mut self, job: &Arc<Job>) {
+        let waiting = self.second_of(job).remove(job);
+        job.ties().worker = Worker::Planner;
+        if let Some(job) = waiting {
+            self.second_of(&job).push(Arc::clone(&job));
+        }
+        let leader = job.ties().leader.clone();
+        if let Some(leader) = leader {
+            self.take_over(&leader);
+        }
     }
 
     /// Removes an ended job from every list of unfinished ones but `live`.

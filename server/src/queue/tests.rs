@@ -14,7 +14,7 @@ use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::store::StoredPlan;
 
-const TERMS: Terms = Terms { priority: Priority::Interactive, detached: false };
+const TERMS: Terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };
 const LIMITS: QueueLimits = QueueLimits { length_max: 3, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
 
 /// Two texts of one network; other texts are generator expressions.
@@ -280,3 +280,38 @@ fn threads_that_come_and_go_leave_nothing_behind() {
 
 mod memory;
 mod operations;
+
+/// A plan that stands in for another waits for its own worker, until somebody wants it for itself.
+#[test]
+fn whoever_wants_a_stand_in_for_itself_gets_a_planner() {
+    let queue = Queue::new(LIMITS, None);
+    let beside = Terms { worker: Worker::Beside, ..TERMS };
+    let lined_up = |text: &str| {
+        let waiting = submit_as(&queue, text, Goal::Plan, beside).unwrap();
+        let job = queue.next_to_read().unwrap();
+        queue.promote(&job, read(&job)).unwrap();
+        (waiting, job)
+    };
+    let in_line = |queue: &Queue| {
+        let lines = queue.lines();
+        [&lines.planning, &lines.beside].map(|line| line.ahead_of(Priority::Prefetch))
+    };
+    let (_first, job) = lined_up("ring:4");
+    assert_eq!(in_line(&queue), [0, 1]);
+    let again = submit_as(&queue, "ring:4", Goal::Plan, beside).unwrap();
+    assert_eq!((again.joined, in_line(&queue)), (true, [0, 1]));
+    let wanted = submit(&queue, "ring:4").unwrap();
+    assert_eq!((wanted.joined, in_line(&queue)), (true, [1, 0]));
+    assert!(Arc::ptr_eq(&queue.next_to_plan().unwrap(), &job));
+
+    // The same through another text of the same network.
+    let (_second, job) = lined_up(PAIR);
+    let other = submit(&queue, SAME_PAIR).unwrap();
+    let follower = queue.next_to_read().unwrap();
+    queue.promote(&follower, read(&follower)).unwrap();
+    assert_eq!(in_line(&queue), [1, 0]);
+    drop(other);
+    assert!(Arc::ptr_eq(&queue.next_to_plan().unwrap(), &job));
+    let (_third, job) = lined_up("ring:5");
+    assert!(Arc::ptr_eq(&queue.next_beside().unwrap(), &job));
+}

@@ -9,7 +9,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Transit};
 
-use crate::job::{Goal, Terms};
+use crate::job::{Goal, Terms, Worker};
 use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
 
 /// Most files one request may ask for.
@@ -161,18 +161,19 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
             return Err(RequestError::UnknownValue { field, number, known: PRIORITIES });
         }
     };
+    let worker = Worker::Planner;
     match method {
         Method::Plan | Method::PlanStream => {
-            Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached })
+            Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached, worker })
         }
-        Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true }),
+        Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
         Method::LookupPlan => {
             let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
             match (stated, request.detached) {
                 (Some(_), _) => refused("priority"),
                 (None, true) => refused("detached"),
                 // Quick, and somebody waits.
-                (None, false) => Ok(Terms { priority: Priority::Repair, detached: false }),
+                (None, false) => Ok(Terms { priority: Priority::Repair, detached: false, worker }),
             }
         }
     }

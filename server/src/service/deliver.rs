@@ -9,7 +9,7 @@ use canopy_proto::v1::{
     Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanReply, Warning,
 };
 use canopy_topology::Ratio;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time;
 use tonic::Status;
 
@@ -93,7 +93,12 @@ impl Call {
     /// Waits for the plan and answers with it, and with the content of files of at most `inline_bytes_max`.
     pub(crate) async fn reply(mut self, inline_bytes_max: usize) -> Result<PlanReply, Status> {
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
-        let done = time::timeout_at(limit, self.subscription.state.wait_for(is_done)).await.map(|_| ());
+        let Self { subscription, stand_in, .. } = &mut self;
+        let ended = async {
+            // Without a sender it has ended as well.
+            let _state = subscription.state.wait_for(is_done).await.map(|_| ());
+        };
+        let done = time::timeout_at(limit, beside(ended, stand_in)).await;
         let found = self.judge(done.is_err(), limit).await?;
         Ok(self.terms.reply(&found, inline_bytes_max, self.subscription.joined))
     }
@@ -113,7 +118,10 @@ impl Call {
     async fn stream_events(&mut self, sink: &mut Sink, progress_interval: Duration) -> Result<(), Gone> {
         sink.send(Event::Accepted(self.accepted())).await?;
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
-        let waited = time::timeout_at(limit, self.report_progress(sink, progress_interval)).await;
+        let Self { subscription, stand_in, .. } = self;
+        let incumbent = stand_in.as_ref().and_then(StandIn::incumbent);
+        let reports = report_progress(&mut subscription.state, incumbent, sink, progress_interval);
+        let waited = time::timeout_at(limit, beside(reports, stand_in)).await;
         if let Ok(Err(gone)) = waited {
             return Err(gone);
         }
@@ -138,25 +146,6 @@ impl Call {
         }
     }
 
-    /// Sends the job's status each time it has changed, not more often than the interval, until the job is done.
-    async fn report_progress(&mut self, sink: &mut Sink, interval: Duration) -> Result<(), Gone> {
-        let state = &mut self.subscription.state;
-        // A second pair of eyes, so that waiting for the end does not count as having seen what comes before it.
-        let mut end = state.clone();
-        loop {
-            let status = match &*state.borrow_and_update() {
-                JobState::Done(_) => return Ok(()),
-                JobState::Working(status) => status.clone(),
-            };
-            sink.send(Event::Progress(status.progress())).await?;
-            // Whatever changes meanwhile becomes one event; the end is not kept waiting.
-            let ended = time::timeout(interval, end.wait_for(is_done)).await.is_ok();
-            if ended || state.changed().await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-
     /// The plan of a finished job if it is good enough, else one that stands in for it, else why there is none.
     async fn judge(&mut self, late: bool, limit: time::Instant) -> Result<Verdict, Status> {
         let outcome = self.outcome(late);
@@ -167,6 +156,10 @@ impl Call {
             Ok(verdict) => return Ok(verdict),
             Err(failure) => failure,
         };
+        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| failure.may_be_stood_in() && !late) {
+            // What cannot be made as it was asked for may be made with something to spare.
+            stand_in.improve_by(limit).await;
+        }
         if let Some(stand_in) = self.stand_in.as_mut().filter(|_| failure.may_be_stood_in())
             && let Some(delivery) = stand_in.delivery(limit).await
         {
@@ -191,6 +184,58 @@ impl Call {
             }
             // The sender of an unfinished job goes away only when its queue does.
             JobState::Working(_) => Err(PlanFailure::Draining.into()),
+        }
+    }
+}
+
+/// Does what is wanted while better and better plans are made that may stand in.
+async fn beside<T>(wanted: impl Future<Output = T>, stand_in: &mut Option<StandIn>) -> T {
+    let improve = async {
+        if let Some(stand_in) = stand_in {
+            stand_in.improve().await;
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        done = wanted => done,
+        never = improve => never,
+    }
+}
+
+/// Sends a job's status each time it has changed, or a better plan is there, not more often than the interval, until the
+/// job is done.
+async fn report_progress(
+    state: &mut watch::Receiver<JobState>,
+    mut incumbent: Option<watch::Receiver<String>>,
+    sink: &mut Sink,
+    interval: Duration,
+) -> Result<(), Gone> {
+    // A second pair of eyes, so that waiting for the end does not count as having seen what comes before it.
+    let mut end = state.clone();
+    loop {
+        let mut status = match &*state.borrow_and_update() {
+            JobState::Done(_) => return Ok(()),
+            JobState::Working(status) => status.clone(),
+        };
+        if let Some(incumbent) = incumbent.as_mut().filter(|_| status.incumbent.is_empty()) {
+            status.incumbent.clone_from(&incumbent.borrow_and_update());
+        }
+        sink.send(Event::Progress(status.progress())).await?;
+        // Whatever changes meanwhile becomes one event; the end is not kept waiting.
+        let ended = time::timeout(interval, end.wait_for(is_done)).await.is_ok();
+        let better = async {
+            match &mut incumbent {
+                Some(incumbent) => incumbent.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_over = tokio::select! {
+            changed = state.changed() => changed.is_err(),
+            changed = better => changed.is_err(),
+        };
+        if ended || is_over {
+            return Ok(());
         }
     }
 }
@@ -244,7 +289,12 @@ impl CallTerms {
         let Verdict { delivery, fallback, shortfall } = verdict;
         let mut reply = delivery.reply(inline_bytes_max);
         if let Some(fallback) = fallback {
-            let text = format!("this plan stands in for the one that was asked for: {}", fallback.text);
+            let quality = delivery.plan.plan.quality.as_ref();
+            let reached = quality.map_or("", |quality| &quality.optimality);
+            let text = format!(
+                "this plan is provisional: it reaches {reached} of the bound, and stands in for the one that was asked for: {}",
+                fallback.text
+            );
             reply.warnings.push(Warning { code: "FALLBACK_USED".to_owned(), text });
             reply.fallback = Some(fallback.clone());
         }

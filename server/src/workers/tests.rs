@@ -7,7 +7,7 @@ use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::TopologyLimits;
 
 use super::*;
-use crate::job::{JobState, Terms};
+use crate::job::{JobState, Terms, Worker};
 use crate::key::RequestKey;
 use crate::order::{Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
@@ -68,7 +68,7 @@ impl Shop {
             limits: TreeLimits::NONE,
             outputs: vec![Output::Json],
         };
-        let terms = Terms { priority: Priority::Interactive, detached: false };
+        let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };
         self.workshop.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
     }
 

@@ -4,18 +4,20 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use canopy_proto::v1::{OnMiss, PlanRequest, QualityPolicy};
+use canopy_proto::v1::plan_event::Event;
+use canopy_proto::v1::{OnMiss, Plan, PlanRequest, QualityPolicy};
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop, SynthesisError};
-use canopy_topology::TopologyLimits;
+use canopy_topology::{Ratio, TopologyLimits};
 use tonic::{Code, Request};
 use tonic_types::StatusExt as _;
 
-use crate::support::{TestServer, request, stream};
+use crate::support::{Streamed, TestServer, request, stream};
 
-/// Makes plans of `direct` like the real planner, and no others.
+/// Makes plans of `direct` like the real planner, those that may lack a part of the rate if told to, and no others.
 struct OnlyDirect {
     inner: Pipeline,
+    with_tolerance: bool,
     /// How searches end: at once with this, or never.
     end: Option<SynthesisError>,
     idle: (Mutex<()>, Condvar),
@@ -23,7 +25,16 @@ struct OnlyDirect {
 
 impl OnlyDirect {
     fn new(end: Option<SynthesisError>) -> Arc<Self> {
-        Arc::new(Self { inner: Pipeline::new(TopologyLimits::STANDARD), end, idle: Default::default() })
+        Self::made(false, end)
+    }
+
+    fn and_near(end: Option<SynthesisError>) -> Arc<Self> {
+        Self::made(true, end)
+    }
+
+    fn made(with_tolerance: bool, end: Option<SynthesisError>) -> Arc<Self> {
+        let inner = Pipeline::new(TopologyLimits::STANDARD);
+        Arc::new(Self { inner, with_tolerance, end, idle: Default::default() })
     }
 }
 
@@ -39,7 +50,8 @@ impl Planner for OnlyDirect {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        if order.algorithm == Algorithm::Direct {
+        let is_near = order.limits.tolerance.is_some();
+        if order.algorithm == Algorithm::Direct || (is_near && self.with_tolerance) {
             return self.inner.produce(order, prepared, stop, watch);
         }
         if let Some(end) = &self.end {
@@ -111,5 +123,60 @@ async fn what_a_search_cannot_plan_is_stood_in_for_and_what_nobody_can_is_not() 
     let mut wrong = asking(OnMiss::Fallback, minute);
     wrong.get_mut().topology = request("ring:1").topology;
     assert_eq!(server.client().plan(wrong).await.unwrap_err().code(), Code::InvalidArgument);
+    server.stop().await;
+}
+
+/// Boxes that need all of their links, of which some lack one: `direct` is far from the best rate.
+const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
+
+fn optimality(plan: &Plan) -> Ratio {
+    plan.quality.as_ref().unwrap().optimality.parse().unwrap()
+}
+
+fn quarters(numerator: u32) -> Ratio {
+    Ratio::new(numerator, 4_u32).unwrap()
+}
+
+/// Better and better plans come beside a search that does not end, and while its only worker is busy; progress says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_best_so_far_is_sent_when_time_is_up() {
+    let planner = OnlyDirect::and_near(None);
+    let server = TestServer::start_with(|options| options.worker_count = NonZeroUsize::new(1).unwrap(), planner).await;
+    let asked = |on_miss| {
+        let mut asked = asking(on_miss, Duration::from_millis(2500));
+        asked.get_mut().topology = request(RAIL).topology;
+        asked
+    };
+    let Streamed { events, header, .. } = stream(&server, asked(OnMiss::BestSoFar)).await.unwrap();
+    assert_eq!(header.fallback.unwrap().reason, "DEADLINE");
+    let plan = header.plan.unwrap();
+    let reached = optimality(&plan);
+    assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("forest", 5));
+    assert!(quarters(3) <= reached && reached < quarters(4), "{reached}");
+    let warning = header.warnings.iter().find(|warning| warning.code == "FALLBACK_USED").unwrap();
+    assert!(warning.text.contains(&format!("provisional: it reaches {reached} of the bound")), "{}", warning.text);
+    let reported =
+        events.iter().any(|event| matches!(&event.event, Some(Event::Progress(p)) if !p.incumbent.is_empty()));
+    assert!(reported, "{events:?}");
+    // It is a plan of its own: a search that may lack a part finds it, the one that was asked for does not.
+    let quick = server.client().plan(asked(OnMiss::Fallback)).await.unwrap().into_inner().plan.unwrap();
+    assert_eq!(quick.algorithm, "direct");
+    assert!(optimality(&quick) < reached);
+    server.drain.start();
+    server.stop().await;
+}
+
+/// A search that fails for the size of its numbers is no reason to wait for the deadline, nor to take the worst.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_made_exactly_is_made_nearly() {
+    let end = SynthesisError::TooManyTrees { trees_per_rank: 9, rank_count: 6 };
+    let server = TestServer::start_with(|_| {}, OnlyDirect::and_near(Some(end))).await;
+    let mut asked = asking(OnMiss::BestSoFar, Duration::from_secs(60));
+    asked.get_mut().topology = request(RAIL).topology;
+    let reply = tokio::time::timeout(Duration::from_secs(40), server.client().plan(asked)).await.expect("soon");
+    let reply = reply.unwrap().into_inner();
+    assert_eq!(reply.fallback.unwrap().reason, "TOO_MANY_TREES");
+    let plan = reply.plan.unwrap();
+    assert!(optimality(&plan) >= Ratio::new(63_u32, 64_u32).unwrap(), "{}", optimality(&plan));
     server.stop().await;
 }

@@ -9,7 +9,7 @@ fn queue(memory_bytes_max: u64) -> Queue {
 
 /// Puts a job into the second line whose plan takes so much.
 fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> (Subscription, Arc<Job>) {
-    let subscription = submit_as(queue, text, Goal::Plan, Terms { priority, detached: false }).unwrap();
+    let subscription = submit_as(queue, text, Goal::Plan, Terms { priority, ..TERMS }).unwrap();
     let job = queue.next_to_read().unwrap();
     let mut read = read(&job);
     read.prepared.memory_bytes = memory_bytes;
@@ -72,7 +72,8 @@ fn a_waiting_worker_hears_of_every_change_of_the_line() {
             if leave {
                 drop(large);
             } else {
-                submit_as(&queue, "ring:5", Goal::Plan, Terms { priority: Priority::Repair, detached: true }).unwrap();
+                submit_as(&queue, "ring:5", Goal::Plan, Terms { priority: Priority::Repair, detached: true, ..TERMS })
+                    .unwrap();
             }
             assert!(Arc::ptr_eq(&waiting.join().unwrap(), &job), "{leave}");
         });

@@ -6,7 +6,7 @@ use tokio::time;
 use super::*;
 
 fn terms(priority: Priority, detached: bool) -> Terms {
-    Terms { priority, detached }
+    Terms { priority, detached, worker: Worker::Planner }
 }
 
 /// A queue with room, and the expression of the next job that is read from it.

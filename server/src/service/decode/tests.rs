@@ -134,7 +134,7 @@ fn priority_and_detachment_follow_the_method_where_they_are_unset() {
         decode(v1::PlanRequest { priority: priority.into(), detached, ..request() }, method)
             .map(|decoded| decoded.terms)
     };
-    let is = |priority, detached| Ok(Terms { priority, detached });
+    let is = |priority, detached| Ok(Terms { priority, detached, worker: Worker::Planner });
     assert_eq!(terms(Method::Plan, v1::Priority::Unspecified, false), is(Priority::Interactive, false));
     assert_eq!(terms(Method::PlanStream, v1::Priority::Repair, true), is(Priority::Repair, true));
     assert_eq!(terms(Method::Prefetch, v1::Priority::Unspecified, false), is(Priority::Prefetch, true));
