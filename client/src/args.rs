@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::time::Duration;
 
-use canopy_proto::v1::{PlanRequest, Ratio};
+use canopy_proto::v1::{self, PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, renumbering};
 
@@ -53,6 +53,33 @@ pub(crate) struct LimitArgs {
     /// Part of the best rate that may be given up for a plan that is found sooner, such as 1% or 1/64
     #[arg(long, value_name = "PART", value_parser = part)]
     tolerance: Option<Ratio>,
+    /// Form of an allreduce by forest: the faster one, a reduce-scatter followed by an allgather, or sums that go up trees
+    /// and come down the same ones [default: auto]
+    #[arg(long, value_name = "FORM", value_enum)]
+    form: Option<FormName>,
+    /// Where an allreduce in the form of trees adds up [default: centre]
+    #[arg(long, value_name = "WHERE", value_enum)]
+    root_policy: Option<RootPolicyName>,
+}
+
+/// Forms of an allreduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FormName {
+    /// The faster one, two phases where both are alike
+    Auto,
+    /// A reduce-scatter followed by an allgather
+    TwoPhase,
+    /// Sums that go up trees and come down the same ones
+    Trees,
+}
+
+/// Where the trees of an allreduce have their roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum RootPolicyName {
+    /// Each tree at its own centre, which keeps it low
+    Centre,
+    /// At all ranks in equal parts
+    Spread,
 }
 
 impl LimitArgs {
@@ -63,6 +90,16 @@ impl LimitArgs {
             max_chunks: self.max_chunks.unwrap_or(0),
             max_depth: self.max_depth.unwrap_or(0),
             tolerance: self.tolerance,
+            form: match self.form {
+                None | Some(FormName::Auto) => v1::AllreduceForm::Unspecified.into(),
+                Some(FormName::TwoPhase) => v1::AllreduceForm::TwoPhase.into(),
+                Some(FormName::Trees) => v1::AllreduceForm::Trees.into(),
+            },
+            root_policy: match self.root_policy {
+                None => v1::RootPolicy::Unspecified.into(),
+                Some(RootPolicyName::Centre) => v1::RootPolicy::Centre.into(),
+                Some(RootPolicyName::Spread) => v1::RootPolicy::Spread.into(),
+            },
             ..request
         }
     }

@@ -78,6 +78,8 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("max_chunks", "--max-chunks"),
         ("max_depth", "--max-depth"),
         ("tolerance", "--tolerance"),
+        ("form", "--form"),
+        ("root_policy", "--root-policy"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0].instances", "--instances"),
         ("outputs[0]", "--format"),

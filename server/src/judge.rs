@@ -95,7 +95,7 @@ mod tests {
     use bytes::Bytes;
     use canopy_plan::Instances;
     use canopy_schedule::CollectiveKind;
-    use canopy_synth::{Algorithm, TreeLimits};
+    use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 
     use super::*;
     use crate::order::{Order, Output, TopologyInput};
@@ -122,6 +122,7 @@ mod tests {
             in_place: false,
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
+            sums: SumOptions::AUTO,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();

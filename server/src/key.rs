@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
 use canopy_schedule::{Collective, Shares};
-use canopy_synth::{Tolerance, TreeLimits};
+use canopy_synth::{RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_hash};
 
 use crate::order::{Group, Order, Output};
@@ -149,6 +149,14 @@ fn order_fields(fields: &mut Fields, order: &Order) {
     }
     if let Some((numerator, denominator)) = tolerance.map(Tolerance::parts) {
         fields.text("tolerance").number(numerator.into()).number(denominator.into());
+    }
+    // So can these.
+    let SumOptions { form, roots } = order.sums;
+    if let Some(form) = form {
+        fields.text("form").text(form.name());
+    }
+    if roots != RootPolicy::Centre {
+        fields.text("root_policy").text(roots.name());
     }
 }
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
-use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Tolerance, TreeLimits};
+use canopy_schedule::{AllreduceForm, CollectiveKind};
+use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
@@ -34,6 +34,8 @@ pub struct Order {
     pub algorithm: Algorithm,
     /// What its trees must keep to.
     pub limits: TreeLimits,
+    /// What is asked of the sums of an allreduce.
+    pub sums: SumOptions,
     /// Files to make: at least one, all different.
     pub outputs: Vec<Output>,
 }
@@ -42,7 +44,12 @@ impl Order {
     /// The order whose plan can stand in for this one's: the same by an algorithm that needs next to no time. None if
     /// this one is such already.
     pub(crate) fn stand_in(&self) -> Option<Self> {
-        (!self.is_quick()).then(|| Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, ..self.clone() })
+        (!self.is_quick()).then(|| Self {
+            algorithm: Algorithm::Direct,
+            limits: TreeLimits::NONE,
+            sums: SumOptions::AUTO,
+            ..self.clone()
+        })
     }
 
     /// Bytes that waiting in the queue holds in memory, roughly.
@@ -177,6 +184,39 @@ pub(crate) fn tolerance_on_the_wire(tolerance: Tolerance) -> v1::Ratio {
     v1::Ratio { numerator: numerator.into(), denominator: denominator.into() }
 }
 
+/// The form of an allreduce that a caller asks for, none being the planner's choice; `None` for an unknown number.
+pub(crate) fn form(number: i32) -> Option<Option<AllreduceForm>> {
+    match v1::AllreduceForm::try_from(number).ok()? {
+        v1::AllreduceForm::Unspecified => Some(None),
+        v1::AllreduceForm::TwoPhase => Some(Some(AllreduceForm::TwoPhases)),
+        v1::AllreduceForm::Trees => Some(Some(AllreduceForm::Trees)),
+    }
+}
+
+/// A form on the wire.
+pub(crate) const fn form_on_the_wire(form: AllreduceForm) -> v1::AllreduceForm {
+    match form {
+        AllreduceForm::TwoPhases => v1::AllreduceForm::TwoPhase,
+        AllreduceForm::Trees => v1::AllreduceForm::Trees,
+    }
+}
+
+/// Where a caller wants the roots of an allreduce; `None` for an unknown number.
+pub(crate) fn roots(number: i32) -> Option<RootPolicy> {
+    match v1::RootPolicy::try_from(number).ok()? {
+        v1::RootPolicy::Unspecified | v1::RootPolicy::Centre => Some(RootPolicy::Centre),
+        v1::RootPolicy::Spread => Some(RootPolicy::Spread),
+    }
+}
+
+/// A policy on the wire.
+pub(crate) const fn roots_on_the_wire(roots: RootPolicy) -> v1::RootPolicy {
+    match roots {
+        RootPolicy::Centre => v1::RootPolicy::Centre,
+        RootPolicy::Spread => v1::RootPolicy::Spread,
+    }
+}
+
 impl TopologyInput {
     /// Hands out the bytes that tell this input from any other, in length-delimited portions.
     pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
@@ -219,6 +259,8 @@ pub enum RequestError {
     Algorithm(#[from] canopy_synth::UnknownAlgorithm),
     #[error(transparent)]
     Limits(#[from] canopy_synth::LimitsError),
+    #[error(transparent)]
+    Sums(#[from] canopy_synth::SumOptionsError),
     #[error("{error}")]
     Profile { output: usize, error: canopy_plan::ProfileError },
     #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
@@ -249,6 +291,7 @@ impl RequestError {
             Self::UnknownValue { field, .. } => field.clone(),
             Self::Algorithm(_) => "algorithm".to_owned(),
             Self::Limits(error) => error.limit().to_owned(),
+            Self::Sums(error) => error.option().to_owned(),
             Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {
                 format!("outputs[{output}].profile")
             }

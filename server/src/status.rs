@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use canopy_plan::{LowerError, ProfileError};
 use canopy_proto::v1;
-use canopy_synth::{BoundError, LimitsError, SynthesisError};
+use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, ReadError, TopologyError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -217,6 +217,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
         RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
         RequestError::Limits(error) => limits_reason(error),
+        RequestError::Sums(error) => sums_reason(error),
     }
 }
 
@@ -285,6 +286,8 @@ fn synthesis(error: &SynthesisError) -> Refusal {
                 .with("leaving", leaving)
         }
         SynthesisError::Limits(error) => Refusal::input(limits_reason(error), error.limit()),
+        SynthesisError::Sums(error) => Refusal::input(sums_reason(error), error.option()),
+        SynthesisError::NoTrees => Refusal::infeasible("FORM_INFEASIBLE", "form"),
         SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::NoRing { from_rank, to_rank, .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
             .with("from_rank", from_rank)
@@ -313,6 +316,13 @@ const fn limits_reason(error: &LimitsError) -> &'static str {
     match error {
         LimitsError::NotApplicable { .. } => "LIMIT_NOT_APPLICABLE",
         LimitsError::Contradiction { .. } => "LIMITS_CONTRADICT",
+    }
+}
+
+const fn sums_reason(error: &SumOptionsError) -> &'static str {
+    match error {
+        SumOptionsError::NotApplicable { .. } => "OPTION_NOT_APPLICABLE",
+        SumOptionsError::NotByDepth | SumOptionsError::NothingToSpread => "OPTIONS_CONTRADICT",
     }
 }
 

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-use canopy_schedule::{Bound, InNetwork, Schedule};
+use canopy_schedule::{Bound, FormChoice, InNetwork, Schedule};
 use canopy_topology::{Rate, Topology};
 
 pub use read::{PlanFileError, read_plan};
@@ -27,6 +27,8 @@ pub struct PlanFile {
     pub topology: Topology,
     /// The plan, in its natural shape.
     pub schedule: Schedule,
+    /// The form of an allreduce made of trees, and why; none for everything else, and where it is not known.
+    pub form: Option<FormChoice>,
     /// What is known of the best algbw there can be, with its certificate.
     pub bound: Bound,
     /// algbw of the schedule.

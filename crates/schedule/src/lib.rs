@@ -9,6 +9,7 @@ mod check;
 mod collective;
 mod compile;
 mod depth_bound;
+mod form;
 mod route;
 mod schedule;
 mod shares;
@@ -24,6 +25,7 @@ pub use check::{
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
 pub use depth_bound::depth_bound;
+pub use form::{AllreduceForm, FormChoice, FormReason};
 pub use route::{RouteIndex, RouteInterner, RouteTable};
 pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
 pub use shares::{ChunkLayout, Shares, SharesError};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 
+use crate::sum_options::SumOptions;
 use crate::tolerance::Tolerance;
 
 /// A way to find a schedule.
@@ -101,12 +102,14 @@ pub struct SynthesisRequest {
     pub algorithm: Algorithm,
     /// What its trees must keep to.
     pub limits: TreeLimits,
+    /// What is asked of the sums of an allreduce.
+    pub sums: SumOptions,
 }
 
 impl SynthesisRequest {
-    /// Equal shares, and no limits on trees.
+    /// Equal shares, and everything else left to the planner.
     pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
-        Self { collective, shares: Shares::Equal, algorithm, limits: TreeLimits::NONE }
+        Self { collective, shares: Shares::Equal, algorithm, limits: TreeLimits::NONE, sums: SumOptions::AUTO }
     }
 }
 

@@ -3,6 +3,7 @@
 use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
+use crate::sum_options::SumOptionsError;
 
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,13 @@ pub enum SynthesisError {
     Unsupported { algorithm: Algorithm, collective: CollectiveKind },
     #[error(transparent)]
     Limits(#[from] LimitsError),
+    #[error(transparent)]
+    Sums(#[from] SumOptionsError),
+    #[error(
+        "form trees needs links that lead both ways between all ranks, and here some lead one way only; leave the form out, \
+         or use two-phase"
+    )]
+    NoTrees,
     #[error(
         "the schedule needs {trees_per_rank} trees for each of {rank_count} ranks, more than 64 bits count; round the \
          bandwidths to multiples of a common unit, such as 1GB/s, and weights of shares to fewer digits, or ask for fewer \

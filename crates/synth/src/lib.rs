@@ -17,6 +17,7 @@ mod reach;
 mod ring;
 mod routing;
 mod stepped;
+mod sum_options;
 mod synthesize;
 mod tolerance;
 
@@ -26,5 +27,6 @@ pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;
 pub use progress::{Progress, Silent, Stage};
 pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
-pub use synthesize::synthesize;
+pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
+pub use synthesize::{Synthesized, synthesize, synthesize_explained};
 pub use tolerance::Tolerance;

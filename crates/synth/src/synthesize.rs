@@ -1,7 +1,7 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, Shares};
+use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
@@ -32,7 +32,7 @@ use crate::ring;
 ///   than it says. Of direct and ring, whatever their routes reach. Equal arguments give equal schedules.
 /// * **Shares.** All of that holds for weighted ones, in which a rank of weight 0 has nothing of its own but gets what
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
-///   ones leave the choice to forest.
+///   ones leave the choice to forest, unless the request asks for roots that are spread.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within 30 ms of CPU time of a request to stop at 1,024
 ///   ranks, 0.2 s at 4,096.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
@@ -45,17 +45,41 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits } = request;
+    synthesize_explained(topology, request, stop, progress).map(|synthesized| synthesized.schedule)
+}
+
+/// A schedule with the reasons for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synthesized {
+    /// As of [`synthesize`].
+    pub schedule: Schedule,
+    /// The form of an allreduce made of trees; none for everything else.
+    pub form: Option<FormChoice>,
+}
+
+/// [`synthesize`] with the form that an allreduce has got, and why.
+///
+/// # Errors
+/// The same.
+pub fn synthesize_explained(
+    topology: &Topology,
+    request: &SynthesisRequest,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Synthesized, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums } = request;
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
+    sums.require_applicable(algorithm, collective.kind(), limits)?;
     let algorithm = algorithm.resolved(collective.kind());
-    let is_free = limits.without_tolerance() == TreeLimits::NONE;
+    let is_free = limits.without_tolerance() == TreeLimits::NONE && sums.form.is_none();
     if (algorithm, collective.kind()) == (Algorithm::Forest, CollectiveKind::Allreduce) {
-        match forest::plan_allreduce(topology, shares, limits, stop, progress) {
-            Ok((forest, shares)) => {
+        match forest::plan_allreduce(topology, shares, (limits, sums), stop, progress) {
+            Ok((forest, shares, form)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
-                return Ok(Schedule { collective, algorithm, shares, shape });
+                let schedule = Schedule { collective, algorithm, shares, shape };
+                return Ok(Synthesized { schedule, form: Some(form) });
             }
             Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {}
             Err(error) => return Err(error),
@@ -75,7 +99,8 @@ pub fn synthesize(
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
     };
-    Ok(Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape })
+    let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
+    Ok(Synthesized { schedule, form: None })
 }
 
 /// What [`Algorithm::Auto`] does for all-to-all, and where trees can not be packed.

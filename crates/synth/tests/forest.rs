@@ -24,6 +24,8 @@ mod published;
 mod random;
 #[path = "forest/refusals.rs"]
 mod refusals;
+#[path = "forest/sums.rs"]
+mod sums;
 #[path = "forest/tolerance.rs"]
 mod tolerance;
 #[path = "forest/validator.rs"]

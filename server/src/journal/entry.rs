@@ -4,13 +4,16 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
-use canopy_synth::TreeLimits;
+use canopy_synth::{SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
-use crate::order::{Group, Order, Output, Priority, TopologyInput, instances, tolerance, tolerance_on_the_wire};
+use crate::order::{
+    Group, Order, Output, Priority, TopologyInput, form, form_on_the_wire, instances, roots, roots_on_the_wire,
+    tolerance, tolerance_on_the_wire,
+};
 use crate::store::{decode_record, encode_record};
 
 /// The payload of a job's record. Fields are only ever added.
@@ -51,6 +54,10 @@ struct Entry {
     transit: i32,
     #[prost(message, optional, tag = "17")]
     tolerance: Option<v1::Ratio>,
+    #[prost(enumeration = "v1::AllreduceForm", tag = "18")]
+    form: i32,
+    #[prost(enumeration = "v1::RootPolicy", tag = "19")]
+    root_policy: i32,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -100,6 +107,8 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
             Some(Transit::Unused) => v1::GroupTransit::Unused.into(),
         },
         tolerance: order.limits.tolerance.map(tolerance_on_the_wire),
+        form: order.sums.form.map_or(v1::AllreduceForm::Unspecified, form_on_the_wire).into(),
+        root_policy: roots_on_the_wire(order.sums.roots).into(),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -144,6 +153,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             max_depth: NonZeroU32::new(entry.max_depth),
             tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
         },
+        sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
     };
     Some(Unfinished { number: entry.number, order, priority, starts: 0, arrived_unix_ms: entry.arrived_unix_ms })

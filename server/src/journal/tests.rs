@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
-use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never, Tolerance, TreeLimits};
+use canopy_schedule::{AllreduceForm, CollectiveKind};
+use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, TopologyLimits, Transit};
 
 use super::*;
@@ -33,6 +33,7 @@ fn order(expression: &str) -> Order {
         in_place: false,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
+        sums: SumOptions::AUTO,
         outputs: vec![Output::Json],
     }
 }
@@ -142,12 +143,26 @@ fn every_order_is_read_back() {
                     max_depth: NonZeroU32::new(u32::try_from(number % 7).unwrap()),
                     tolerance: Tolerance::new(u32::try_from(number % 3).unwrap(), 64),
                 };
+                let forms = [None, Some(AllreduceForm::TwoPhases), Some(AllreduceForm::Trees)];
+                let form = forms[usize::try_from(number % 3).unwrap()];
+                let sums = SumOptions { form, roots: RootPolicy::ALL[usize::from(in_place)] };
                 let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
                 let transit = if in_place { Transit::Forward } else { Transit::Unused };
                 let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
                 let size_bytes_max = number;
-                let order =
-                    Order { topology, kind, root, shares, group, algorithm, limits, in_place, outputs, size_bytes_max };
+                let order = Order {
+                    topology,
+                    kind,
+                    root,
+                    shares,
+                    group,
+                    algorithm,
+                    limits,
+                    sums,
+                    in_place,
+                    outputs,
+                    size_bytes_max,
+                };
                 let record = encode_entry(number, &order, priority, 5);
                 let read = decode_entry(&record).unwrap();
                 assert_eq!(RequestKey::of(&read.order), RequestKey::of(&order));

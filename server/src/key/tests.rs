@@ -1,7 +1,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use canopy_plan::{Instances, Profile};
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
@@ -19,6 +19,7 @@ fn order() -> Order {
         in_place: false,
         algorithm: Algorithm::Forest,
         limits: TreeLimits::NONE,
+        sums: SumOptions::AUTO,
         outputs: vec![Output::Json],
     }
 }
@@ -46,6 +47,9 @@ fn changed_orders() -> Vec<Order> {
         Order { limits: TreeLimits { max_depth: NonZeroU32::new(3), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { tolerance: Tolerance::new(1, 3), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { tolerance: Tolerance::new(2, 3), ..TreeLimits::NONE }, ..order() },
+        Order { sums: SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO }, ..order() },
+        Order { sums: SumOptions { form: Some(AllreduceForm::TwoPhases), ..SumOptions::AUTO }, ..order() },
+        Order { sums: SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },

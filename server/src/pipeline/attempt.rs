@@ -3,7 +3,7 @@
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{Bound, CheckError, CompileError, Schedule, TransferGraph, Verdict, check_until, compile_until};
-use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, TreeLimits, synthesize};
+use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, Synthesized, TreeLimits, synthesize_explained};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
 use super::ask;
@@ -40,9 +40,10 @@ impl Work<'_> {
         let (topology, collective) = (&self.prepared.topology, self.prepared.collective);
         let synthesis_started = clock::now();
         let shares = self.prepared.shares.clone();
-        let request = SynthesisRequest { collective, shares, algorithm: self.order.algorithm, limits };
-        let schedule = synthesize(topology, &request, self.stop, &StageReports(self.watch));
-        let schedule = schedule.map_err(PlanFailure::Synthesis)?;
+        let sums = self.order.sums;
+        let request = SynthesisRequest { collective, shares, algorithm: self.order.algorithm, limits, sums };
+        let planned = synthesize_explained(topology, &request, self.stop, &StageReports(self.watch));
+        let Synthesized { schedule, form } = planned.map_err(PlanFailure::Synthesis)?;
         self.timings.synthesis += clock::millis_since(synthesis_started);
 
         let check_started = clock::now();
@@ -58,6 +59,7 @@ impl Work<'_> {
         let plan = PlanFile {
             topology: topology.clone(),
             schedule,
+            form,
             bound: self.bound.clone(),
             achieved: verdict.algbw.clone(),
             in_network: verdict.in_network.clone(),

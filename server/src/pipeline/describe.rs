@@ -2,13 +2,15 @@
 
 use canopy_plan::PlanFile;
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CollectiveKind, CutDirection, InNetwork, Shape, Shares, Verdict, lp_dual_sums};
+use canopy_schedule::{
+    Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, Verdict, lp_dual_sums,
+};
 use canopy_topology::{NodeIndex, Topology};
 
 use super::files::Files;
 use crate::failure::PlanFailure;
 use crate::key::TopologyKey;
-use crate::order::Order;
+use crate::order::{Order, form_on_the_wire};
 use crate::planner::Prepared;
 
 /// The plan with all its artifacts.
@@ -52,7 +54,25 @@ pub(super) fn plan(
         reach: reach(&plan.schedule.shape, verdict),
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
         shares: weights(&plan.schedule.shares),
+        form: plan.form.as_ref().map(form),
     })
+}
+
+/// The form of an allreduce on the wire.
+fn form(choice: &FormChoice) -> v1::FormChoice {
+    let reason = match choice.reason {
+        FormReason::Asked => v1::FormReason::Asked,
+        FormReason::Faster => v1::FormReason::Faster,
+        FormReason::AsFast => v1::FormReason::AsFast,
+        FormReason::Limited => v1::FormReason::Limited,
+        FormReason::TooMany => v1::FormReason::TooMany,
+        FormReason::OneWay => v1::FormReason::OneWay,
+    };
+    v1::FormChoice {
+        form: form_on_the_wire(choice.form).into(),
+        reason: reason.into(),
+        two_phases: choice.two_phases.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
 }
 
 /// Shares on the wire: none where all are of one size.

@@ -3,8 +3,8 @@ use std::sync::Mutex;
 
 use canopy_plan::{Instances, LowerError, Profile};
 use canopy_proto::v1;
-use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never, TreeLimits};
+use canopy_schedule::{AllreduceForm, CollectiveKind};
+use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, GroupError, Rate, Transit};
 
 use super::*;
@@ -45,6 +45,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
+        sums: SumOptions::AUTO,
         outputs,
     }
 }
@@ -304,6 +305,26 @@ fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
                     in all instead of 200013, at 1304682620/1304684799 of their rate; state trees_per_root to have a number \
                     of your own";
     assert_eq!(fewer.text, expected);
+}
+
+/// However few trees there is room for, they are of the form that was asked for; roots are spread in two phases then.
+#[test]
+fn trees_that_were_asked_for_are_never_made_two_phases() {
+    let asked = |form, roots| {
+        let sums = SumOptions { form, roots };
+        let msccl = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+        let order = Order { sums, ..order(uneven(), CollectiveKind::Allreduce, msccl) };
+        produce(&order, &Witness::default()).map(|produced| produced.plan)
+    };
+    let trees = asked(Some(AllreduceForm::Trees), RootPolicy::Centre).unwrap();
+    let form = trees.plan.form.unwrap();
+    assert_eq!((form.form(), form.reason()), (v1::AllreduceForm::Trees, v1::FormReason::Asked));
+    assert!(trees.warnings.iter().any(|warning| warning.code == "FEWER_TREES"));
+    let spread = asked(None, RootPolicy::Spread).unwrap();
+    assert_eq!(spread.plan.form.unwrap().reason(), v1::FormReason::Limited);
+    assert_eq!(spread.warnings.first().map(|warning| warning.code.as_str()), Some("FEWER_TREES"));
+    let phases = asked(Some(AllreduceForm::TwoPhases), RootPolicy::Centre).unwrap();
+    assert_eq!(phases.plan.form.unwrap().reason(), v1::FormReason::Asked);
 }
 
 #[test]

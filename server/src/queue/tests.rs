@@ -3,7 +3,7 @@ use std::time::Duration;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, Never, Stop as _, TreeLimits};
+use canopy_synth::{Algorithm, Never, Stop as _, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
@@ -36,6 +36,7 @@ fn order(text: &str) -> Order {
         in_place: false,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
+        sums: SumOptions::AUTO,
         outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
     }
 }

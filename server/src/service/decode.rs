@@ -6,11 +6,11 @@ use canopy_plan::Profile;
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, TreeLimits};
+use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Transit};
 
 use crate::job::{Goal, Terms, Worker};
-use crate::order::{Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
+use crate::order::{self, Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -25,6 +25,8 @@ const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DO
 const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
+const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
+const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
 const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
@@ -117,6 +119,8 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         },
     };
     limits.require_applicable(algorithm, kind)?;
+    let sums = sums(request.form, request.root_policy)?;
+    sums.require_applicable(algorithm, kind, limits)?;
     let order = Order {
         topology,
         kind,
@@ -127,9 +131,18 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
         limits,
+        sums,
         outputs: outputs(&request.outputs)?,
     };
     Ok(Decoded { order, quality: quality(request.quality, method)?, terms })
+}
+
+fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
+    let unknown = |field: &str, number, known| RequestError::UnknownValue { field: field.to_owned(), number, known };
+    Ok(SumOptions {
+        form: order::form(form).ok_or_else(|| unknown("form", form, FORMS))?,
+        roots: order::roots(root_policy).ok_or_else(|| unknown("root_policy", root_policy, ROOT_POLICIES))?,
+    })
 }
 
 fn group(ranks: Vec<u32>, transit: i32) -> Result<Option<Group>, RequestError> {

@@ -91,6 +91,7 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     let trees = SynthesisError::TooManyTrees { trees_per_rank: 1 << 70, rank_count: 2 };
     let flat = SynthesisError::TooShallow { max_depth: 3, least: 4, from_rank: 0, to_rank: 4 };
     check(PlanFailure::Synthesis(flat), "DEPTH_INFEASIBLE", "max_depth");
+    check(PlanFailure::Synthesis(SynthesisError::NoTrees), "FORM_INFEASIBLE", "form");
     check(PlanFailure::Synthesis(trees), "TOO_MANY_TREES", "topology");
     let too_many = SynthesisError::TooManyHops { needed: 9, limit: 8 };
     check(PlanFailure::Synthesis(too_many), "TOO_MANY_TREES", "topology");

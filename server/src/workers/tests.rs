@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, TreeLimits};
+use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::TopologyLimits;
 
 use super::*;
@@ -66,6 +66,7 @@ impl Shop {
             in_place: false,
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
+            sums: SumOptions::AUTO,
             outputs: vec![Output::Json],
         };
         let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
+use crate::form::FormSummary;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
@@ -98,6 +99,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         ("algorithm", plan.algorithm.clone()),
         ("version", provenance.version),
         ("algorithm_requested", provenance.algorithm_requested),
+        ("form", FormSummary::of(plan).map(|form| form.words()).unwrap_or_default()),
         ("algbw", quality.achieved),
         ("bound", quality.bound),
         ("tight", quality.tight.to_string()),

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
+use crate::form::FormSummary;
 use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json, shares_in_words};
 use crate::request::collective_name;
 
@@ -39,6 +40,8 @@ struct Shown {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shares: Vec<u64>,
     algorithm: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<FormSummary>,
     version: String,
     wall_ms: f64,
     topology: Topology,
@@ -141,7 +144,7 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
-    let reach = ReachSummary::of(&plan);
+    let (reach, form) = (ReachSummary::of(&plan), FormSummary::of(&plan));
     let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
     let provenance = plan.provenance.unwrap_or_default();
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
@@ -157,6 +160,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         root: collective.root,
         shares: plan.shares,
         algorithm: plan.algorithm,
+        form,
         version: provenance.version,
         wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
@@ -233,6 +237,9 @@ fn readable(shown: &Shown) -> String {
     ];
     if !shown.shares.is_empty() {
         lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares)));
+    }
+    if let Some(form) = &shown.form {
+        lines.push(format!("form       {}", form.words()));
     }
     if let Some(saved) = &shown.in_network {
         lines.push(format!("in network {}", saved.words()));

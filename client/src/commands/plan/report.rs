@@ -8,6 +8,7 @@ use canopy_topology::Rate;
 use serde::Serialize;
 
 use crate::exit::{Failure, say};
+use crate::form::FormSummary;
 use crate::output::{
     FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, TopologySummary, gigabytes_per_sec, print_json,
 };
@@ -40,6 +41,8 @@ struct Planned {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shares: Vec<u64>,
     algorithm: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<FormSummary>,
     algbw: String,
     #[serde(rename = "algbw_GBps")]
     algbw_gigabytes: f64,
@@ -120,6 +123,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         root: collective.root,
         shares: plan.shares.clone(),
         algorithm: plan.algorithm.clone(),
+        form: FormSummary::of(plan),
         algbw: achieved.to_string(),
         algbw_gigabytes: gigabytes_per_sec(&achieved),
         bound: quality.bound.clone(),
@@ -203,6 +207,9 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
         format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),
     ];
+    if let Some(form) = &planned.form {
+        lines.insert(1, form.words());
+    }
     if let Some(saved) = &planned.in_network {
         lines.insert(1, saved.words());
     }

@@ -7,8 +7,8 @@ mod shapes;
 use std::fmt;
 
 use canopy_schedule::{
-    Action, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, InNetwork, RootError, Schedule, Shape,
-    Shares, Steps, UnknownCollective,
+    Action, AllreduceForm, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice, FormReason,
+    InNetwork, RootError, Schedule, Shape, Shares, Steps, UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
 use serde::Deserialize;
@@ -49,6 +49,8 @@ pub enum PlanFileError {
     MissingField { field: &'static str, shape: &'static str },
     #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; leave it out")]
     ForeignField { field: &'static str, shape: &'static str },
+    #[error("form.{field} is `{found}`; use {known}")]
+    Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, and the kind `{kind}` needs it")]
     Certificate { field: &'static str, kind: &'static str },
     #[error("bound.algbw is {algbw}, but bound.{field} is {found}; it must be {expected}")]
@@ -67,6 +69,7 @@ impl PlanFileError {
             Self::Root(_) | Self::NoRoot { .. } => Some("root".to_owned()),
             Self::Rate { field, .. } => Some((*field).to_owned()),
             Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
+            Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
         }
@@ -110,6 +113,7 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
     Ok(PlanFile {
         topology,
         schedule: Schedule { collective, algorithm, shares: document.shares.0, shape },
+        form: document.form.map(FormDocument::into_choice).transpose()?,
         bound: document.bound.into_bound(document.certificate.into_certificate()?)?,
         achieved: rate("achieved.algbw", &document.achieved.algbw)?,
         in_network: document.achieved.in_network.map(InNetworkDocument::into_weighed).transpose()?,
@@ -135,6 +139,7 @@ struct Document<'a> {
     shares: SharesDocument,
     chunks_per_share: u64,
     schedule: ScheduleDocument,
+    form: Option<FormDocument>,
     bound: BoundDocument,
     certificate: CertificateDocument,
     achieved: AchievedDocument,
@@ -257,6 +262,32 @@ impl ScheduleDocument {
             }
             (_, _, Some(Paths { hops, paths })) => Shape::Flow(Flow { chunks_per_share, routes, hops, paths }),
             (None, None, None) => return Err(PlanFileError::MissingField { field: needed, shape: shape.name() }),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct FormDocument {
+    name: String,
+    reason: String,
+    two_phases: Option<String>,
+}
+
+impl FormDocument {
+    fn into_choice(self) -> Result<FormChoice, PlanFileError> {
+        let form = AllreduceForm::ALL.into_iter().find(|form| form.name() == self.name);
+        let reason = FormReason::ALL.into_iter().find(|reason| reason.name() == self.reason);
+        let unknown = |field, found: &str, known: Vec<&str>| PlanFileError::Form {
+            field,
+            found: found.chars().take(80).collect(),
+            known: known.join(", "),
+        };
+        let forms = || unknown("name", &self.name, AllreduceForm::ALL.map(AllreduceForm::name).to_vec());
+        let reasons = || unknown("reason", &self.reason, FormReason::ALL.map(FormReason::name).to_vec());
+        Ok(FormChoice {
+            form: form.ok_or_else(forms)?,
+            reason: reason.ok_or_else(reasons)?,
+            two_phases: self.two_phases.as_deref().map(|text| rate("form.two_phases", text)).transpose()?,
         })
     }
 }

@@ -4,7 +4,7 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Bound, Certificate, InNetwork, Shape, Shares};
+use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Shape, Shares};
 use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -40,7 +40,7 @@ impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let plan = self.0;
         let collective = plan.schedule.collective;
-        let mut fields = serializer.serialize_struct("plan", 13)?;
+        let mut fields = serializer.serialize_struct("plan", 14)?;
         fields.serialize_field("canopy", &format_version(plan))?;
         fields.serialize_field("kind", "plan")?;
         fields.serialize_field("version", &plan.provenance.version)?;
@@ -56,6 +56,10 @@ impl Serialize for Document<'_> {
         }
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
         fields.serialize_field("schedule", &ScheduleView(&plan.schedule))?;
+        match &plan.form {
+            Some(choice) => fields.serialize_field("form", &FormView::of(choice))?,
+            None => fields.skip_field("form")?,
+        }
         fields.serialize_field("bound", &BoundView(&plan.bound))?;
         fields.serialize_field("certificate", &CertificateView(&plan.bound.certificate))?;
         fields.serialize_field(
@@ -64,6 +68,21 @@ impl Serialize for Document<'_> {
         )?;
         fields.serialize_field("provenance", &ProvenanceView { algorithm: &plan.provenance.algorithm })?;
         fields.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct FormView {
+    name: &'static str,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    two_phases: Option<String>,
+}
+
+impl FormView {
+    fn of(choice: &FormChoice) -> Self {
+        let FormChoice { form, reason, two_phases } = choice;
+        Self { name: form.name(), reason: reason.name(), two_phases: two_phases.as_ref().map(Rate::to_string) }
     }
 }
 

@@ -41,6 +41,17 @@ fn refusals_say_what_is_wrong() {
             r#""shape":"stars""#,
             "unknown variant `stars`, expected one of `forest`, `steps`, `flow`",
         ),
+        (
+            r#""bound":{"#,
+            r#""form":{"name":"star","reason":"asked"},"bound":{"#,
+            "form.name is `star`; use two-phase, trees",
+        ),
+        (
+            r#""bound":{"#,
+            r#""form":{"name":"trees","reason":"so"},"bound":{"#,
+            "form.reason is `so`; use asked, faster",
+        ),
+        (r#""bound":{"#, r#""form":{"name":"trees","reason":"faster","two_phases":"x"},"bound":{"#, "form.two_phases"),
         (r#""shape":"forest""#, r#""shape":"steps""#, "schedule.phases does not belong to a schedule of shape `steps`"),
         (r#""phases":["#, r#""trees":["#, "schedule.phases is missing, and a schedule of shape `forest` needs it"),
         (r#""phases":["#, r#""paths":[],"phases":["#, "schedule.paths does not belong to a schedule of shape `forest`"),

@@ -2,8 +2,9 @@
 
 use canopy_plan::{PlanFile, Provenance, read_plan};
 use canopy_schedule::{
-    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, InNetwork, Path,
-    Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
+    Action, AllreduceForm, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest,
+    FormChoice, FormReason, Hop, InNetwork, Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps,
+    Tree, certified_bound, check, compile,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, generate};
 use proptest::prelude::*;
@@ -215,6 +216,7 @@ proptest! {
         (lower, more, tight) in (any::<u64>(), 1..=u64::MAX, any::<bool>()),
         (version, algorithm) in ("\\PC{0,8}", "[a-z\"\\\\]{0,8}"),
         weighed in prop::option::of((any::<u64>(), any::<u64>(), 1..=u64::MAX)),
+        form in prop::option::of((0..2_usize, 0..6_usize, prop::option::of(any::<u64>()))),
     ) {
         let topology = generate(expression, &LIMITS).unwrap();
         let root = kind.has_root().then(|| Rank::new(root));
@@ -228,6 +230,11 @@ proptest! {
                 shape: Shape::Forest(forest(chunks, &routes, phases)),
             },
             topology,
+            form: form.map(|(form, reason, phases)| FormChoice {
+                form: AllreduceForm::ALL[form],
+                reason: FormReason::ALL[reason],
+                two_phases: phases.map(|rate_in_phases| rate(rate_in_phases.into())),
+            }),
             bound: Bound { upper: rate(upper), lower: rate(lower.into()), certificate },
             achieved: rate(lower.into()),
             in_network: weighed.map(|(without, with, divisor)| InNetwork {

@@ -5,7 +5,7 @@ use canopy_schedule::{
     Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
     RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, synthesize};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
 
 /// The plan as text.
@@ -44,6 +44,7 @@ pub(crate) fn by_hand() -> PlanFile {
             shares: Shares::Equal,
             shape: Shape::Forest(forest),
         },
+        form: None,
         bound: Bound {
             upper: Rate::new(5_001_u32, 1_u32).unwrap(),
             lower: Rate::new(9_003_u32, 2_u32).unwrap(),
@@ -123,9 +124,9 @@ pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> PlanFile {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let request = SynthesisRequest::new(collective, Algorithm::Auto);
-    let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
+    let Synthesized { schedule, form } = synthesize_explained(&topology, &request, &Never, &Silent).unwrap();
     let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
     let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: Algorithm::Auto.name().to_owned() };
-    PlanFile { topology, schedule, bound, achieved: verdict.algbw, in_network: verdict.in_network, provenance }
+    PlanFile { topology, schedule, form, bound, achieved: verdict.algbw, in_network: verdict.in_network, provenance }
 }

@@ -24,12 +24,13 @@ mod limited;
 mod packing;
 mod pieces;
 mod rooting;
+mod roots;
 mod star;
 #[cfg(test)]
 mod tests;
 
 use canopy_optimize::{Fraction, OptimumError, Stop};
-use canopy_schedule::{Collective, CollectiveKind, Forest, Shares};
+use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Forest, FormChoice, FormReason, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
@@ -40,84 +41,110 @@ use crate::forest::instance::{self, Roots};
 use crate::load::seconds_per_byte_of_forest;
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
+use crate::sum_options::{RootPolicy, SumOptions};
 use lanes::Lanes;
 
-/// Plans an allreduce: by the fastest of its forms, in two phases with equal shares where these are as fast.
+/// Plans an allreduce: by the fastest of its forms, in two phases where these are as fast; or by that asked for.
 ///
-/// Shares of different sizes say where the sums are to be made, so they leave no choice of roots; equal ones, whatever
-/// their weight, say nothing. Two phases may lack as much as the tolerance of `limits` says of their rate.
+/// Where trees are gone up and down, the roots are at their centres, unless shares of different sizes say where the sums
+/// are to be made, or equal ones are asked for as such. Depth is limited in two phases only. Two phases may lack as much as
+/// the tolerance says of their rate.
 ///
-/// * **Out.** The forest and how large the part of the vector is that is added up at each rank. Where links are alike
-///   in both directions, the rate is the greatest possible. **Errors.** As [`forest::plan`].
+/// * **Out.** The forest, how large the part of the vector is that is added up at each rank, and why it has this form.
+///   Where links are alike in both directions, the rate is the greatest possible. **Errors.** As [`forest::plan`].
 /// * **Cost.** Besides that of the form chosen, the optima of all.
 pub(crate) fn plan_allreduce(
     topology: &Topology,
     shares: &Shares,
-    limits: TreeLimits,
+    (limits, options): (TreeLimits, SumOptions),
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<(Forest, Shares), SynthesisError> {
+) -> Result<(Forest, Shares, FormChoice), SynthesisError> {
     let broken = |error| SynthesisError::Broken { what: format!("allreduce has no root: {error}") };
     let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).map_err(broken)?;
-    let in_phases = || Ok((forest::plan(topology, collective, shares, limits, stop, progress)?, shares.clone()));
-    let mut weights = topology.ranks().map(|rank| shares.weight(rank));
-    let first = weights.next();
-    if !weights.all(|weight| Some(weight) == first) || limits.max_depth.is_some() {
-        return in_phases();
+    let in_phases = |reason| {
+        let forest = forest::plan(topology, collective, shares, limits, stop, progress)?;
+        let choice = FormChoice { form: AllreduceForm::TwoPhases, reason, two_phases: None };
+        Ok((forest, shares.clone(), choice))
+    };
+    let weights: Option<Vec<u64>> = match (shares, options.roots) {
+        (Shares::Weighted(weights), _) if weights.windows(2).any(|pair| pair[0] != pair[1]) => Some(weights.clone()),
+        (_, RootPolicy::Spread) => Some(vec![1; topology.rank_count() as usize]),
+        (_, RootPolicy::Centre) => None,
+    };
+    let is_limited = limits.without_tolerance() != TreeLimits::NONE;
+    if options.form == Some(AllreduceForm::TwoPhases) {
+        return in_phases(FormReason::Asked);
+    }
+    if limits.max_depth.is_some() || (is_limited && weights.is_some()) {
+        return in_phases(FormReason::Limited);
     }
     if let Some((from, to)) = topology.first_unreachable() {
         return Err(disconnected(topology, from, to));
     }
+    let asks_for_trees = options.form == Some(AllreduceForm::Trees);
     progress.report(Stage::Optimum, 0, 1);
     let lanes = Lanes::of(topology);
     let strength = lanes.strength(stop)?;
-    let of_strength = Rate::new(strength.rate.numerator, strength.rate.denominator).unwrap_or_else(Rate::zero);
-    let of_phases = rate_in_phases(topology, stop)?.unwrap_or_else(Rate::zero);
-    if limits.without_tolerance() != TreeLimits::NONE {
-        let sums = match of_strength > of_phases {
-            true => limited::find(&lanes, &strength.parts, limits, stop)?,
-            false => None,
-        };
-        let Some(sums) = sums else { return in_phases() };
-        if sums.rate <= of_phases {
-            match in_phases() {
-                Ok(phases) if rate_of_forest(topology, &phases.0) >= Some(sums.rate.clone()) => return Ok(phases),
-                Ok(_) | Err(SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        return sums.plan(stop, progress)?.map_or_else(in_phases, Ok);
-    }
-    if !lanes.are_all {
+    let two_phases = rate_in_phases(topology, shares, stop)?;
+    let of_strength = Rate::new(strength.rate.numerator, strength.rate.denominator).expect("a fraction is one");
+    let of_phases = two_phases.clone().unwrap_or_else(Rate::zero);
+    let in_trees = |(forest, shares): (Forest, Shares)| {
+        let reason = if asks_for_trees { FormReason::Asked } else { FormReason::Faster };
+        (forest, shares, FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() })
+    };
+    let is_too_large = |error: &SynthesisError| {
+        matches!(error, SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. })
+    };
+    if !lanes.are_all && !is_limited && weights.is_none() {
         let least = of_strength.clone().max(of_phases.clone());
         if let Some(division) = divided::find(topology, &least, stop)? {
             match divided::plan(topology, &division, stop, progress) {
-                Err(SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. }) => {}
-                planned => return planned,
+                Err(error) if is_too_large(&error) => {}
+                planned => return planned.map(in_trees),
             }
         }
     }
-    if of_strength <= of_phases {
-        return in_phases();
+    if strength.rate == Fraction::ZERO {
+        return if asks_for_trees { Err(SynthesisError::NoTrees) } else { in_phases(FormReason::OneWay) };
     }
-    match plan_at(&lanes, strength.rate, &strength.parts, stop, progress) {
-        Err(SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. }) => in_phases(),
-        planned => planned,
+    if !asks_for_trees && of_phases >= of_strength {
+        return in_phases(FormReason::AsFast);
+    }
+    if is_limited {
+        let Some(sums) = limited::find(&lanes, &strength.parts, limits, stop)? else {
+            return in_phases(FormReason::Limited);
+        };
+        if !asks_for_trees && sums.rate <= of_phases {
+            match in_phases(FormReason::Limited) {
+                Ok(phases) if rate_of_forest(topology, &phases.0) >= Some(sums.rate.clone()) => return Ok(phases),
+                Err(error) if !is_too_large(&error) => return Err(error),
+                _ => {}
+            }
+        }
+        let planned = sums.plan(stop, progress)?;
+        return planned.map_or_else(|| in_phases(FormReason::Limited), |planned| Ok(in_trees(planned)));
+    }
+    match plan_at(&lanes, strength.rate, &strength.parts, weights.as_deref(), stop, progress) {
+        Err(error) if !asks_for_trees && is_too_large(&error) => in_phases(FormReason::TooMany),
+        planned => planned.map(in_trees),
     }
 }
 
-/// Trees of total weight `rate`, which is at most the strength, with a list of sets that may make pieces of their own.
+/// Trees of total weight `rate`, which is at most the strength, with a list of sets that may make pieces of their own,
+/// and weights of roots by rank if these are not to be the centres.
 fn plan_at(
     lanes: &Lanes<'_>,
     rate: Fraction,
     parts: &[Vec<u32>],
+    weights: Option<&[u64]>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
     let pieces = pieces::take_apart(lanes, rate, parts, stop)?;
     let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
     let trees = glue::glue(lanes, &pieces, &solved, stop)?;
-    rooting::write(lanes, trees, stop)
+    rooting::write(lanes, trees, weights, stop)
 }
 
 /// Rate of a forest with equal shares.
@@ -126,10 +153,14 @@ fn rate_of_forest(topology: &Topology, forest: &Forest) -> Option<Rate> {
     Rate::new(BigUint::from(denominator) * topology.rank_count(), numerator)
 }
 
-/// The rate of a reduce-scatter followed by an allgather; `None` where they can not be planned.
-fn rate_in_phases(topology: &Topology, stop: &dyn Stop) -> Result<Option<Rate>, SynthesisError> {
+/// The algbw that a reduce-scatter followed by an allgather reaches; none where it can not be planned.
+pub(crate) fn rate_in_phases(
+    topology: &Topology,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<Option<Rate>, SynthesisError> {
     let transposed = topology.transposed();
-    let seconds = |network: &Topology| instance::seconds_per_unit(network, Roots::All(&Shares::Equal), stop);
+    let seconds = |network: &Topology| instance::seconds_per_unit(network, Roots::All(shares), stop);
     let spread = seconds(topology);
     let collect = if transposed == *topology { spread.clone() } else { seconds(&transposed) };
     let (spread, collect) = match (spread, collect) {
@@ -139,11 +170,12 @@ fn rate_in_phases(topology: &Topology, stop: &dyn Stop) -> Result<Option<Rate>, 
         }
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
-    // N/(a/b + c/d) = N·b·d/(a·d + c·b).
+    // W/(a/b + c/d) = W·b·d/(a·d + c·b), for shares that weigh W in all.
     let big = |number: u128| BigUint::from(number);
     let (b, d) = (big(spread.denominator), big(collect.denominator));
     let together = big(spread.numerator) * &d + big(collect.numerator) * &b;
-    Ok(Rate::new(big(topology.rank_count().into()) * b * d, together))
+    let rate = Rate::new(big(shares.weight_total(topology.rank_count())) * b * d, together);
+    Ok(Some(rate.expect("data that has to move takes time")))
 }
 
 /// Says in terms of plans why a kernel found nothing.

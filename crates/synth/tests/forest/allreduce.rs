@@ -68,7 +68,7 @@ fn even_networks_keep_their_two_phases() {
     }
 }
 
-/// Shares that are asked for are those that ranks add up, whatever rate that costs.
+/// Shares that are asked for are those that ranks add up.
 #[test]
 fn shares_that_are_asked_for_are_kept() {
     let mesh = generated("mesh:1x3");
@@ -116,7 +116,7 @@ fn switches_out_of_balance_are_no_obstacle() {
 
 /// Links as (from, to, capacity, latency), both ways, between ranks and switches: ranks come first.
 #[derive(Clone, Debug)]
-struct Plan {
+pub(crate) struct Plan {
     ranks: usize,
     switches: usize,
     boxes: Vec<Option<u8>>,
@@ -124,7 +124,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn topology(&self) -> Topology {
+    pub(crate) fn topology(&self) -> Topology {
         let mut draft = TopologyDraft::default();
         let id = |node: usize| format!("n{node:02}");
         for node in 0..self.ranks + self.switches {
@@ -178,7 +178,7 @@ impl Plan {
 }
 
 /// Any networks of a few ranks and switches with links alike in both directions; a tour makes them connected.
-fn both_ways() -> impl Strategy<Value = Plan> {
+pub(crate) fn both_ways() -> impl Strategy<Value = Plan> {
     (2_usize..=8, 0_usize..=4).prop_flat_map(|(ranks, switches)| {
         let nodes = ranks + switches;
         let capacity = prop_oneof![8 => 1_u64..8, 2 => 1_u64..100, 1 => Just(1_000_003)];

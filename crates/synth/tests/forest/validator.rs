@@ -63,7 +63,7 @@ pub(crate) fn plan_of(topology: &Topology, collective: Collective) -> Judged {
 }
 
 #[track_caller]
-fn plan_request(topology: &Topology, request: &SynthesisRequest) -> Judged {
+pub(crate) fn plan_request(topology: &Topology, request: &SynthesisRequest) -> Judged {
     let schedule = synthesize(topology, request, &Never, &Silent).unwrap();
     assert_eq!(schedule.algorithm, "forest");
     let algbw = judge(topology, &schedule);

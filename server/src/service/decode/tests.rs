@@ -88,6 +88,10 @@ fn every_wrong_field_is_named() {
         let tolerance = Some(v1::Ratio { numerator: 1, denominator: 2 });
         (request.tolerance, request.algorithm) = (tolerance, "direct".to_owned());
     });
+    check_refused("form", |request| request.form = 9);
+    check_refused("form", |request| (request.form, request.algorithm) = (2, "direct".to_owned()));
+    check_refused("root_policy", |request| request.root_policy = 9);
+    check_refused("form", |request| (request.form, request.max_depth) = (v1::AllreduceForm::Trees.into(), 3));
     check_refused("max_chunks", |request| {
         request.max_chunks = 1;
         request.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Gather.into(), root: None });

@@ -93,6 +93,6 @@ impl Limited<'_> {
             return Ok(None);
         }
         trees.scale(count / trees.tree_count);
-        rooting::write(&self.lanes, trees, stop).map(Some)
+        rooting::write(&self.lanes, trees, None, stop).map(Some)
     }
 }

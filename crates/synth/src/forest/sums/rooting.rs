@@ -1,4 +1,4 @@
-//! Every tree hung up at its centre, and written as a schedule.
+//! Every tree hung up at its centre or where its root is to be, and written as a schedule.
 
 use canopy_optimize::Stop;
 use canopy_schedule::{
@@ -11,18 +11,34 @@ use crate::forest::ask;
 use crate::forest::assembly::position;
 use crate::forest::sums::glue::{FreeTree, FreeTrees};
 use crate::forest::sums::lanes::Lanes;
+use crate::forest::sums::roots::allot;
 
 /// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
 ///
-/// * **Out.** Trees by root. **Errors.** Stopped. **Cost.** O(hops).
-pub(super) fn write(lanes: &Lanes<'_>, free: FreeTrees, stop: &dyn Stop) -> Result<(Forest, Shares), SynthesisError> {
+/// * **In.** Weights of roots by rank; none: each tree at its own centre.
+/// * **Out.** Trees by root. **Errors.** Stopped; for weights as [`allot`]. **Cost.** O(hops).
+pub(super) fn write(
+    lanes: &Lanes<'_>,
+    free: FreeTrees,
+    weights: Option<&[u64]>,
+    stop: &dyn Stop,
+) -> Result<(Forest, Shares), SynthesisError> {
+    let (free, roots) = match weights {
+        Some(weights) => allot(free, weights, stop)?,
+        None => (free, Vec::new()),
+    };
+    let mut roots = roots.into_iter();
     let FreeTrees { tree_count, mut trees, routes } = free;
     let rank_count = lanes.rank_count;
     let mut rooted = Vec::with_capacity(trees.len());
     for tree in &mut trees {
         ask(stop)?;
-        let hung = Hung::at_centre(tree, rank_count)
-            .ok_or_else(|| SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() })?;
+        let hung = match roots.next() {
+            Some(root) => Hung::at(tree, rank_count, root),
+            None => Hung::at_centre(tree, rank_count),
+        };
+        let hung =
+            hung.ok_or_else(|| SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() })?;
         rooted.push((hung, &*tree));
     }
     rooted.sort_by_key(|(hung, _)| hung.root);
@@ -71,15 +87,7 @@ pub(super) struct Hung {
 impl Hung {
     /// Hangs a tree up where it is least deep, at the lower one of two such ranks; `None` if it is no spanning tree.
     pub(super) fn at_centre(tree: &FreeTree, rank_count: u32) -> Option<Self> {
-        let mut around = vec![Vec::new(); rank_count as usize];
-        for (position, hop) in tree.hops.iter().enumerate() {
-            let [first, second] = hop.ends;
-            around.get_mut(first as usize)?.push((position, second, false));
-            around.get_mut(second as usize)?.push((position, first, true));
-        }
-        if tree.hops.len() + 1 != rank_count as usize {
-            return None;
-        }
+        let around = hops_around(tree, rank_count)?;
         let (_, some_end, _) = walk(&around, 0)?;
         let (_, other_end, parents) = walk(&around, some_end)?;
         let mut path = vec![other_end];
@@ -90,6 +98,44 @@ impl Hung {
         let (order, ..) = walk(&around, root)?;
         Some(Self { root, order })
     }
+
+    /// Hangs a tree up at a rank; `None` if it is no spanning tree.
+    pub(super) fn at(tree: &FreeTree, rank_count: u32, root: u32) -> Option<Self> {
+        let (order, ..) = walk(&hops_around(tree, rank_count)?, root)?;
+        Some(Self { root, order })
+    }
+
+    /// How deep a tree is when it hangs from a rank, for each of them; `None` if it is no spanning tree. The farthest
+    /// rank is an end of a longest path.
+    pub(super) fn heights(tree: &FreeTree, rank_count: u32) -> Option<Vec<u32>> {
+        let around = hops_around(tree, rank_count)?;
+        let (_, some_end, _) = walk(&around, 0)?;
+        let (_, other_end, _) = walk(&around, some_end)?;
+        let mut heights = vec![0; rank_count as usize];
+        for end in [some_end, other_end] {
+            let (order, ..) = walk(&around, end)?;
+            let mut depths = vec![0_u32; rank_count as usize];
+            for (hop, is_back) in order {
+                let [first, second] = tree.hops[hop].ends;
+                let (from, to) = if is_back { (second, first) } else { (first, second) };
+                depths[to as usize] = depths[from as usize] + 1;
+            }
+            heights.iter_mut().zip(depths).for_each(|(height, depth): (&mut u32, u32)| *height = depth.max(*height));
+        }
+        Some(heights)
+    }
+}
+
+/// By rank: hops there, with the rank at the other end, and whether they are passed from their second end. `None` if
+/// they are too few or too many for a tree.
+fn hops_around(tree: &FreeTree, rank_count: u32) -> Option<Vec<Vec<(usize, u32, bool)>>> {
+    let mut around = vec![Vec::new(); rank_count as usize];
+    for (position, hop) in tree.hops.iter().enumerate() {
+        let [first, second] = hop.ends;
+        around.get_mut(first as usize)?.push((position, second, false));
+        around.get_mut(second as usize)?.push((position, first, true));
+    }
+    (tree.hops.len() + 1 == rank_count as usize).then_some(around)
 }
 
 /// A tree as seen from a rank: its hops outwards, a rank that is farthest, and who comes before whom.

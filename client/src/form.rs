@@ -1,0 +1,60 @@
+//! How the form of an allreduce is shown: as JSON and as a line of text.
+
+use canopy_proto::v1::{AllreduceForm, FormReason, Plan};
+use canopy_topology::Rate;
+use serde::Serialize;
+
+use crate::output::gigabytes_per_sec;
+
+/// The `form` member of JSON objects that describe plans.
+#[derive(Debug, Serialize)]
+pub(crate) struct FormSummary {
+    name: &'static str,
+    reason: &'static str,
+    /// Bytes per second that two phases reach one after the other, where the plan has trees and it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    two_phases: Option<String>,
+}
+
+impl FormSummary {
+    /// What a server says of a plan; none where it says nothing that is known here.
+    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+        let choice = plan.form.as_ref()?;
+        let name = match choice.form() {
+            AllreduceForm::TwoPhase => "two-phase",
+            AllreduceForm::Trees => "trees",
+            AllreduceForm::Unspecified => return None,
+        };
+        let reason = match choice.reason() {
+            FormReason::Asked => "asked",
+            FormReason::Faster => "faster",
+            FormReason::AsFast => "as-fast",
+            FormReason::Limited => "limited",
+            FormReason::TooMany => "too-many",
+            FormReason::OneWay => "one-way",
+            FormReason::Unspecified => return None,
+        };
+        let two_phases = (!choice.two_phases.is_empty()).then(|| choice.two_phases.clone());
+        Some(Self { name, reason, two_phases })
+    }
+
+    /// The same in words.
+    pub(crate) fn words(&self) -> String {
+        let Self { name, reason, two_phases } = self;
+        let form = match *name {
+            "trees" => "sums up and down the same trees",
+            _ => "reduce-scatter, then allgather",
+        };
+        let why = match *reason {
+            "asked" => "as asked for",
+            "faster" => "which are faster",
+            "as-fast" => "which no trees beat",
+            "limited" => "whose trees can be limited",
+            "too-many" => "since faster trees are too many",
+            _ => "since too few links lead both ways for trees",
+        };
+        let rate = two_phases.as_ref().and_then(|text| text.parse::<Rate>().ok());
+        let other = rate.map(|rate| format!("; two phases one after the other: {} GB/s", gigabytes_per_sec(&rate)));
+        format!("{form}, {why}{}", other.unwrap_or_default())
+    }
+}
