@@ -1,13 +1,16 @@
-//! `canopy topology show | generate | convert`, which need no server, and `put | list | get | check | delete`, which ask
+//! `canopy topology show | generate | convert | hash | same`, which need no server, and `put | list | get | check | delete`, which ask
 //! one.
 
+mod shape;
 mod stored;
+mod symmetry;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use canopy_topology::{NodeKind, Topology, generate, to_json, to_yaml};
 use serde::Serialize;
+use symmetry::Symmetry;
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -25,6 +28,7 @@ const CAPACITY_ROWS_TEXT_MAX: usize = 16;
 Examples:
   canopy topology show dgx-h100:boxes=2
   canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
+  canopy topology same torus:4x4 hypercube:4
   canopy topology convert topo.xml --to yaml -o topo.yaml
   canopy topology put topo.yaml --server 127.0.0.1:7423
   canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
@@ -38,11 +42,32 @@ pub(crate) enum TopologyCommand {
 /// Those that need no server.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OfflineCommand {
-    /// Hash, counts, balance and connectivity of a topology
+    /// Hash, counts, balance, connectivity and symmetry of a topology
     Show {
         /// Generator expression or file
         #[arg(value_name = "T")]
         topology: String,
+        /// Print one JSON object as the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the hash of a topology as it is numbered, and that of its shape, which does not depend on names and ranks
+    Hash {
+        /// Generator expression or file
+        #[arg(value_name = "T")]
+        topology: String,
+        /// Print one JSON object as the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say how the ranks of two topologies correspond, or what tells them apart (exit status 2)
+    Same {
+        /// Generator expression or file
+        #[arg(value_name = "A")]
+        a: String,
+        /// Generator expression or file
+        #[arg(value_name = "B")]
+        b: String,
         /// Print one JSON object as the last line of standard output
         #[arg(long)]
         json: bool,
@@ -111,6 +136,8 @@ pub(crate) async fn run(command: TopologyCommand) -> Result<(), Failure> {
 fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
     match command {
         OfflineCommand::Show { topology, json } => show(topology, *json),
+        OfflineCommand::Hash { topology, json } => shape::hash(topology, *json),
+        OfflineCommand::Same { a, b, json } => shape::same([a, b], *json),
         OfflineCommand::Generate { expression, target } => {
             let topology = generate(expression, &input::limits()?).map_err(|error| {
                 let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
@@ -172,6 +199,7 @@ struct Shown {
     unbalanced: Option<Unbalanced>,
     connected: bool,
     unreachable: Option<Unreachable>,
+    symmetry: Symmetry,
     capacities: Vec<CapacityRow>,
     capacities_omitted: usize,
 }
@@ -222,11 +250,11 @@ struct CapacityRow {
 }
 
 fn show(text: &str, json: bool) -> Result<(), Failure> {
-    let shown = describe(&input::topology(text)?);
+    let shown = describe(&input::topology(text)?)?;
     if json { print_json(&shown) } else { print(&readable(&shown)) }
 }
 
-fn describe(topology: &Topology) -> Shown {
+fn describe(topology: &Topology) -> Result<Shown, Failure> {
     let node_id = |index: usize| topology.nodes()[index].id.clone();
     let unbalanced = topology.first_unbalanced().map(|(node, entering, leaving)| Unbalanced {
         node: node_id(node.index()),
@@ -238,7 +266,7 @@ fn describe(topology: &Topology) -> Shown {
     let mut capacities = capacity_rows(topology);
     let capacities_omitted = capacities.len().saturating_sub(CAPACITY_ROWS_JSON_MAX);
     capacities.truncate(CAPACITY_ROWS_JSON_MAX);
-    Shown {
+    Ok(Shown {
         canopy: FORMAT_VERSION,
         command: "topology show",
         topology: TopologySummary::of(topology),
@@ -248,9 +276,10 @@ fn describe(topology: &Topology) -> Shown {
         unbalanced,
         connected: unreachable.is_none(),
         unreachable,
+        symmetry: Symmetry::of(topology)?,
         capacities,
         capacities_omitted,
-    }
+    })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -339,6 +368,7 @@ fn readable(shown: &Shown) -> String {
     lines.push(format!("links      {links} directed"));
     lines.push(balance(shown.unbalanced.as_ref()));
     lines.push(connection(shown.unreachable.as_ref()));
+    lines.push(shown.symmetry.line());
     for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {
         let CapacityRow { from, to, capacity, latency_ns, links } = row;
         lines.push(format!("           {links} links {from} -> {to} of {capacity} bytes/s, latency {latency_ns} ns"));

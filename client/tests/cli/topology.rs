@@ -1,6 +1,6 @@
 //! `canopy topology`.
 
-use crate::support::{DISCONNECTED, Desk, UNBALANCED, check_members, sha256};
+use crate::support::{DISCONNECTED, Desk, Run, UNBALANCED, check_members, sha256};
 
 #[test]
 fn what_is_generated_reads_back_as_the_same_network() {
@@ -44,6 +44,7 @@ fn show_tells_balance_and_connectivity() {
         "unbalanced",
         "connected",
         "unreachable",
+        "symmetry",
         "capacities",
         "capacities_omitted",
     ];
@@ -67,6 +68,119 @@ fn show_tells_balance_and_connectivity() {
     assert_eq!(split["unreachable"]["to"]["node"], "c");
     let text = desk.run("topology show disconnected.yaml").stdout;
     assert!(text.contains("rank 0 (a) does not reach rank 2 (c)"), "{text}");
+}
+
+#[test]
+fn show_tells_what_looks_alike() {
+    let desk = Desk::new();
+    let members = [
+        "determined",
+        "cells",
+        "rank_orbits",
+        "link_orbits",
+        "rank_transitive",
+        "automorphisms",
+        "automorphism_digits",
+    ];
+    let symmetry = |expression: &str| {
+        let shown = desk.json(&format!("topology show {expression} --json"));
+        check_members(&shown["symmetry"], &members);
+        assert_eq!(shown["symmetry"]["determined"], true);
+        let values = ["cells", "rank_orbits", "link_orbits", "rank_transitive", "automorphisms"];
+        serde_json::Value::from(values.map(|name| shown["symmetry"][name].clone()).to_vec())
+    };
+    assert_eq!(symmetry("torus:4x5"), serde_json::json!([1, 1, 2, true, "80"]));
+    assert_eq!(symmetry("mesh:1x4"), serde_json::json!([2, 2, 3, false, "2"]));
+    // Every GPU is linked with its box and with the fabric, both ways.
+    assert_eq!(symmetry("dgx-a100:boxes=2"), serde_json::json!([3, 1, 4, true, "3251404800"]));
+    let text = desk.run("topology show torus:4x5").stdout;
+    assert!(
+        text.contains("symmetry   every rank sees the same network, 2 orbits of links, 1 cell of nodes; 80 auto"),
+        "{text}"
+    );
+    let text = desk.run("topology show dgx-a100:boxes=16").stdout;
+    assert!(
+        text.contains("every rank sees the same network, 4 orbits of links, 3 cells of nodes; about 10^"),
+        "{text}"
+    );
+    let text = desk.run("topology show random-regular:n=16,d=3,seed=1").stdout;
+    assert!(text.contains("symmetry"), "{text}");
+}
+
+/// A ring of four under other names, and ranks in another order.
+const RENAMED: &str = "\
+canopy: 1
+nodes: [{id: w, rank: 2}, {id: x, rank: 0}, {id: y, rank: 3}, {id: z, rank: 1}]
+links:
+- {from: w, to: x, bandwidth: 25GB/s, both: true}
+- {from: x, to: y, bandwidth: 25GB/s, both: true}
+- {from: y, to: z, bandwidth: 25GB/s, both: true}
+- {from: z, to: w, bandwidth: 25GB/s, both: true}
+";
+
+#[test]
+fn hashes_of_shapes_do_not_depend_on_names() {
+    let desk = Desk::new();
+    desk.write("renamed.yaml", RENAMED);
+    let hash = |topology: &str| desk.json(&format!("topology hash {topology} --json"));
+    let (named, renamed) = (hash("ring:4,bw=25GB/s"), hash("renamed.yaml"));
+    check_members(&named, &["canopy", "command", "topology", "content", "canonical"]);
+    assert_eq!(
+        (&named["topology"]["hash_kind"], &named["topology"]["hash"]),
+        (&serde_json::json!("canonical"), &named["canonical"])
+    );
+    assert_eq!(named["canonical"], renamed["canonical"]);
+    assert_ne!(named["content"], renamed["content"]);
+    assert_ne!(named["canonical"], hash("ring:4,bw=26GB/s")["canonical"]);
+    let text = desk.run("topology hash renamed.yaml").stdout;
+    let lines = ["content", "canonical"].map(|name| format!("{name:<11}{}", renamed[name].as_str().unwrap()));
+    assert_eq!(text, lines.join("\n") + "\n");
+}
+
+#[test]
+fn the_same_network_is_told_rank_by_rank() {
+    let desk = Desk::new();
+    desk.write("renamed.yaml", RENAMED);
+    let same = desk.json("topology same ring:4,bw=25GB/s renamed.yaml --json");
+    check_members(&same, &["canopy", "command", "a", "b", "same", "ranks", "nodes"]);
+    assert_eq!((&same["same"], &same["a"]["ranks"]), (&true.into(), &4.into()));
+    let ranks: Vec<u64> = same["ranks"].as_array().unwrap().iter().map(|rank| rank.as_u64().unwrap()).collect();
+    // Around the other ring: 0, 2, 1, 3.
+    let around = |rank: u64| [0, 2, 1, 3].iter().position(|&other| other == rank).unwrap();
+    for (position, &rank) in ranks.iter().enumerate() {
+        let next = ranks[(position + 1) % 4];
+        assert_eq!((around(rank) + around(next)) % 2, 1, "{ranks:?}");
+        let id = ["x", "z", "w", "y"][usize::try_from(rank).unwrap()];
+        assert_eq!(same["nodes"][position], serde_json::json!([position.to_string(), id]));
+    }
+    let text = desk.run("topology same torus:4x4,bw=1GB/s hypercube:4,bw=1GB/s").stdout;
+    assert_eq!(text.lines().filter(|line| line.contains(" -> rank ")).count(), 16, "{text}");
+    let switched = desk.run("topology same dgx-a100:boxes=2 dgx-a100:boxes=2").stdout;
+    assert_eq!(switched.lines().count(), 1 + 16 + 3);
+}
+
+#[test]
+fn the_first_difference_is_told() {
+    let desk = Desk::new();
+    for (a, b, words) in [
+        ("ring:4", "ring:5", "A has 4 ranks, B has 5"),
+        ("dgx-a100:boxes=2", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "A has 0 links of 12500000000 bytes/s"),
+        ("mesh:1x8", "mesh:2x4,bw=1GB/s", "links of"),
+        (
+            "rail:boxes=2,gpus=4,nodes-down=b0g0+b0g1",
+            "rail:boxes=2,gpus=4,nodes-down=b0g0+b1g1",
+            "of nodes with such links",
+        ),
+    ] {
+        desk.refused(&format!("topology same {a} {b}"), 2, &["not the same network", words]);
+        let run = Run::of(desk.command(&format!("topology same {a} {b} --json")).output().unwrap());
+        let told = run.object();
+        assert_eq!(run.status, Some(2), "{}", run.stderr);
+        assert_eq!(told["same"], false);
+        assert!(told["difference"].as_str().unwrap().contains(words), "{told}");
+        assert_eq!(told.get("ranks"), None);
+    }
+    desk.refused("topology same ring:4", 2, &[]);
 }
 
 #[test]
