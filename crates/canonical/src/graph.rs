@@ -1,5 +1,9 @@
 //! The graph that is looked at: nodes with colours, arcs with weights.
 
+mod joins;
+
+use joins::Joins;
+
 /// What an arc carries; arcs that differ in it are not exchanged. For a link: capacity, then latency.
 pub type Weight = [u64; 2];
 
@@ -40,11 +44,7 @@ pub struct Graph {
     arcs: Vec<Arc>,
     /// By node: the rank of its colour among all colours.
     classes: Vec<u32>,
-    /// `neighbours` of node `v` are at `starts[v] .. starts[v + 1]`, rising.
-    starts: Vec<u32>,
-    neighbours: Vec<(u32, Label)>,
-    /// By label: that of the way back.
-    reversed: Vec<Label>,
+    joins: Joins,
 }
 
 impl Graph {
@@ -68,8 +68,8 @@ impl Graph {
         }
         arcs.sort_unstable();
         let classes = ranked(&colours);
-        let (starts, neighbours, reversed) = joined(node_count, &arcs);
-        Ok(Self { colours, arcs, classes, starts, neighbours, reversed })
+        let joins = Joins::new(node_count, &arcs);
+        Ok(Self { colours, arcs, classes, joins })
     }
 
     /// Number of nodes.
@@ -106,17 +106,17 @@ impl Graph {
 
     /// Nodes that an arc joins with this one, rising, and how.
     pub(crate) fn around(&self, node: u32) -> &[(u32, Label)] {
-        &self.neighbours[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+        self.joins.around(node)
     }
 
     /// The label of the same arcs seen from the other end. Labels that the graph does not have are symmetric.
     pub(crate) fn reversed(&self, label: Label) -> Label {
-        self.reversed.get(label as usize).copied().unwrap_or(label)
+        self.joins.reversed.get(label as usize).copied().unwrap_or(label)
     }
 
     /// Labels are below this number.
     pub(crate) fn label_count(&self) -> Label {
-        Label::try_from(self.reversed.len()).expect("there are no more labels than arcs")
+        Label::try_from(self.joins.reversed.len()).expect("there are no more labels than arcs")
     }
 }
 
@@ -127,74 +127,6 @@ fn ranked<T: Ord + Clone>(items: &[T]) -> Vec<u32> {
     distinct.dedup();
     let rank = |item: &T| distinct.partition_point(|other| other < item);
     items.iter().map(|item| u32::try_from(rank(item)).expect("nodes are counted in u32")).collect()
-}
-
-/// Ends of an arc, and what is known of it.
-type Pair = (u32, u32, u32);
-
-/// Joins the arcs of each two nodes into one label, seen from both ends: starts and neighbours by node, and labels back.
-fn joined(node_count: usize, arcs: &[Arc]) -> (Vec<u32>, Vec<(u32, Label)>, Vec<Label>) {
-    // One list of weights for each ordered pair of nodes, by its rank among all lists from 1 on; 0 is no arc.
-    let groups: Vec<&[Arc]> = arcs.chunk_by(|a, b| (a.from, a.to) == (b.from, b.to)).collect();
-    let weights = |group: &[Arc]| group.iter().map(|arc| arc.weight).collect::<Vec<Weight>>();
-    let mut lists: Vec<Vec<Weight>> = Vec::new();
-    for (position, group) in groups.iter().enumerate() {
-        let is_as_before =
-            position > 0 && groups[position - 1].iter().map(|arc| arc.weight).eq(group.iter().map(|arc| arc.weight));
-        if !is_as_before {
-            lists.push(weights(group));
-            // Networks have few kinds of links, in any order.
-            if lists.len() > 64 && lists.len().is_power_of_two() {
-                lists.sort_unstable();
-                lists.dedup();
-            }
-        }
-    }
-    lists.sort_unstable();
-    lists.dedup();
-    let rank = |group: &[Arc]| {
-        let before = |list: &Vec<Weight>| list.iter().copied().lt(group.iter().map(|arc| arc.weight));
-        u32::try_from(lists.partition_point(before) + 1).expect("arcs of a graph are counted in u32")
-    };
-    let there: Vec<Pair> = groups.iter().map(|group| (group[0].from, group[0].to, rank(group))).collect();
-    // Every pair of nodes from both ends, with both ranks.
-    let mut both: Vec<(u32, u32, (u32, u32))> = Vec::with_capacity(2 * there.len());
-    for &(from, to, rank) in &there {
-        both.push((from, to, (rank, 0)));
-        both.push((to, from, (0, rank)));
-    }
-    both.sort_unstable_by_key(|&(from, to, _)| (from, to));
-    both.dedup_by(|next, kept| {
-        let is_same = (next.0, next.1) == (kept.0, kept.1);
-        if is_same {
-            kept.2 = (kept.2.0.max(next.2.0), kept.2.1.max(next.2.1));
-        }
-        is_same
-    });
-    let mut ways: Vec<(u32, u32)> = Vec::new();
-    for &(_, _, way) in &both {
-        if ways.last() != Some(&way) {
-            ways.push(way);
-            if ways.len() > 64 && ways.len().is_power_of_two() {
-                ways.sort_unstable();
-                ways.dedup();
-            }
-        }
-    }
-    ways.push((0, 0));
-    ways.sort_unstable();
-    ways.dedup();
-    let label =
-        |way: &(u32, u32)| Label::try_from(ways.partition_point(|other| other < way)).expect("no more than arcs");
-    let reversed = ways.iter().map(|&(there, back)| label(&(back, there))).collect();
-    let mut starts = vec![0_u32; node_count + 1];
-    for &(from, ..) in &both {
-        starts[from as usize + 1] += 1;
-    }
-    for node in 0..node_count {
-        starts[node + 1] += starts[node];
-    }
-    (starts, both.iter().map(|(_, to, way)| (*to, label(way))).collect(), reversed)
 }
 
 #[cfg(test)]

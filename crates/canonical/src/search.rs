@@ -11,8 +11,8 @@ use crate::profile::profiles;
 use crate::reduce::Part;
 use crate::refine::Refiner;
 
-/// Parts within parts, at most: every one takes some space on the stack.
-const DEPTH_MAX: u32 = 400;
+/// Parts within parts, at most: every one takes some 2 KiB of the stack.
+const DEPTH_MAX: u32 = 256;
 
 /// What is found out about a part with cells.
 pub(crate) struct Solved {

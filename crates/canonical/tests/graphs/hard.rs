@@ -2,7 +2,7 @@
 
 use canopy_canonical::{Budget, Graph, Outcome, analyse};
 
-use crate::support::{analysed, form, plain, shuffled};
+use crate::support::{analysed, cases, form, plain, shuffled};
 
 /// Cells of a 4×4 grid, joined where this says so.
 fn on_a_grid(joined: impl Fn((i32, i32), (i32, i32)) -> bool) -> Graph {
@@ -18,7 +18,7 @@ fn shrikhande_is_not_the_rook() {
     let shrikhande = on_a_grid(|a, b| steps.contains(&((a.0 - b.0).rem_euclid(4), (a.1 - b.1).rem_euclid(4))));
     let order = |graph: &Graph| analysed(graph).solution().unwrap().group_order.to_string();
     assert_eq!((order(&rook), order(&shrikhande)), ("1152".to_owned(), "192".to_owned()));
-    for seed in 0..200 {
+    for seed in 0..u64::from(cases(200)) {
         let places = shuffled(16, seed);
         let (a, b) = (form(&rook.renumbered(&places).unwrap()), form(&shrikhande.renumbered(&places).unwrap()));
         assert!(a != b && a == form(&rook) && b == form(&shrikhande));
@@ -89,4 +89,15 @@ fn hard_graphs_end_within_their_budget() {
             assert!(analysis.cell_count() < graph.node_count());
         }
     }
+}
+
+/// The search goes hundreds of parts deep here, on a stack half as large as threads have.
+#[test]
+fn deep_searches_fit_the_stack() {
+    let search = || {
+        let graph = cai_fuerer_immerman(&cubic(300, 7), false);
+        analyse(&graph, Budget { work_max: 1 << 28, stop: &|| false }).unwrap().outcome
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(search).unwrap();
+    assert_eq!(thread.join().unwrap(), Outcome::BudgetSpent);
 }
