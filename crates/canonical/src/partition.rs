@@ -80,12 +80,25 @@ impl Partition {
         })
     }
 
-    /// Puts a node before all others of its cell, alone.
+    /// The first cell of several nodes from a certain one on.
+    pub(crate) fn first_open(&self, cell: u32) -> Option<u32> {
+        let mut cell = cell;
+        while (cell as usize) < self.order.len() {
+            if self.size_of(cell) > 1 {
+                return Some(cell);
+            }
+            cell = self.end[cell as usize];
+        }
+        None
+    }
+
+    /// Puts a node behind all others of its cell, alone. O(1).
     pub(crate) fn single_out(&mut self, node: u32) {
         let cell = self.cell_of(node);
         if self.size_of(cell) > 1 {
-            self.move_to(node, cell);
-            self.cut(cell, cell + 1);
+            let last = self.end[cell as usize] - 1;
+            self.move_to(node, last);
+            self.cut(cell, last);
         }
     }
 
@@ -142,10 +155,14 @@ mod tests {
         assert_eq!((partition.members(2), partition.members(5)), (&[2][..], &[3][..]));
         assert!(partition.members(3).contains(&0) && partition.members(3).contains(&5));
         assert_eq!((partition.cell_count(), partition.is_discrete()), (4, false));
+        assert_eq!(
+            (partition.first_open(0), partition.first_open(2), partition.first_open(5)),
+            (Some(0), Some(3), None)
+        );
         partition.single_out(5);
         partition.single_out(4);
-        assert_eq!(partition.order(), [4, 1, 2, 5, 0, 3]);
-        assert!(partition.is_discrete());
+        assert_eq!(partition.order(), [1, 4, 2, 0, 5, 3]);
+        assert_eq!((partition.is_discrete(), partition.first_open(0)), (true, None));
         assert_eq!(partition.cells().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     }
 

@@ -108,23 +108,23 @@ impl<'a> Search<'a> {
 
     /// One way to write a part down with cells that cannot be refined: that of the nodes which come first wherever one is
     /// singled out. Isomorphic parts often, but not always, read alike.
+    ///
+    /// Components are told apart once. Within them, nodes are singled out in place until none is left, which looks at every
+    /// link a few times only, however many nodes that takes.
     fn walk(&mut self, part: &Part, partition: &Partition, depth: u32) -> Result<Vec<u32>, Ended> {
-        if partition.is_discrete() {
-            return Ok(partition.order().to_vec());
-        }
         let components = self.components(part, partition, depth)?;
-        if let [component] = &components[..] {
-            let mut order = self.walk_connected(component, depth)?;
-            to_places(&mut order, component);
-            return Ok(order);
-        }
         let mut written = Vec::with_capacity(components.len());
         for component in components {
-            let order = match component.node_count() {
-                1 => vec![0],
-                _ => self.walk(&component, &Partition::of_tags(&component.tags), depth + 1)?,
-            };
-            written.push(self.write(component, order)?);
+            let mut cells = Partition::of_tags(&component.tags);
+            let mut first_open = 0;
+            while let Some(cell) = cells.first_open(first_open) {
+                first_open = cell;
+                let node = cells.members(cell)[0];
+                cells.single_out(node);
+                let splitter = cells.cell_of(node);
+                self.refiner.refine(&component, &mut cells, [splitter], &mut self.meter)?;
+            }
+            written.push(self.write(component, cells.order().to_vec())?);
         }
         written.sort_by(|a, b| a.text.cmp(&b.text));
         Ok(written.iter().flat_map(|component| component.places()).collect())

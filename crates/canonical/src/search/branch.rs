@@ -91,14 +91,6 @@ impl Search<'_> {
         Ok(Solved { order, generators, factors })
     }
 
-    /// As [`branch`](Self::branch), for the first node only.
-    pub(super) fn walk_connected(&mut self, part: &Part, depth: u32) -> Result<Vec<u32>, Ended> {
-        let partition = Partition::of_tags(&part.tags);
-        let node = partition.members(target(&partition))[0];
-        let (cells, _) = self.singled_out(part, &partition, node)?;
-        self.walk(part, &cells, depth + 1)
-    }
-
     fn singled_out(&mut self, part: &Part, partition: &Partition, node: u32) -> Result<(Partition, u64), Ended> {
         self.meter.spend(4 * part.node_count())?;
         let mut cells = partition.clone();
