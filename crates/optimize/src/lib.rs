@@ -23,6 +23,6 @@ pub use isolate::isolating_cuts;
 pub use optimum::{ForestOptimum, OptimumError, forest_optimum, forest_optimum_for};
 pub use rooted::{broadcast_optimum, gather_optimum, scatter_optimum};
 pub use stop::{Never, Stop, Stopped};
-pub use strength::{Division, Orientation, OrientedPair, Strength, halved, orientation, strength};
+pub use strength::{Division, Orientation, OrientedPair, Strength, divided, halved, orientation, strength};
 pub use sweep::sweep;
 pub use whole::{WholeForest, WholeSums, WholeTrees};

@@ -9,7 +9,7 @@ use crate::fraction::Fraction;
 use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 
-pub use division::{Division, halved};
+pub use division::{Division, divided, halved};
 pub use orientation::{Orientation, OrientedPair, orientation};
 
 /// The optimum of [`strength`] with its proof.

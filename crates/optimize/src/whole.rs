@@ -13,6 +13,7 @@ use crate::fraction::Fraction;
 use crate::optimum::{OptimumError, forest_optimum_for};
 use crate::stop::{Stop, Stopped};
 use crate::sweep::sweep;
+pub(crate) use balance::lower as make_balanced;
 use breakpoints::{Breakpoints, Side};
 pub use sums::WholeSums;
 

@@ -1,6 +1,8 @@
 //! Links divided between trees that collect and trees that spread, judged set by set.
 
-use canopy_optimize::{Arc, Digraph, Division, Fraction, Never, OptimumError, halved, strength};
+use canopy_optimize::{
+    Arc, Digraph, Division, Fraction, Never, OptimumError, divided, forest_optimum, halved, strength,
+};
 use proptest::prelude::*;
 
 /// Sums of closed walks: as much enters each node as leaves it. The first walk visits all nodes.
@@ -94,6 +96,71 @@ proptest! {
     }
 }
 
+/// Any arcs on top of a tour, so that all nodes reach each other.
+fn connected() -> impl Strategy<Value = Digraph> {
+    let arcs = |node_count: u32| prop::collection::vec((0..node_count, 0..node_count, 0_u64..9), 0..16);
+    (2_u32..7).prop_flat_map(move |node_count| {
+        (arcs(node_count), capacity()).prop_map(move |(arcs, around)| {
+            let tour = (0..node_count).map(|from| Arc { from, to: (from + 1) % node_count, capacity: around.min(9) });
+            let others = arcs.into_iter().map(|(from, to, capacity)| Arc { from, to, capacity });
+            Digraph { node_count, arcs: tour.chain(others).collect() }
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever the arcs, what is found is right, and no worse than a reduce-scatter followed by an allgather.
+    #[test]
+    fn any_links_are_divided(graph in connected()) {
+        let count = graph.node_count as usize;
+        let division = divided(&graph, &vec![true; count], &Never).unwrap().expect("a tour joins all nodes");
+        judge(&graph, &vec![true; count], &division)?;
+        let rate = |rate: Fraction| rate.numerator as f64 / rate.denominator as f64;
+        let time = |graph: &Digraph| rate(forest_optimum(graph, &vec![1; count], &Never).unwrap().inverse_rate);
+        let back = |&Arc { from, to, capacity }: &Arc| Arc { from: to, to: from, capacity };
+        let turned = Digraph { arcs: graph.arcs.iter().map(back).collect(), ..graph };
+        let phases = count as f64 / (time(&graph) + time(&turned));
+        let reached = rate(division.rate(&graph).unwrap());
+        prop_assert!(reached >= 0.998 * phases, "{reached} of {phases}");
+        let weakest = rate(strength(&graph, &vec![true; count], &Never).unwrap().rate);
+        prop_assert!(reached <= weakest * (1.0 + 1e-12), "{reached} of {weakest}");
+    }
+
+    /// Nodes that are no terminals stay balanced, whatever enters and leaves them; and what halves carry is reached.
+    #[test]
+    fn links_of_switches_are_divided(
+        (any, eulerian) in (connected(), eulerian()),
+        extra in prop::collection::vec(any::<bool>(), 8),
+    ) {
+        for graph in [any, eulerian] {
+            let terminals: Vec<bool> = (0..graph.node_count as usize).map(|node| node < 2 || extra[node]).collect();
+            let Some(division) = divided(&graph, &terminals, &Never).unwrap() else { continue };
+            judge(&graph, &terminals, &division)?;
+            let most = strength(&graph, &terminals, &Never).unwrap().rate;
+            if let Ok(Some(_)) = halved(&graph, &terminals, most, &Never) {
+                let reached = division.rate(&graph).unwrap();
+                let ratio = |rate: Fraction| rate.numerator as f64 / rate.denominator as f64;
+                prop_assert!(ratio(reached) >= 0.99 * ratio(most), "{reached} of {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_joined_is_not_divided() {
+    let graph =
+        Digraph { node_count: 3, arcs: vec![Arc { from: 0, to: 1, capacity: 4 }, Arc { from: 1, to: 0, capacity: 4 }] };
+    assert_eq!(divided(&graph, &[true; 3], &Never), Ok(None));
+    assert_eq!(divided(&graph, &[true, false, false], &Never), Err(OptimumError::NothingToMove));
+    assert_eq!(divided(&graph, &[true; 2], &Never), Err(OptimumError::WrongLength { found: 2, node_count: 3 }));
+    assert!(matches!(divided(&graph, &[true, true, false], &|| true), Err(OptimumError::Stopped(_))));
+    // The third one is a switch without links.
+    let both = divided(&graph, &[true, true, false], &Never).unwrap().unwrap();
+    assert_eq!(both.rate(&graph), Some(fraction(4, 1)));
+}
+
 /// A ring one way: half of every link for either kind, and roots everywhere.
 #[test]
 fn a_ring_one_way_is_halved() {
@@ -135,4 +202,19 @@ fn what_can_not_be_halved_is_refused() {
     ));
     let stopped = halved(&balanced, &[true; 2], rate, &|| true);
     assert!(matches!(stopped, Err(OptimumError::Stopped(_))));
+}
+
+/// Three triangles one way that share a node have 3/5, not the 3/4 that parts allow.
+#[test]
+fn a_windmill_is_divided_at_its_best() {
+    for (blades, best) in [(1, (3, 4)), (2, (2, 3)), (3, (3, 5)), (4, (4, 7))] {
+        let arcs =
+            (0..blades).flat_map(|blade| [(0, 2 * blade + 1), (2 * blade + 1, 2 * blade + 2), (2 * blade + 2, 0)]);
+        let arcs: Vec<Arc> = arcs.map(|(from, to)| Arc { from, to, capacity: 1 }).collect();
+        let graph = Digraph { node_count: 2 * blades + 1, arcs };
+        let terminals = vec![true; graph.node_count as usize];
+        let division = divided(&graph, &terminals, &Never).unwrap().expect("all reach each other");
+        assert_eq!(division.rate(&graph), Some(fraction(best.0, best.1)), "{blades} triangles");
+        judge(&graph, &terminals, &division).expect("whatever is found is right");
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_optimize::{
-    Arc, Digraph, FlowNetwork, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum, forest_optimum,
-    gather_optimum, isolating_cuts, scatter_optimum, strength, sweep,
+    Arc, Digraph, FlowNetwork, Fraction, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum, divided,
+    forest_optimum, gather_optimum, halved, isolating_cuts, scatter_optimum, strength, sweep,
 };
 
 /// Says yes from the question with this number on.
@@ -56,6 +56,11 @@ fn every_computation_stops() {
     check(|stop| gather_optimum(&graph, &weights, 5, stop));
     check(|stop| strength(&graph, &terminals, stop));
     check(|stop| isolating_cuts(&graph, &parts, stop));
+    let mut balanced = graph.clone();
+    balanced.arcs.iter_mut().for_each(|arc| arc.capacity = 1 + (u64::from(arc.to) + 2000 - u64::from(arc.from)) % 2000);
+    let half = Fraction { numerator: 1, denominator: 2 };
+    check(|stop| halved(&balanced, &terminals, half, stop));
+    check(|stop| divided(&chords(20), &[true; 20], stop));
     let graph = chords(60);
     let terminals: Vec<bool> = (0..60).map(|node| node % 3 > 0).collect();
     let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();

@@ -6,7 +6,7 @@ use super::counts;
 use crate::digraph::Digraph;
 use crate::flow::FlowNetwork;
 use crate::optimum::OptimumError;
-use crate::stop::Stop;
+use crate::stop::{Stop, Stopped};
 
 /// Whether, at every node that is no terminal, the capacities that enter are link for link those that leave: then floors
 /// of equal multiples of them are balanced, too.
@@ -45,12 +45,12 @@ pub(super) fn is_kept_by_floors(graph: &Digraph, terminals: &[bool]) -> Result<b
 ///
 /// * **Cost.** One flow per unbalanced node. **Errors.** Stopped.
 /// * **In.** Numbers whose sum is less than a quarter of what 127 bits hold.
-pub(super) fn lower(
+pub(crate) fn lower(
     graph: &Digraph,
     terminals: &[bool],
     capacities: &mut [u128],
     stop: &dyn Stop,
-) -> Result<(), OptimumError> {
+) -> Result<(), Stopped> {
     let signed = |value: u128| i128::try_from(value).expect("the caller keeps the sum of all capacities within range");
     let mut network = FlowNetwork::<i128>::new(graph.node_count);
     let mut surplus = vec![0_i128; graph.node_count as usize];

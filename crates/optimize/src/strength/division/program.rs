@@ -1,0 +1,238 @@
+//! The linear program of all divisions, with its rows found as they are needed.
+//!
+//! It computes in floats, and so only proposes: what is made of it is whole and tested (`rounding`).
+
+use std::collections::BTreeSet;
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, SolveOutcome, Variable};
+
+use crate::digraph::{Arc, Digraph};
+use crate::flow::{ArcId, FlowNetwork};
+use crate::stop::{Stop, Stopped};
+
+/// Rounds of looking for violated rows, at most: some ten are the rule.
+const ROUNDS_MAX: u32 = 100;
+
+/// What a row may be violated by, in parts of the rate: less is noise.
+const TOLERANCE: f64 = 1e-7;
+
+/// Parts of a unit of capacity that flows are computed in.
+const PARTS: f64 = (1_u64 << 40) as f64;
+
+/// Parts of links and roots at a good rate.
+pub(super) struct Fractional {
+    /// What all numbers are in units of: no rate is greater.
+    pub(super) unit: u64,
+    /// By arc, no more than all trees together can make use of.
+    pub(super) capacities: Vec<f64>,
+    /// By arc.
+    pub(super) spread: Vec<f64>,
+    /// By arc.
+    pub(super) collect: Vec<f64>,
+    /// By node.
+    pub(super) roots: Vec<f64>,
+}
+
+/// Whether trees spread, into every set, or collect, out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Spread,
+    Collect,
+}
+
+/// The optimum of `max x(V)` subject to `spread(e) + collect(e) ≤ b(e)`, balance of both at every node that is no terminal,
+/// and for every set S with a terminal `spread(entering S) ≥ x(V∖S)` and `collect(leaving S) ≥ x(V∖S)`; `None` where
+/// nothing can be spread or the solver gives up. Where rows are still violated after many rounds, the last solution.
+///
+/// Rows are violated where a terminal can not pull all of x over what spreads, or push it over what collects: the least
+/// cut is the set. Where no end is other than a terminal, what does not spread collects.
+///
+/// * **Source.** Zhao 2026, appendix B.7, without flow variables; Bang-Jensen, Frank and Jackson 1995 for switches.
+/// * **Cost.** Two flows per terminal and round, and a few pivots per row.
+pub(super) fn solve(graph: &Digraph, terminals: &[bool], stop: &dyn Stop) -> Result<Option<Fractional>, Stopped> {
+    let Some(mut program) = Program::new(graph, terminals) else { return Ok(None) };
+    let mut known = BTreeSet::new();
+    for _ in 0..ROUNDS_MAX {
+        let mut is_changed = false;
+        for (kind, set) in program.violated(stop)? {
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
+            // Rows added since may have mended it.
+            if program.lacks(kind, &set) && known.insert((kind, set.clone())) {
+                is_changed = true;
+                if !program.add(kind, &set) {
+                    return Ok(Some(program.values));
+                }
+            }
+        }
+        if !is_changed {
+            break;
+        }
+    }
+    Ok(Some(program.values))
+}
+
+struct Program<'a> {
+    graph: &'a Digraph,
+    terminals: &'a [bool],
+    spread: Vec<Variable>,
+    /// Where it is not what spreading leaves.
+    collect: Vec<Option<Variable>>,
+    /// By node, of terminals.
+    roots: Vec<Option<Variable>>,
+    /// `None` once the solver has given up.
+    solution: Option<Solution>,
+    values: Fractional,
+    networks: [(FlowNetwork<i64>, Vec<ArcId>); 2],
+}
+
+impl<'a> Program<'a> {
+    /// The program with the rows of all terminals alone, solved.
+    fn new(graph: &'a Digraph, terminals: &'a [bool]) -> Option<Self> {
+        let unit = least_around_a_terminal(graph, terminals).filter(|&unit| unit > 0)?;
+        // A tree passes a link once for each terminal at most.
+        let most = 2.0 * terminals.iter().filter(|&&is_terminal| is_terminal).count() as f64;
+        let capacity = |arc: &Arc| if arc.from == arc.to { 0.0 } else { (arc.capacity as f64 / unit as f64).min(most) };
+        let capacities: Vec<f64> = graph.arcs.iter().map(capacity).collect();
+        let mut problem = Problem::new(OptimizationDirection::Maximize);
+        let roots: Vec<Option<Variable>> =
+            terminals.iter().map(|&is_root| is_root.then(|| problem.add_var(1.0, (0.0, f64::INFINITY)))).collect();
+        let spread: Vec<Variable> = capacities.iter().map(|&capacity| problem.add_var(0.0, (0.0, capacity))).collect();
+        let mut collect = Vec::with_capacity(spread.len());
+        for ((arc, &capacity), &spread) in graph.arcs.iter().zip(&capacities).zip(&spread) {
+            let is_shared = terminals[arc.from as usize] && terminals[arc.to as usize];
+            collect.push((!is_shared).then(|| {
+                let collect = problem.add_var(0.0, (0.0, capacity));
+                problem.add_constraint([(spread, 1.0), (collect, 1.0)], ComparisonOp::Le, capacity);
+                collect
+            }));
+        }
+        for node in (0_u32..).zip(terminals).filter(|&(_, &is_terminal)| !is_terminal).map(|(node, _)| node) {
+            let mut rows = [Vec::new(), Vec::new()];
+            for (arc, (&spread, &collect)) in graph.arcs.iter().zip(spread.iter().zip(&collect)) {
+                if arc.from != arc.to && (arc.from == node || arc.to == node) {
+                    let sign = if arc.to == node { 1.0 } else { -1.0 };
+                    rows[0].push((spread, sign));
+                    rows[1].extend(collect.map(|collect| (collect, sign)));
+                }
+            }
+            rows.into_iter().for_each(|row| problem.add_constraint(row, ComparisonOp::Eq, 0.0));
+        }
+        let network = |is_turned: bool| {
+            let mut network = FlowNetwork::new(graph.node_count);
+            let arc = |arc: &Arc| if is_turned { (arc.to, arc.from) } else { (arc.from, arc.to) };
+            let arcs = graph.arcs.iter().map(arc).map(|(from, to)| network.add_arc(from, to, 0)).collect();
+            (network, arcs)
+        };
+        let values = Fractional { unit, capacities, spread: Vec::new(), collect: Vec::new(), roots: Vec::new() };
+        let networks = [network(false), network(true)];
+        let mut program = Self { graph, terminals, spread, collect, roots, solution: None, values, networks };
+        for node in (0..terminals.len()).filter(|&node| terminals[node]) {
+            let mut alone = vec![false; terminals.len()];
+            alone[node] = true;
+            for kind in [Kind::Spread, Kind::Collect] {
+                let (row, least) = program.row(kind, &alone);
+                problem.add_constraint(row, ComparisonOp::Ge, least);
+            }
+        }
+        program.take(problem.solve().ok()?).then_some(program)
+    }
+
+    /// The row of a set: what its variables count, and the least that they must add up to.
+    fn row(&self, kind: Kind, set: &[bool]) -> (Vec<(Variable, f64)>, f64) {
+        let (mut row, mut least) = (Vec::new(), 0.0);
+        for (position, arc) in self.graph.arcs.iter().enumerate() {
+            let (from, to) = (set[arc.from as usize], set[arc.to as usize]);
+            match (kind, self.collect[position]) {
+                (Kind::Spread, _) if !from && to => row.push((self.spread[position], 1.0)),
+                (Kind::Collect, Some(collect)) if from && !to => row.push((collect, 1.0)),
+                (Kind::Collect, None) if from && !to => {
+                    row.push((self.spread[position], -1.0));
+                    least -= self.values.capacities[position];
+                }
+                _ => {}
+            }
+        }
+        let outside = self.roots.iter().zip(set).filter(|&(_, &inside)| !inside);
+        row.extend(outside.filter_map(|(root, _)| root.map(|root| (root, -1.0))));
+        (row, least)
+    }
+
+    /// Takes over a solution; says whether there is one.
+    fn take(&mut self, outcome: SolveOutcome) -> bool {
+        let Ok(solution) = outcome.into_solution() else { return false };
+        let value = |variable: Variable| solution.var_value(variable).max(0.0);
+        let spread: Vec<f64> = self.spread.iter().map(|&spread| value(spread)).collect();
+        let rest = |position: usize| (self.values.capacities[position] - spread[position]).max(0.0);
+        let collect = self.collect.iter().enumerate().map(|(position, &collect)| collect.map_or(rest(position), value));
+        let collect = collect.collect();
+        let roots = self.roots.iter().map(|&root| root.map_or(0.0, value)).collect();
+        (self.values.spread, self.values.collect, self.values.roots) = (spread, collect, roots);
+        self.solution = Some(solution);
+        true
+    }
+
+    /// Adds a row and solves again; says whether that was possible.
+    fn add(&mut self, kind: Kind, set: &[bool]) -> bool {
+        let (row, least) = self.row(kind, set);
+        let Some(solution) = self.solution.take() else { return false };
+        solution.add_constraint(row, ComparisonOp::Ge, least).is_ok_and(|outcome| self.take(outcome))
+    }
+
+    /// Whether a row is violated.
+    fn lacks(&self, kind: Kind, set: &[bool]) -> bool {
+        let mut passing = 0.0;
+        for (position, arc) in self.graph.arcs.iter().enumerate() {
+            passing += match (kind, set[arc.from as usize], set[arc.to as usize]) {
+                (Kind::Spread, false, true) => self.values.spread[position],
+                (Kind::Collect, true, false) => self.values.collect[position],
+                _ => 0.0,
+            };
+        }
+        let outside = self.values.roots.iter().zip(set).filter(|&(_, &inside)| !inside);
+        let wanted: f64 = outside.map(|(root, _)| root).sum();
+        passing < wanted - TOLERANCE * self.values.roots.iter().sum::<f64>()
+    }
+
+    /// Sets with violated rows, one per terminal and kind at most.
+    fn violated(&mut self, stop: &dyn Stop) -> Result<Vec<(Kind, Vec<bool>)>, Stopped> {
+        let mut sets = Vec::new();
+        for (kind, (network, arcs)) in [Kind::Spread, Kind::Collect].into_iter().zip(&mut self.networks) {
+            let values = if kind == Kind::Spread { &self.values.spread } else { &self.values.collect };
+            for (&arc, &value) in arcs.iter().zip(values) {
+                network.set_capacity(arc, parts(value));
+            }
+            let mut total = 0;
+            for (node, &root) in (0_u32..).zip(&self.values.roots) {
+                network.set_supply(node, parts(root));
+                total += parts(root);
+            }
+            for node in (0_u32..).zip(self.terminals).filter(|&(_, &is_terminal)| is_terminal).map(|(node, _)| node) {
+                network.reset();
+                if network.pull(node, total, stop)? < total {
+                    sets.push((kind, network.min_cut_sink_side()));
+                }
+            }
+        }
+        Ok(sets)
+    }
+}
+
+/// The least that enters or leaves a terminal: no rate is greater.
+fn least_around_a_terminal(graph: &Digraph, terminals: &[bool]) -> Option<u64> {
+    let mut sums = vec![[0_u64; 2]; terminals.len()];
+    for arc in graph.arcs.iter().filter(|arc| arc.from != arc.to) {
+        for (node, side) in [(arc.from, 0), (arc.to, 1)] {
+            let sum = &mut sums[node as usize][side];
+            *sum = sum.saturating_add(arc.capacity);
+        }
+    }
+    sums.iter().zip(terminals).filter(|&(_, &is_terminal)| is_terminal).flat_map(|(sums, _)| sums).copied().min()
+}
+
+/// A value of the program as flows count it.
+#[expect(clippy::cast_possible_truncation, reason = "values are between 0 and some thousands")]
+fn parts(value: f64) -> i64 {
+    (value * PARTS) as i64
+}
