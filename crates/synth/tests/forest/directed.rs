@@ -6,7 +6,7 @@
 use canopy_schedule::CollectiveKind::Allreduce;
 use canopy_schedule::{Collective, Shares, certified_bound};
 use canopy_synth::{Never, bound};
-use canopy_topology::Topology;
+use canopy_topology::{Rate, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -52,6 +52,24 @@ fn check(family: &str, networks: impl Strategy<Value = Topology>, exact_percent:
 }
 
 #[test]
-fn most_eulerian_networks_reach_the_bound() {
-    check("eulerian", families::eulerian(), 90, 70);
+fn eulerian_networks_reach_the_bound() {
+    check("eulerian", families::eulerian(), 99, 98);
+}
+
+/// What the bound says is not known to be possible here: what is planned is within a thousandth or so of what is.
+#[test]
+fn other_networks_mostly_reach_the_bound() {
+    check("without switches", families::without_switches(), 80, 60);
+    check("balanced switches", families::balanced_switches(), 85, 60);
+    check("unbalanced", families::unbalanced(), 80, 60);
+    check("degraded", families::degraded(), 85, 75);
+}
+
+/// Three triangles one way that share a rank: 3/5, since roots can not be moved, where parts allow 3/4.
+#[test]
+fn a_windmill_reaches_its_optimum() {
+    let triangles = (0..3).flat_map(|at| [(0, 2 * at + 1), (2 * at + 1, 2 * at + 2), (2 * at + 2, 0)]);
+    let links: Vec<_> = triangles.map(|(from, to)| (from, to, 5, 0)).collect();
+    let windmill = families::build(7, 0, &[], &links);
+    assert_eq!(plan(&windmill, Allreduce).algbw, Rate::new(3_u32, 1_u32).unwrap());
 }

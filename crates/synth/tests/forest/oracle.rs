@@ -40,6 +40,8 @@ fn forests_reach_the_optimum_of_the_oracle() {
         let best = values["allreduce_lp"].as_f64().unwrap() / 1e9;
         let both = both.gigabytes_per_sec();
         assert!(both <= best * (1.0 + 1e-8), "{name}: {both} beats the optimum");
-        assert!(both >= best * (1.0 - 1e-8) || !is_two_way, "{name}: {both} misses the optimum {best}");
+        // Links one way are divided by a linear program and rounded.
+        let least = if is_two_way { 1.0 - 1e-8 } else { 0.999 };
+        assert!(both >= best * least, "{name}: {both} misses the optimum {best}");
     }
 }

@@ -3,7 +3,7 @@
 //! What both have in common is how many of them are rooted at which rank, since what is summed up there is what is spread
 //! from there. Otherwise they are two problems, each of which the stages of broadcast trees solve.
 
-use canopy_optimize::{Arc, Digraph, Division, Fraction, OptimumError, Stop, halved, strength};
+use canopy_optimize::{Arc, Digraph, Division, Fraction, OptimumError, Stop, divided, halved, strength};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, Shares};
 use canopy_topology::{Rate, Topology};
 use num_integer::Integer;
@@ -18,17 +18,26 @@ use crate::progress::Progress;
 /// Steps between what is reached otherwise and what is possible at most.
 const STEPS: u128 = 64;
 
+/// Ranks and links up to which a linear program is solved: some tenths of a second.
+const RANKS_MAX: u32 = 64;
+const LINKS_MAX: usize = 512;
+
 /// Divides the links such that trees of more than `least` fit. `None` where that is not found.
 ///
-/// Where as much enters every node as leaves it, at the strength of the network, which no allreduce exceeds, or at the
-/// greatest part of it that is found by bisection.
+/// Where as much enters every node as leaves it, at the strength of the network, which no allreduce exceeds, if that is
+/// found. Else a linear program says how, of small networks; of large ones it is the greatest part of the strength that is
+/// found by bisection.
 ///
-/// * **Errors.** Stopped. **Cost.** That of some strengths.
+/// * **Errors.** Stopped. **Cost.** That of some strengths; up to a second for the program.
 pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result<Option<Division>, SynthesisError> {
     let graph = graph(topology);
     let terminals: Vec<bool> = (0..graph.node_count).map(|node| node < topology.rank_count()).collect();
     let broken = |error| refusal(error, topology.rank_count());
     let most = strength(&graph, &terminals, stop).map_err(broken)?.rate;
+    // Of switches out of balance the strength says nothing.
+    if rate_of(most) <= *least && switches_are_balanced(topology) {
+        return Ok(None);
+    }
     let part = |steps: u128| {
         let (numerator, denominator) = (most.numerator.checked_mul(steps)?, most.denominator.checked_mul(STEPS)?);
         Fraction::new(numerator, denominator).filter(|&rate| rate_of(rate) > *least)
@@ -39,6 +48,10 @@ pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result
         Some(Err(error)) => Err(broken(error)),
     };
     let mut best = attempt(STEPS)?;
+    if best.is_none() && is_small(topology) {
+        let found = divided(&graph, &terminals, stop).map_err(broken)?;
+        return Ok(found.filter(|found| found.rate(&graph).is_some_and(|rate| rate_of(rate) > *least)));
+    }
     let is_balanced = topology.first_unbalanced().is_none();
     if best.is_none() && is_balanced {
         let (mut possible, mut impossible) = ((0..STEPS).rfind(|&steps| part(steps).is_none()).unwrap_or(0), STEPS);
@@ -51,6 +64,21 @@ pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result
         }
     }
     Ok(best)
+}
+
+/// Whether the linear program is worth its time.
+fn is_small(topology: &Topology) -> bool {
+    topology.rank_count() <= RANKS_MAX && topology.links().len() <= LINKS_MAX
+}
+
+/// Whether as much enters every switch as leaves it.
+fn switches_are_balanced(topology: &Topology) -> bool {
+    let mut surplus = vec![0_i128; topology.nodes().len()];
+    for link in topology.links() {
+        surplus[link.from.index()] -= i128::from(link.capacity.bytes_per_sec());
+        surplus[link.to.index()] += i128::from(link.capacity.bytes_per_sec());
+    }
+    surplus[topology.rank_count() as usize..].iter().all(|&surplus| surplus == 0)
 }
 
 /// Plans both phases with what a division leaves to each.
