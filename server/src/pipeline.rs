@@ -12,20 +12,25 @@ mod input;
 mod memory;
 
 use canopy_proto::v1;
-use canopy_schedule::{Bound, Collective, Shares, certified_bound};
-use canopy_synth::{Stop, bound};
+use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
+use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, bound};
 use canopy_topology::{Rank, Topology, TopologyLimits, renumbering};
 
 use self::attempt::{Attempt, Work};
 pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary, weights};
 use self::fewer::Fitted;
 pub(crate) use self::input::read_topology;
+use self::memory::Form;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, TopologyKey};
 use crate::order::{Group, Order};
 use crate::planner::{Planner, Prepared, Produced, Watch};
 use crate::store::StoredPlan;
+
+/// From this estimate on, an allreduce is looked at for the form it will have: trees with roots anywhere are fewer, and
+/// to find out takes some tenths of a second.
+const FORM_MATTERS_BYTES: u64 = 1 << 30;
 
 /// Plans with canopy's own libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +68,17 @@ impl Planner for Pipeline {
         let topology_key = TopologyKey::of(&topology);
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
-        let memory_bytes = memory::estimate_bytes(&topology, collective, &shares, &order.outputs);
+        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, &order.outputs);
+        let mut memory_bytes = estimate(Form::Phases);
+        if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(order) {
+            // What cannot be decided here is found out again, and told, where the plan is made.
+            let form = allreduce_form(&topology, &shares, order.sums, stop);
+            ask(stop)?;
+            if form == Ok(AllreduceForm::Trees) {
+                let is_rooted = order.sums.roots == RootPolicy::Spread || shares != Shares::Equal;
+                memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
+            }
+        }
         Ok(Prepared { key, topology, topology_key, collective, shares, memory_bytes, warnings })
     }
 
@@ -108,6 +123,12 @@ fn proven_bound(
         return Err(rejected(format!("{} is said to be reachable beyond the bound {}", bound.lower, bound.upper)));
     }
     Ok(bound)
+}
+
+/// Whether a plan may have trees with roots anywhere.
+fn has_choice_of_form(order: &Order) -> bool {
+    let is_by_trees = matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest);
+    order.kind == CollectiveKind::Allreduce && is_by_trees && order.limits == TreeLimits::NONE
 }
 
 /// Ends the work between two stages when nobody waits for it.

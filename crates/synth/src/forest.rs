@@ -63,7 +63,7 @@ use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
-pub(crate) use sums::plan_allreduce;
+pub(crate) use sums::{form as allreduce_form, plan_allreduce, rate_in_phases};
 
 use assembly::Assembly;
 use condition::Condition;

@@ -28,5 +28,5 @@ pub use error::SynthesisError;
 pub use progress::{Progress, Silent, Stage};
 pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
-pub use synthesize::{Synthesized, synthesize, synthesize_explained};
+pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};
 pub use tolerance::Tolerance;

@@ -1,8 +1,8 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
-use canopy_topology::Topology;
+use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
+use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::direct;
@@ -12,6 +12,7 @@ use crate::forest;
 use crate::load::seconds_per_byte;
 use crate::progress::{Progress, Silent};
 use crate::ring;
+use crate::sum_options::SumOptions;
 
 /// Finds a schedule for a collective on a topology.
 ///
@@ -102,6 +103,29 @@ pub fn synthesize_explained(
     };
     let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
     Ok(Synthesized { schedule, form: None })
+}
+
+/// The form that an allreduce by forest without limits will have: for who must know how large a plan will be before it is
+/// made. Where it says trees, there may still be two phases for want of room.
+///
+/// # Errors
+/// Of the search for both optima, which is all that it costs.
+pub fn allreduce_form(
+    topology: &Topology,
+    shares: &Shares,
+    sums: SumOptions,
+    stop: &dyn Stop,
+) -> Result<AllreduceForm, SynthesisError> {
+    forest::allreduce_form(topology, shares, sums, stop)
+}
+
+/// The algbw that an allreduce by forest reaches as a reduce-scatter followed by an allgather, one after the other; none
+/// where these can not be planned.
+///
+/// # Errors
+/// [`SynthesisError`]: shares that do not fit, too large, stopped. **Cost.** That of two bounds.
+pub fn two_phase_rate(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Option<Rate>, SynthesisError> {
+    forest::rate_in_phases(topology, shares, stop)
 }
 
 /// What [`Algorithm::Auto`] does for all-to-all, and where trees can not be packed.

@@ -131,6 +131,23 @@ pub(crate) fn plan_allreduce(
     }
 }
 
+/// The form that [`plan_allreduce`] takes, but for trees that turn out to be too many. The optima of both.
+pub(crate) fn form(
+    topology: &Topology,
+    shares: &Shares,
+    options: SumOptions,
+    stop: &dyn Stop,
+) -> Result<AllreduceForm, SynthesisError> {
+    if let Some(form) = options.form {
+        return Ok(form);
+    }
+    let Fraction { numerator, denominator } = Lanes::of(topology).strength(stop)?.rate;
+    let best = Rate::new(numerator, denominator).expect("a fraction is one");
+    let in_phases = if best.is_zero() { None } else { rate_in_phases(topology, shares, stop)? };
+    let is_faster = !best.is_zero() && in_phases.is_none_or(|rate| rate < best);
+    Ok(if is_faster { AllreduceForm::Trees } else { AllreduceForm::TwoPhases })
+}
+
 /// Trees of total weight `rate`, which is at most the strength, with a list of sets that may make pieces of their own,
 /// and weights of roots by rank if these are not to be the centres.
 fn plan_at(
