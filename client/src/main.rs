@@ -9,6 +9,7 @@ mod clock;
 mod commands;
 mod connection;
 mod exit;
+mod explain;
 mod form;
 mod hosts;
 mod input;

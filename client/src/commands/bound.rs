@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
-use canopy_schedule::{Bound, Collective, Shares, certified_bound};
+use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{BoundError, bound};
 use canopy_topology::Topology;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use crate::args::{self, CollectiveArgs, PartArgs};
 use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
+use crate::explain::{Explanation, explain};
 use crate::input;
 use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
@@ -22,6 +23,7 @@ Examples:
   canopy bound ring:8 --collective allgather
   canopy bound dgx-a100:boxes=2 --collective allreduce --json
   canopy bound dgx-a100:boxes=2 --collective allgather --shares 2x8,1x8
+  canopy bound dgx-a100:boxes=4,degrade=b2g3-ib*1/2 --collective allreduce --explain
   canopy bound cluster.yaml --collective allreduce --ranks 0-7,16-23
   canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s")]
 pub(crate) struct BoundArgs {
@@ -35,6 +37,9 @@ pub(crate) struct BoundArgs {
     /// Longest time to look for it, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
+    /// Say of an allreduce which parts of the network limit it, what two phases would reach, and what repairs would bring
+    #[arg(long)]
+    explain: bool,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -54,6 +59,8 @@ struct Bounded {
     shares: Option<Vec<u64>>,
     bound: BoundSummary,
     certificate: CertificateSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Explanation>,
 }
 
 /// Fractions in bytes/s. Where the bound is not known to be reachable, `lower` and `upper` bracket the optimum.
@@ -71,6 +78,11 @@ struct BoundSummary {
 
 /// Finds the bound, adds its certificate up again and prints both.
 pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
+    if args.explain && args.collective.kind()? != CollectiveKind::Allreduce {
+        return Err(
+            Failure::input("--explain is about an allreduce").help("leave it out; the certificate says what binds")
+        );
+    }
     args.collective.kind()?;
     let deadline = Deadline::after(args.deadline);
     let topology = args.part.on(input::topology_until(&args.topology, deadline)?)?;
@@ -78,7 +90,13 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     let shares = args.part.shares(collective, &topology)?;
     let found = bound(&topology, collective, &shares, &|| deadline.is_past()).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &shares, &found)?;
-    let object = object(&topology, collective, shares, &found, checked);
+    let mut object = object(&topology, collective, shares, &found, checked);
+    if args.explain {
+        // Nodes outside a group are not broken.
+        let expression = args.part.ranks.is_none().then_some(args.topology.as_str());
+        let explained = explain(expression, &topology, &found, &|| deadline.is_past());
+        object.explanation = Some(explained.map_err(|error| failure(&error))?);
+    }
     if args.json { print_json(&object) } else { print(&readable(args, &object, &found)) }
 }
 
@@ -126,6 +144,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
             upper: when_open(&found.upper),
         },
         certificate: CertificateSummary::of(topology, &found.certificate, checked),
+        explanation: None,
     }
 }
 
@@ -147,5 +166,6 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
         ),
     });
     lines.push(object.certificate.readable());
+    lines.extend(object.explanation.iter().flat_map(|explained| explained.readable(found)));
     lines.join("\n")
 }

@@ -65,6 +65,47 @@ fn the_object_has_the_shape_of_the_contract() {
 
 /// The funnel's switch is not balanced: trees at the rate of the cut are not promised.
 #[test]
+fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
+    let desk = Desk::new();
+    let explained = |topology: &str| {
+        let object = desk.json(&format!("bound {topology} --collective allreduce --explain --json"));
+        check_members(&object["explanation"], &["parts", "two_phases", "repairs"]);
+        object["explanation"].clone()
+    };
+    let slow = explained("dgx-a100:boxes=4,degrade=b2g3-ib*1/2");
+    let [usual, odd] = slow["parts"].as_array().unwrap().as_slice() else { panic!("{slow}") };
+    check_members(odd, &["name", "sets", "ranks", "capacity", "odd"]);
+    assert_eq!(
+        (&usual["name"], &usual["sets"], &usual["odd"]),
+        (&"box b0".into(), &3.into(), &Vec::<&str>::new().into())
+    );
+    assert_eq!((&odd["name"], &odd["sets"], &odd["capacity"]), (&"box b2".into(), &1.into(), &"187500000000".into()));
+    assert_eq!(odd["odd"], serde_json::json!(["b2g3 - ib has 12.5 GB/s where others have 25"]));
+    let [repair] = slow["repairs"].as_array().unwrap().as_slice() else { panic!("{slow}") };
+    check_members(repair, &["change", "algbw", "algbw_GBps"]);
+    assert_eq!(repair["change"], "b2g3 - ib with 25 GB/s instead of 12.5");
+    assert_eq!(repair["algbw"], desk.json("bound dgx-a100:boxes=4 --collective allreduce --json")["bound"]["algbw"]);
+
+    let missing = explained("dgx-a100:boxes=4,nodes-down=b2g3");
+    let odd = &missing["parts"][1]["odd"];
+    assert_eq!(*odd, serde_json::json!(["7 ranks where others have 8", "1 link of 25 GB/s missing"]));
+    assert_eq!(missing["repairs"][0]["change"], "b2g3 back");
+    let text = desk.run("bound torus:4x4,down=00-01 --collective allreduce --explain").stdout;
+    for line in [
+        "limited    02 and 13 like it, 1 rank, left by 100 GB/s\n",
+        "limited    00 and 1 like it, 1 rank, left by 75 GB/s: 1 link of 25 GB/s missing\n",
+        "two phases 40 GB/s as a reduce-scatter followed by an allgather, 24/31 of the bound\n",
+        "repair     53.3333 GB/s with 00 - 01 back\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // Of a group, the nodes outside are not broken.
+    let group = explained("dgx-a100:boxes=4,nodes-down=b2g3 --ranks 0-11");
+    assert!(!group["repairs"].to_string().contains("back"), "{group}");
+    desk.refused("bound ring:4 --collective allgather --explain", 2, &["--explain is about an allreduce"]);
+}
+
+#[test]
 fn a_bound_that_is_not_known_to_be_reachable_says_so() {
     let desk = Desk::new();
     desk.write("funnel.yaml", UNBALANCED);

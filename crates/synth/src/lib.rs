@@ -7,6 +7,7 @@ mod algorithm;
 mod bound;
 mod direct;
 mod error;
+mod explain;
 mod flow;
 mod forest;
 mod load;
@@ -25,6 +26,7 @@ pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, Unknow
 pub use bound::{BoundError, bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;
+pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
 pub use progress::{Progress, Silent, Stage};
 pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};

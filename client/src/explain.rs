@@ -1,0 +1,180 @@
+//! Why an allreduce is no faster, in the names of nodes and boxes: as JSON and as lines of text.
+
+use std::collections::BTreeSet;
+
+use canopy_schedule::{Bound, Certificate, Shares};
+use canopy_synth::{BoundError, PartClass, Repaired, Stop, SynthesisError, part_classes, repairs, two_phase_rate};
+use canopy_topology::{NodeIndex, Rate, Topology, TopologyLimits, generate};
+use serde::Serialize;
+
+use crate::certificate::count;
+use crate::output::gigabytes_per_sec;
+
+/// Most classes of sets, and most repairs, that the text lists.
+const LINES_MAX: usize = 8;
+
+/// Most links of a class that are named.
+const LINKS_MAX: usize = 4;
+
+/// Keys of generator expressions that break something.
+const FAULT_KEYS: [&str; 4] = ["down=", "nodes-down=", "degrade=", "faults="];
+
+/// The `explanation` member of JSON objects.
+#[derive(Debug, Serialize)]
+pub(crate) struct Explanation {
+    /// Sets of the limiting partition that are alike, the largest class first.
+    parts: Vec<Part>,
+    /// Bytes per second of a reduce-scatter followed by an allgather, where these can be planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    two_phases: Option<String>,
+    /// What single changes would bring, best first.
+    repairs: Vec<RepairSummary>,
+}
+
+#[derive(Debug, Serialize)]
+struct Part {
+    /// The first set of the class.
+    name: String,
+    sets: usize,
+    ranks: usize,
+    capacity: String,
+    /// How it differs from the largest class; nothing for that itself.
+    odd: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RepairSummary {
+    change: String,
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+}
+
+/// Looks for all of it. `expression` is what the topology was generated from, if so: it tells what is broken.
+///
+/// # Errors
+/// The search was stopped, or numbers are too large.
+pub(crate) fn explain(
+    expression: Option<&str>,
+    topology: &Topology,
+    bound: &Bound,
+    stop: &dyn Stop,
+) -> Result<Explanation, BoundError> {
+    let classes = part_classes(topology, &bound.certificate);
+    let usual_ranks = classes.first().map_or(0, |class| class.ranks);
+    let usual_capacity = classes.first().map_or(0, |class| class.capacity);
+    let sets: &[Vec<NodeIndex>] = if let Certificate::Partition { sets } = &bound.certificate { sets } else { &[] };
+    let part = |class: &PartClass| Part {
+        name: name(topology, &sets[class.sets[0]]),
+        sets: class.sets.len(),
+        ranks: class.ranks,
+        capacity: class.capacity.to_string(),
+        odd: odd(topology, class, usual_ranks, usual_capacity),
+    };
+    let two_phases = match two_phase_rate(topology, &Shares::Equal, stop) {
+        Ok(rate) => rate.map(|rate| rate.to_string()),
+        Err(SynthesisError::Stopped) => return Err(BoundError::Stopped),
+        // What cannot be planned has no rate to tell.
+        Err(_) => None,
+    };
+    let found = repairs(topology, expression.and_then(|text| whole(text, topology)).as_ref(), bound, stop)?;
+    let repairs = found.into_iter().map(|repair| RepairSummary {
+        change: words(&repair.what),
+        algbw: repair.rate.to_string(),
+        algbw_gigabytes: gigabytes_per_sec(&repair.rate),
+    });
+    Ok(Explanation { parts: classes.iter().map(part).collect(), two_phases, repairs: repairs.collect() })
+}
+
+/// The network of an expression as it was before anything broke; none where nothing is, or that is not known.
+fn whole(text: &str, topology: &Topology) -> Option<Topology> {
+    let (family, arguments) = text.split_once(':')?;
+    let (faults, rest): (Vec<&str>, Vec<&str>) =
+        arguments.split(',').partition(|argument| FAULT_KEYS.iter().any(|key| argument.trim().starts_with(key)));
+    if faults.is_empty() || topology.name() != Some(text) {
+        return None;
+    }
+    generate(&format!("{family}:{}", rest.join(",")), &TopologyLimits::STANDARD).ok()
+}
+
+/// `box b3`, the id of a single node, or some of many.
+fn name(topology: &Topology, set: &[NodeIndex]) -> String {
+    let ranks: Vec<NodeIndex> = set.iter().copied().filter(|&node| topology.rank_of(node).is_some()).collect();
+    let box_of = |node: NodeIndex| topology.node(node).attributes.box_name.as_deref();
+    let id = |node: NodeIndex| topology.node(node).id.as_str();
+    let boxes: BTreeSet<Option<&str>> = ranks.iter().map(|&node| box_of(node)).collect();
+    let in_boxes = topology.ranks().filter(|rank| boxes.contains(&box_of(rank.node()))).count();
+    match (ranks.as_slice(), boxes.first(), boxes.len()) {
+        ([only], ..) => id(*only).to_owned(),
+        (_, Some(Some(name)), 1) if in_boxes == ranks.len() => format!("box {name}"),
+        (_, Some(Some(first)), more) if in_boxes == ranks.len() && !boxes.contains(&None) => {
+            format!("{more} boxes from {first} on")
+        }
+        ([first, ..], ..) => format!("{} from {} on", count(ranks.len(), "rank"), id(*first)),
+        ([], ..) => "nothing".to_owned(),
+    }
+}
+
+/// What a class of sets lacks.
+fn odd(topology: &Topology, class: &PartClass, usual_ranks: usize, usual_capacity: u128) -> Vec<String> {
+    let gigabytes = |capacity: u64| Rate::new(capacity, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate));
+    let mut odd = Vec::new();
+    if class.ranks < usual_ranks {
+        odd.push(format!("{} where others have {usual_ranks}", count(class.ranks, "rank")));
+    }
+    if class.capacity >= usual_capacity {
+        return odd;
+    }
+    for &(link, usual) in class.slower.iter().take(LINKS_MAX) {
+        let link = topology.link(link);
+        let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.as_str());
+        let found = gigabytes(link.capacity.bytes_per_sec());
+        odd.push(format!("{from} - {to} has {found} GB/s where others have {}", gigabytes(usual)));
+    }
+    if class.slower.len() > LINKS_MAX {
+        odd.push(format!("{} more slower links", class.slower.len() - LINKS_MAX));
+    }
+    if let [first, ..] = class.missing.as_slice() {
+        odd.push(format!("{} of {} GB/s missing", count(class.missing.len(), "link"), gigabytes(*first)));
+    }
+    odd
+}
+
+fn words(change: &Repaired) -> String {
+    match change {
+        Repaired::Node { id } => format!("{id} back"),
+        Repaired::Link { first, second, before: 0, .. } => format!("{first} - {second} back"),
+        Repaired::Link { first, second, before, after } => {
+            let gigabytes = |rate: u128| Rate::new(rate, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate));
+            format!("{first} - {second} with {} GB/s instead of {}", gigabytes(*after), gigabytes(*before))
+        }
+    }
+}
+
+impl Explanation {
+    /// The same in lines for people.
+    pub(crate) fn readable(&self, bound: &Bound) -> Vec<String> {
+        let mut lines = Vec::new();
+        for Part { name, sets, ranks, capacity, odd } in self.parts.iter().take(LINES_MAX) {
+            let rate: Option<Rate> = capacity.parse().ok();
+            let rate = rate.map_or(0.0, |rate| gigabytes_per_sec(&rate));
+            let alike = if *sets > 1 { format!(" and {} like it", sets - 1) } else { String::new() };
+            let what = if odd.is_empty() { String::new() } else { format!(": {}", odd.join(", ")) };
+            lines.push(format!("limited    {name}{alike}, {}, left by {rate} GB/s{what}", count(*ranks, "rank")));
+        }
+        if self.parts.len() > LINES_MAX {
+            lines.push(format!("           and {} more kinds of sets", self.parts.len() - LINES_MAX));
+        }
+        if let Some(rate) = self.two_phases.as_ref().and_then(|text| text.parse::<Rate>().ok()) {
+            let ratio = rate.ratio_to(&bound.upper).map(|ratio| format!(", {ratio} of the bound")).unwrap_or_default();
+            lines.push(format!(
+                "two phases {} GB/s as a reduce-scatter followed by an allgather{ratio}",
+                gigabytes_per_sec(&rate)
+            ));
+        }
+        for RepairSummary { change, algbw_gigabytes, .. } in self.repairs.iter().take(LINES_MAX) {
+            lines.push(format!("repair     {algbw_gigabytes} GB/s with {change}"));
+        }
+        lines
+    }
+}
