@@ -13,7 +13,8 @@
 //! Rust, canonaut 1.0.0, can only be stopped for a whole process at once, takes seconds for a thousand nodes, and misses
 //! automorphisms of small graphs (`tests/graphs/counted.rs` has one of ten nodes).
 //!
-//! [`graph_of`] makes a graph of a topology; nothing else here knows topologies.
+//! [`compare`] says what two graphs have to do with each other, [`Carriers`] finds all automorphisms that move one node to
+//! another, where these are few. [`graph_of`] makes a graph of a topology; nothing else here knows topologies.
 
 mod analysis;
 mod automorphism;

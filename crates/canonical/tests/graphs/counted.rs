@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use canopy_canonical::{Graph, Weight};
+use canopy_canonical::{Budget, Carriers, Comparison, Graph, WORK_STANDARD, Weight, compare};
 use proptest::prelude::*;
 
 use crate::support::{analysed, cases, form, graphs, plain, shuffled};
@@ -98,6 +98,36 @@ proptest! {
     #[test]
     fn random_graphs(graph in graphs(7)) {
         prop_assert_eq!(found(&graph), counted(&graph));
+    }
+
+    /// As many automorphisms carry a node to another as there are.
+    #[test]
+    fn carriers(graph in graphs(7), to in 0..7_u32) {
+        let to = to % u32::try_from(graph.node_count()).unwrap();
+        let budget = Budget { work_max: WORK_STANDARD, stop: &|| false };
+        let found = Carriers::new(&graph, budget).unwrap().between(0, to, 5040).unwrap().unwrap();
+        let mut found: Vec<_> = found.iter().map(|carrier| carrier.to_table(graph.node_count())).collect();
+        let mut all = isomorphisms(&graph, &graph);
+        all.retain(|images| images[0] == to);
+        found.sort_unstable();
+        all.sort_unstable();
+        prop_assert_eq!(found, all);
+    }
+
+    /// Counterparts make an isomorphism, and a difference is named where there is none.
+    #[test]
+    fn comparisons(a in graphs(5), b in graphs(5), seed: u64) {
+        let budget = Budget { work_max: WORK_STANDARD, stop: &|| false };
+        let renumbered = a.renumbered(&shuffled(a.node_count(), seed)).unwrap();
+        for other in [&renumbered, &b] {
+            let is_as_large = a.node_count() == other.node_count();
+            let all = if is_as_large { isomorphisms(&a, other) } else { Vec::new() };
+            match compare(&a, other, budget).unwrap() {
+                Comparison::Same(images) => prop_assert!(all.contains(&images)),
+                Comparison::Different(_) => prop_assert!(all.is_empty()),
+                Comparison::Undetermined => prop_assert!(false, "the budget suffices"),
+            }
+        }
     }
 
     #[test]
