@@ -1,5 +1,5 @@
-//! Networks that look the same from every rank because a group made them, under names that do not show it: trees as shallow
-//! as any, at the best rate.
+//! Networks that look the same from every rank because a group made them, under names and in an order that do not show it:
+//! trees as shallow as any, at the best rate.
 
 use std::collections::HashMap;
 
@@ -94,4 +94,28 @@ fn cubes_of_rings() {
 fn orders_of_five_things() {
     check(&orders(5, &[(0, 1), (0, 2), (0, 3), (0, 4)], 49));
     check(&orders(5, &[(0, 1), (1, 2), (2, 3), (3, 4)], 49));
+}
+
+/// Ranks on a torus, the links of whose rows have a rate of their own.
+fn torus(rows: usize, columns: usize, row_rate: u64, step: usize) -> Topology {
+    let mut links = Vec::new();
+    for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        let here = row * columns + column;
+        let (down, right) = ((row + 1) % rows * columns + column, row * columns + (column + 1) % columns);
+        links.extend([(here, down, 10), (down, here, 10), (here, right, row_rate), (right, here, row_rate)]);
+    }
+    network(rows * columns, &links, step)
+}
+
+#[test]
+fn disguised_grids() {
+    check(&torus(8, 8, 10, 27));
+    check(&torus(8, 10, 20, 27));
+    let ring = |ranks: usize, steps: [usize; 2], step| {
+        let pairs = (0..ranks).flat_map(|rank| steps.map(|far| (rank, (rank + far) % ranks)));
+        network(ranks, &pairs.flat_map(|(a, b)| [(a, b, 10), (b, a, 10)]).collect::<Vec<_>>(), step)
+    };
+    check(&ring(90, [1, 7], 37));
+    let cube = (0..64_usize).flat_map(|rank| (0..6).map(move |bit| (rank, rank ^ 1 << bit, 10)));
+    check(&network(64, &cube.collect::<Vec<_>>(), 27));
 }
