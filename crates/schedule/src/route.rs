@@ -1,6 +1,8 @@
 //! Physical routes: the links one logical rank-to-rank hop runs over, stored once each.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher as _, RandomState};
 
 use canopy_topology::LinkIndex;
 
@@ -70,22 +72,40 @@ impl RouteTable {
     }
 }
 
+/// Parts of the index of routes: it grows by one part at a time, which takes a millisecond where all would take a hundred.
+const PARTS: u64 = 64;
+
 /// Fills a [`RouteTable`] with each distinct route once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RouteInterner {
     table: RouteTable,
-    known: HashMap<Vec<LinkIndex>, RouteIndex>,
+    /// By a number that is equal for equal routes: the first route that has it, the second, and so on. Routes themselves
+    /// are in the table alone, since a copy of each would take long to make and to let go of.
+    known: Vec<HashMap<(u64, u32), RouteIndex>>,
+    numbers: RandomState,
+}
+
+impl Default for RouteInterner {
+    fn default() -> Self {
+        let known = (0..PARTS).map(|_| HashMap::new()).collect();
+        Self { table: RouteTable::default(), known, numbers: RandomState::new() }
+    }
 }
 
 impl RouteInterner {
-    /// The index of this route, new or known.
+    /// The index of this route, new or known. O(links).
     pub fn intern(&mut self, links: &[LinkIndex]) -> RouteIndex {
-        if let Some(&index) = self.known.get(links) {
-            return index;
+        let number = self.numbers.hash_one(links);
+        let part = usize::try_from(number % PARTS).expect("there are few parts");
+        let mut place = 0;
+        loop {
+            match self.known[part].entry((number, place)) {
+                Entry::Occupied(known) if self.table.get(*known.get()) == Some(links) => return *known.get(),
+                // Of different routes, two have one number next to never.
+                Entry::Occupied(_) => place += 1,
+                Entry::Vacant(entry) => return *entry.insert(self.table.push(links)),
+            }
         }
-        let index = self.table.push(links);
-        self.known.insert(links.to_vec(), index);
-        index
     }
 
     /// The table filled so far.

@@ -33,6 +33,7 @@ mod decomposition;
 mod exact;
 mod glue;
 mod instance;
+mod links;
 mod logical;
 mod lower;
 mod network;

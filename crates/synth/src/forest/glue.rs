@@ -8,6 +8,8 @@
 //! What is needed next may be there only for some of the trees at hand. Those go on with it, the others start over from
 //! the same point with something else.
 
+use std::ops::Range;
+
 use canopy_optimize::{FlowUnit, Stop};
 use canopy_schedule::{RouteIndex, RouteTable};
 use canopy_topology::LinkIndex;
@@ -18,6 +20,9 @@ use crate::forest::packing::require_room;
 use crate::forest::piece::{Home, Piece, Solution, Terminal};
 use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
+
+/// Tasks done between two looks at whether to stop: one takes a millisecond where thousands of ways out are compared.
+const TASKS_BETWEEN_STOPS: u32 = 8;
 
 /// Glues the trees of all roots.
 ///
@@ -35,6 +40,8 @@ pub(super) fn glue<C: FlowUnit>(
     let solved = |(piece, &solution)| Stock::new(piece, &solutions[solution]);
     let mut glue = Glue {
         stocks: pieces.iter().zip(solution_of).map(solved).collect(),
+        passages: Vec::new(),
+        used: Vec::new(),
         routes: RouteTable::default(),
         rank_count: homes.len(),
         stop,
@@ -61,12 +68,7 @@ pub(super) fn glue<C: FlowUnit>(
         }
     }
     progress.report(Stage::Routes, total, total);
-    let (Laid { trees, hops, carriers }, Glue { stocks, routes, .. }) = (laid, glue);
-    // Millions of passages take long to let go of.
-    for passages in stocks.into_iter().flat_map(|stock| stock.routes) {
-        ask(stop)?;
-        drop(passages);
-    }
+    let (Laid { trees, hops, carriers }, Glue { routes, .. }) = (laid, glue);
     Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes })
 }
 
@@ -161,8 +163,8 @@ struct Stock<'a, 'p, C> {
     strands_left: Vec<C>,
     /// By terminal.
     trees_left: Vec<Vec<C>>,
-    /// By strand: the routes it was used for, each with the strands before and after it.
-    routes: Vec<Vec<(Passage, RouteIndex)>>,
+    /// By strand: the last route it was used for.
+    last_used: Vec<Option<usize>>,
 }
 
 impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
@@ -174,9 +176,18 @@ impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
             solution,
             strands_left: solution.strands.iter().map(|strand| strand.amount).collect(),
             trees_left: solution.trees.iter().map(of_root).collect(),
-            routes: vec![Vec::new(); solution.strands.len()],
+            last_used: vec![None; solution.strands.len()],
         }
     }
+}
+
+/// A route that a strand was used for.
+struct Used {
+    /// The strands it consists of, this one among them.
+    passage: Range<usize>,
+    route: RouteIndex,
+    /// What the strand was used for before.
+    before: Option<usize>,
 }
 
 /// Strands of nested pieces, in the direction of travel: each a piece and a position.
@@ -191,6 +202,9 @@ struct Way<C> {
 
 struct Glue<'a, 'p, C> {
     stocks: Vec<Stock<'a, 'p, C>>,
+    /// Of all routes one after the other, and what strands were used for: millions of lists would take long to let go of.
+    passages: Passage,
+    used: Vec<Used>,
     /// No two are equal: routes of different strands differ.
     routes: RouteTable,
     rank_count: usize,
@@ -202,7 +216,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
     fn finish(&mut self, mut growth: Growth<C>, waiting: &mut Vec<Growth<C>>) -> Result<Growth<C>, SynthesisError> {
         let mut done = 0_u32;
         while let Some(task) = growth.tasks.pop() {
-            if done.is_multiple_of(64) {
+            if done.is_multiple_of(TASKS_BETWEEN_STOPS) {
                 ask(self.stop)?;
             }
             done += 1;
@@ -255,7 +269,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         growth: &mut Growth<C>,
         task: Task,
         piece: usize,
-        (tail, head, strands): (u32, u32, std::ops::Range<usize>),
+        (tail, head, strands): (u32, u32, Range<usize>),
         waiting: &mut Vec<Growth<C>>,
     ) -> Option<()> {
         let terminals = &self.stocks[piece].piece.terminals;
@@ -290,26 +304,32 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
             let from = self.stocks[piece].head_of_entry(strand)?;
             growth.tasks.push(Task::Spread { piece, from });
         }
-        growth.carriers.push((self.route((piece, strand), passage), weight));
+        growth.carriers.push((self.route((piece, strand), &passage), weight));
         Some(())
     }
 
     /// The route of a passage, of which this is the strand that is in no inner piece.
-    fn route(&mut self, (piece, strand): (usize, usize), passage: Passage) -> RouteIndex {
-        if let Some((_, route)) = self.stocks[piece].routes[strand].iter().find(|(known, _)| *known == passage) {
-            return *route;
+    fn route(&mut self, (piece, strand): (usize, usize), passage: &[(usize, usize)]) -> RouteIndex {
+        let last_used = self.stocks[piece].last_used[strand];
+        let mut known =
+            std::iter::successors(last_used, |&known| self.used[known].before).map(|known| &self.used[known]);
+        if let Some(known) = known.find(|known| self.passages[known.passage.clone()] == *passage) {
+            return known.route;
         }
         let mut links: Vec<LinkIndex> = Vec::new();
-        for &(piece, strand) in &passage {
+        for &(piece, strand) in passage {
             let stock = &self.stocks[piece];
-            for link in &stock.solution.strands[strand].links {
+            for link in stock.solution.strands[strand].links.iter() {
                 let link = stock.piece.links[link.index()];
                 // A boundary link is the end of one strand and the start of the next.
                 links.extend(Some(link).filter(|link| links.last() != Some(link)));
             }
         }
         let route = self.routes.push(&links);
-        self.stocks[piece].routes[strand].push((passage, route));
+        let start = self.passages.len();
+        self.passages.extend_from_slice(passage);
+        self.stocks[piece].last_used[strand] = Some(self.used.len());
+        self.used.push(Used { passage: start..self.passages.len(), route, before: last_used });
         route
     }
 
@@ -318,7 +338,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         growth: &mut Growth<C>,
         piece: usize,
         (tail, head): (u32, u32),
-        strands: std::ops::Range<usize>,
+        strands: Range<usize>,
     ) -> Option<()> {
         growth.hops.push((tail, head, growth.carriers.len()));
         growth.depths[head as usize] = growth.depths[tail as usize] + 1;
@@ -331,8 +351,9 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
             if part > C::ZERO {
                 *left -= part;
                 missing -= part;
-                let known = self.stocks[piece].routes[strand].first().map(|&(_, route)| route);
-                let route = known.unwrap_or_else(|| self.route((piece, strand), vec![(piece, strand)]));
+                // Between two ranks a strand is all of the one route that it is used for.
+                let known = self.stocks[piece].last_used[strand].map(|known| self.used[known].route);
+                let route = known.unwrap_or_else(|| self.route((piece, strand), &[(piece, strand)]));
                 growth.carriers.push((route, part));
             }
         }
@@ -346,7 +367,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         growth: &Growth<C>,
         piece: usize,
         tail: Terminal,
-        strands: std::ops::Range<usize>,
+        strands: Range<usize>,
         passage: &mut Passage,
     ) -> Option<(Way<C>, usize)> {
         let stock = &self.stocks[piece];

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 use canopy_topology::LinkIndex;
 
+use crate::forest::links::Links;
 use crate::forest::network::{Network, Way};
 use crate::forest::pattern::quotas;
 use crate::forest::{ASK_INTERVAL, ask};
@@ -15,7 +16,7 @@ pub(super) struct Strand<C> {
     /// Trees that can take this route.
     pub(super) amount: C,
     /// Links from the edge's tail to its head; the nodes between are switches, each visited once.
-    pub(super) links: Vec<LinkIndex>,
+    pub(super) links: Links,
 }
 
 /// Edges between nodes, made of strands. Strands of one edge have different routes and positive amounts.
@@ -49,7 +50,7 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
             }
             if amount > C::ZERO {
                 let ends = (link.from, link.to);
-                let strand = Strand { amount, links: vec![LinkIndex::new(index)] };
+                let strand = Strand { amount, links: Links::from([LinkIndex::new(index)].as_slice()) };
                 match edges.last_mut().filter(|(known, _)| *known == ends) {
                     Some((_, strands)) => strands.push(strand),
                     None => edges.push((ends, vec![strand])),
@@ -107,7 +108,8 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
                 ask(stop)?;
             }
             if strands.len() > 1 {
-                strands.sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.clone()));
+                strands
+                    .sort_by_cached_key(|strand| (strand.links.len(), latency(&strand.links), strand.links.to_vec()));
             }
         }
         Ok(edges)
@@ -157,7 +159,7 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
     }
 
     /// One route after the other, without the loops this may make: links left out carry less, which harms nobody.
-    fn join(&self, head: &[LinkIndex], tail: &[LinkIndex]) -> Vec<LinkIndex> {
+    fn join(&self, head: &[LinkIndex], tail: &[LinkIndex]) -> Links {
         let mut joined: Vec<LinkIndex> = head.to_vec();
         for &link in tail {
             let reached = self.links[link.index()].to;
@@ -166,7 +168,7 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
                 None => joined.push(link),
             }
         }
-        joined
+        Links::from(joined.as_slice())
     }
 }
 

@@ -10,7 +10,7 @@
 use canopy_optimize::{ArcId, FlowNetwork, FlowUnit, Stop};
 
 use crate::error::SynthesisError;
-use crate::forest::ask;
+use crate::forest::{ASK_INTERVAL, ask};
 
 /// A neighbour of the switch with what it sends to the switch and receives from it.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,12 @@ pub(super) fn even_shares_up_to<C: FlowUnit>(
     stop: &dyn Stop,
 ) -> Result<Vec<Share<C>>, SynthesisError> {
     let mut pairs = pairs_of(ports, |from, to| (from != to).then_some(0), stop)?;
-    pairs.iter_mut().for_each(|pair| pair.bound = pair.bound.min(most(pair.from, pair.to)));
+    for (pair, place) in pairs.iter_mut().zip(0_u32..) {
+        if place.is_multiple_of(ASK_INTERVAL) {
+            ask(stop)?;
+        }
+        pair.bound = pair.bound.min(most(pair.from, pair.to));
+    }
     pairs.retain(|pair| pair.bound > C::ZERO);
     evenly(ports, pairs, stop)
 }
@@ -129,7 +134,7 @@ fn evenly<C: FlowUnit>(
     stop: &dyn Stop,
 ) -> Result<Vec<Share<C>>, SynthesisError> {
     pairs.sort_by_key(|pair| pair.class);
-    let mut transport = Transport::new(ports, &pairs);
+    let mut transport = Transport::new(ports, &pairs, stop)?;
     let first = pairs.partition_point(|pair| pair.class == 0);
     let evenness = Evenness::new(ports);
     let reachable = transport.carried(&pairs[..first], None, &evenness, stop)?;
@@ -204,12 +209,18 @@ struct Transport<C> {
 }
 
 impl<C: FlowUnit> Transport<C> {
-    fn new(ports: &[(C, C)], pairs: &[Pair<C>]) -> Self {
+    fn new(ports: &[(C, C)], pairs: &[Pair<C>], stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let count = u32::try_from(ports.len()).expect("ports are nodes");
         let sink = 2 * count;
         let mut network = FlowNetwork::new(sink + 1);
         let node = |port: usize| u32::try_from(port).expect("ports are nodes");
-        let arcs = pairs.iter().map(|pair| network.add_arc(node(pair.from), count + node(pair.to), C::ZERO)).collect();
+        let mut arcs = Vec::with_capacity(pairs.len());
+        for (pair, place) in pairs.iter().zip(0_u32..) {
+            if place.is_multiple_of(ASK_INTERVAL) {
+                ask(stop)?;
+            }
+            arcs.push(network.add_arc(node(pair.from), count + node(pair.to), C::ZERO));
+        }
         for (port, &(_, leaving)) in (count..).zip(ports) {
             network.add_arc(port, sink, leaving);
         }
@@ -218,7 +229,7 @@ impl<C: FlowUnit> Transport<C> {
             network.set_supply(port, entering);
             total += entering;
         }
-        Self { network, arcs, sink, total }
+        Ok(Self { network, arcs, sink, total })
     }
 
     /// What these pairs, the first ones, can carry under the bounds of λ, from scratch.

@@ -6,6 +6,7 @@ use canopy_topology::LinkIndex;
 use super::{Piece, PieceTree, Solution};
 use crate::error::SynthesisError;
 use crate::forest::ask;
+use crate::forest::links::Links;
 use crate::forest::logical::Strand;
 use crate::forest::pattern::quotas;
 use crate::forest::star::star_trees;
@@ -110,7 +111,7 @@ fn join<C: FlowUnit>(out: Vec<(usize, C)>, into: Vec<(usize, C)>, strands: &mut 
             && let Some((link, room)) = &mut second
         {
             let amount = left.min(*room);
-            strands.push(Strand { amount, links: vec![index(first), index(*link)] });
+            strands.push(Strand { amount, links: Links::from([index(first), index(*link)].as_slice()) });
             left -= amount;
             *room -= amount;
             if *room == C::ZERO {
