@@ -10,16 +10,26 @@ use crate::digraph::{Arc, Digraph};
 use crate::flow::{ArcId, FlowNetwork};
 use crate::stop::{Stop, Stopped};
 
-/// Rounds of looking for violated rows, at most: some ten are the rule.
+/// Rounds of looking for rows that the solution violates, at most: fewer are the rule, and its trees are few.
+const CORNER_ROUNDS_MAX: u32 = 16;
+
+/// Rounds of looking for rows that a point before the solution violates, at most.
 const ROUNDS_MAX: u32 = 100;
+
+/// Part of the rate of the solution at which a point that violates no row is as good.
+const NEAR: f64 = 0.9998;
 
 /// What a row may be violated by, in parts of the rate: less is noise.
 const TOLERANCE: f64 = 1e-7;
+
+/// Rates tried for a point that violates no row, each three quarters of the one before.
+const INNER_TRIES_MAX: u32 = 16;
 
 /// Parts of a unit of capacity that flows are computed in.
 const PARTS: f64 = (1_u64 << 40) as f64;
 
 /// Parts of links and roots at a good rate.
+#[derive(Clone)]
 pub(super) struct Fractional {
     /// What all numbers are in units of: no rate is greater.
     pub(super) unit: u64,
@@ -47,30 +57,78 @@ enum Kind {
 /// Rows are violated where a terminal can not pull all of x over what spreads, or push it over what collects: the least
 /// cut is the set. Where no end is other than a terminal, what does not spread collects.
 ///
-/// * **Source.** Zhao 2026, appendix B.7, without flow variables; Bang-Jensen, Frank and Jackson 1995 for switches.
+/// Solutions wander between corners of equal rate. Where they do so for long, rows are looked for half way from a point that
+/// violates none, and where half way violates none either, it is the next such point.
+///
+/// * **Source.** Zhao 2026, appendix B.7, without flow variables; Bang-Jensen, Frank and Jackson 1995 for switches;
+///   Ben-Ameur and Neto 2007 for the point half way.
 /// * **Cost.** Two flows per terminal and round, and a few pivots per row.
 pub(super) fn solve(graph: &Digraph, terminals: &[bool], stop: &dyn Stop) -> Result<Option<Fractional>, Stopped> {
+    solve_within(graph, terminals, CORNER_ROUNDS_MAX, stop)
+}
+
+/// [`solve`], with so many rounds before rows are looked for half way.
+fn solve_within(
+    graph: &Digraph,
+    terminals: &[bool],
+    corner_rounds_max: u32,
+    stop: &dyn Stop,
+) -> Result<Option<Fractional>, Stopped> {
     let Some(mut program) = Program::new(graph, terminals) else { return Ok(None) };
-    let mut known = BTreeSet::new();
-    for _ in 0..ROUNDS_MAX {
-        let mut is_changed = false;
-        for (kind, set) in program.violated(stop)? {
-            if stop.is_requested() {
-                return Err(Stopped);
-            }
-            // Rows added since may have mended it.
-            if program.lacks(kind, &set) && known.insert((kind, set.clone())) {
-                is_changed = true;
-                if !program.add(kind, &set) {
-                    return Ok(Some(program.values));
-                }
-            }
+    for _ in 0..corner_rounds_max {
+        let corner = program.values.clone();
+        let sets = program.violated(&corner, stop)?;
+        match program.mend(sets, stop)? {
+            Mended::Nothing => return Ok(Some(program.values)),
+            Mended::Some => {}
+            Mended::GaveUp => break,
         }
-        if !is_changed {
+    }
+    let Some(mut inner) = program.inner_point(stop)? else { return Ok(Some(program.values)) };
+    for _ in 0..ROUNDS_MAX {
+        if inner.rate() >= NEAR * program.values.rate() {
+            break;
+        }
+        let middle = inner.middle(&program.values);
+        let sets = program.violated(&middle, stop)?;
+        if sets.is_empty() {
+            inner = middle;
+        } else if program.mend(sets, stop)? != Mended::Some {
             break;
         }
     }
-    Ok(Some(program.values))
+    Ok(Some(inner))
+}
+
+/// What became of violated rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mended {
+    /// The solution violates none of them.
+    Nothing,
+    /// It does not any more.
+    Some,
+    /// The solver found no other.
+    GaveUp,
+}
+
+impl Fractional {
+    /// Of all roots.
+    pub(super) fn rate(&self) -> f64 {
+        self.roots.iter().sum()
+    }
+
+    /// The point half way to another one.
+    fn middle(&self, other: &Self) -> Self {
+        let mean =
+            |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one.midpoint(*other)).collect();
+        Self {
+            unit: self.unit,
+            capacities: self.capacities.clone(),
+            spread: mean(&self.spread, &other.spread),
+            collect: mean(&self.collect, &other.collect),
+            roots: mean(&self.roots, &other.roots),
+        }
+    }
 }
 
 struct Program<'a> {
@@ -85,6 +143,8 @@ struct Program<'a> {
     solution: Option<Solution>,
     values: Fractional,
     networks: [(FlowNetwork<i64>, Vec<ArcId>); 2],
+    /// Sets whose rows are there.
+    known: BTreeSet<(Kind, Vec<bool>)>,
 }
 
 impl<'a> Program<'a> {
@@ -127,7 +187,8 @@ impl<'a> Program<'a> {
         };
         let values = Fractional { unit, capacities, spread: Vec::new(), collect: Vec::new(), roots: Vec::new() };
         let networks = [network(false), network(true)];
-        let mut program = Self { graph, terminals, spread, collect, roots, solution: None, values, networks };
+        let mut program =
+            Self { graph, terminals, spread, collect, roots, solution: None, values, networks, known: BTreeSet::new() };
         for node in (0..terminals.len()).filter(|&node| terminals[node]) {
             let mut alone = vec![false; terminals.len()];
             alone[node] = true;
@@ -192,25 +253,70 @@ impl<'a> Program<'a> {
         }
         let outside = self.values.roots.iter().zip(set).filter(|&(_, &inside)| !inside);
         let wanted: f64 = outside.map(|(root, _)| root).sum();
-        passing < wanted - TOLERANCE * self.values.roots.iter().sum::<f64>()
+        passing < wanted - TOLERANCE * self.values.rate()
     }
 
-    /// Sets with violated rows, one per terminal and kind at most.
-    fn violated(&mut self, stop: &dyn Stop) -> Result<Vec<(Kind, Vec<bool>)>, Stopped> {
+    /// Adds the rows of these sets that the solution violates.
+    fn mend(&mut self, sets: Vec<(Kind, Vec<bool>)>, stop: &dyn Stop) -> Result<Mended, Stopped> {
+        let mut mended = Mended::Nothing;
+        for (kind, set) in sets {
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
+            // Rows added since may have mended it.
+            if self.lacks(kind, &set) && self.known.insert((kind, set.clone())) {
+                mended = Mended::Some;
+                if !self.add(kind, &set) {
+                    return Ok(Mended::GaveUp);
+                }
+            }
+        }
+        Ok(mended)
+    }
+
+    /// Half of every link for each kind, and roots everywhere, as many as fit: violates no row, where that is found.
+    fn inner_point(&mut self, stop: &dyn Stop) -> Result<Option<Fractional>, Stopped> {
+        let half: Vec<f64> = self.values.capacities.iter().map(|capacity| capacity / 2.0).collect();
+        let mut surplus = vec![0.0; self.terminals.len()];
+        for (arc, half) in self.graph.arcs.iter().zip(&half) {
+            surplus[arc.to as usize] += half;
+            surplus[arc.from as usize] -= half;
+        }
+        let is_balanced = |(&surplus, &is_terminal): (&f64, &bool)| is_terminal || surplus.abs() < TOLERANCE;
+        if !surplus.iter().zip(self.terminals).all(is_balanced) {
+            return Ok(None);
+        }
+        let count = self.terminals.iter().filter(|&&is_terminal| is_terminal).count() as f64;
+        let mut rate = self.values.rate();
+        for _ in 0..INNER_TRIES_MAX {
+            let roots =
+                self.terminals.iter().map(|&is_terminal| if is_terminal { rate / count } else { 0.0 }).collect();
+            let point = Fractional { spread: half.clone(), collect: half.clone(), roots, ..self.values.clone() };
+            if self.violated(&point, stop)?.is_empty() {
+                return Ok(Some(point));
+            }
+            rate *= 0.75;
+        }
+        Ok(None)
+    }
+
+    /// Sets whose rows a point violates, one per terminal and kind at most.
+    fn violated(&mut self, point: &Fractional, stop: &dyn Stop) -> Result<Vec<(Kind, Vec<bool>)>, Stopped> {
         let mut sets = Vec::new();
         for (kind, (network, arcs)) in [Kind::Spread, Kind::Collect].into_iter().zip(&mut self.networks) {
-            let values = if kind == Kind::Spread { &self.values.spread } else { &self.values.collect };
+            let values = if kind == Kind::Spread { &point.spread } else { &point.collect };
             for (&arc, &value) in arcs.iter().zip(values) {
                 network.set_capacity(arc, parts(value));
             }
             let mut total = 0;
-            for (node, &root) in (0_u32..).zip(&self.values.roots) {
+            for (node, &root) in (0_u32..).zip(&point.roots) {
                 network.set_supply(node, parts(root));
                 total += parts(root);
             }
+            let enough = total - parts(TOLERANCE * point.rate());
             for node in (0_u32..).zip(self.terminals).filter(|&(_, &is_terminal)| is_terminal).map(|(node, _)| node) {
                 network.reset();
-                if network.pull(node, total, stop)? < total {
+                if network.pull(node, total, stop)? < enough {
                     sets.push((kind, network.min_cut_sink_side()));
                 }
             }
@@ -235,4 +341,39 @@ fn least_around_a_terminal(graph: &Digraph, terminals: &[bool]) -> Option<u64> {
 #[expect(clippy::cast_possible_truncation, reason = "values are between 0 and some thousands")]
 fn parts(value: f64) -> i64 {
     (value * PARTS) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stop::Never;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        /// Rows found half way from inside lead as far as those found at the corners, and to a point that violates none.
+        #[test]
+        fn both_ways_to_the_optimum_agree(
+            walks in prop::collection::vec((prop::collection::vec(0_u32..9, 2..7), 1_u64..10), 0..9),
+            extra in prop::collection::vec(any::<bool>(), 9),
+        ) {
+            let tour = ((0..9).collect::<Vec<u32>>(), 2);
+            let closed = |(walk, capacity): (Vec<u32>, u64)| {
+                let next = walk.iter().copied().cycle().skip(1).take(walk.len()).collect::<Vec<_>>();
+                walk.into_iter().zip(next).map(move |(from, to)| Arc { from, to, capacity })
+            };
+            let graph = Digraph { node_count: 9, arcs: walks.into_iter().chain([tour]).flat_map(closed).collect() };
+            let terminals: Vec<bool> = extra.iter().zip(0..).map(|(&extra, node)| extra || node < 2).collect();
+            let corner = solve_within(&graph, &terminals, u32::MAX, &Never).unwrap().unwrap();
+            let inner = solve_within(&graph, &terminals, 0, &Never).unwrap().unwrap();
+            prop_assert!(inner.rate() >= NEAR * corner.rate() * (1.0 - 1e-6), "{} of {}", inner.rate(), corner.rate());
+            prop_assert!(inner.rate() <= corner.rate() * (1.0 + 1e-6), "{} of {}", inner.rate(), corner.rate());
+            let mut program = Program::new(&graph, &terminals).unwrap();
+            for point in [inner, corner] {
+                prop_assert!(program.violated(&point, &Never).unwrap().is_empty());
+            }
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn round(
     fractional: &Fractional,
     stop: &dyn Stop,
 ) -> Result<Option<Division>, Stopped> {
-    let all: f64 = fractional.roots.iter().sum();
+    let all = fractional.rate();
     if all < LEAST {
         return Ok(None);
     }
@@ -185,7 +185,7 @@ mod tests {
             let fractional = program::solve(&graph, &terminals, &Never).unwrap().unwrap();
             let division = round(&graph, &terminals, &fractional, &Never).unwrap().unwrap();
             let rate = division.rate(&graph).unwrap();
-            let promised = fractional.roots.iter().sum::<f64>() * fractional.unit as f64;
+            let promised = fractional.rate() * fractional.unit as f64;
             let reached = rate.numerator as f64 / rate.denominator as f64;
             prop_assert!(reached >= 0.995 * promised, "{reached} of {promised} with {} trees", division.tree_count);
             prop_assert!(reached <= promised * (1.0 + 1e-6), "{reached} of {promised}");
