@@ -8,7 +8,8 @@
 //! The strength comes with directions for the links (`canopy_optimize::orientation`), in which trees of one root fit, so
 //! the stages of broadcast trees do the rest (`flat`). A large network is taken apart first (`pieces`): where the links
 //! inside a cluster alone are strong enough, any tree of it goes with any tree of all that is around it (`glue`). What is
-//! joined by one switch only has stars in a closed form (`star`).
+//! joined by one switch only has stars in a closed form (`star`). In the end trees are hung up where they are lowest, or where
+//! roots are asked for (`rooting`, `roots`), and the deepest exchange hops with others (`lowering`).
 //!
 //! Where links are not alike both ways, trees that come down are others than those that went up, and each link is divided
 //! between them (`divided`).
@@ -21,6 +22,7 @@ mod flat;
 mod glue;
 mod lanes;
 mod limited;
+mod lowering;
 mod packing;
 mod pieces;
 mod rooting;

@@ -38,11 +38,12 @@ fn check(expression: &str, algbw: &str, depth_max: usize, batches: usize) {
 fn uneven_networks_reach_their_strength() {
     check("mesh:1x3", "25000000000", 1, 2);
     check("mesh:4x4", "40000000000", 6, 16);
-    check("mesh:10x10", "500000000000/11", 22, 30);
+    check("mesh:10x10", "500000000000/11", 15, 30);
     check("torus:4x4,down=00-01", "155000000000/3", 6, 24);
     check("dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "518750000000/3", 6, 48);
     check("dgx-a100:boxes=4,faults=gpus:1+seed:1", "387500000000/3", 4, 40);
     check("mi250:boxes=1,nodes-down=b0g5", "150000000000", 8, 24);
+    check("rail:boxes=16,nodes-down=b0g5", "635000000000/3", 10, 300);
     check("mi250:boxes=2,nodes-down=b0g5", "161250000000", 14, 260);
 }
 

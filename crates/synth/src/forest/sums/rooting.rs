@@ -11,7 +11,11 @@ use crate::forest::ask;
 use crate::forest::assembly::position;
 use crate::forest::sums::glue::{FreeTree, FreeTrees};
 use crate::forest::sums::lanes::Lanes;
+use crate::forest::sums::lowering::lowered;
 use crate::forest::sums::roots::allot;
+
+/// Times that trees are made less deep, at most.
+const LOWERINGS_MAX: usize = 2;
 
 /// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
 ///
@@ -27,19 +31,19 @@ pub(super) fn write(
         Some(weights) => allot(free, weights, stop)?,
         None => (free, Vec::new()),
     };
-    let mut roots = roots.into_iter();
-    let FreeTrees { tree_count, mut trees, routes } = free;
+    let FreeTrees { tree_count, trees, routes } = free;
     let rank_count = lanes.rank_count;
-    let mut rooted = Vec::with_capacity(trees.len());
-    for tree in &mut trees {
-        ask(stop)?;
-        let hung = match roots.next() {
-            Some(root) => Hung::at(tree, rank_count, root),
-            None => Hung::at_centre(tree, rank_count),
-        };
-        let hung =
-            hung.ok_or_else(|| SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() })?;
-        rooted.push((hung, &*tree));
+    let mut rooted = hang_up(trees, &roots, rank_count, stop)?;
+    let mut depth = depth_max(&rooted);
+    for _ in 0..LOWERINGS_MAX {
+        let (trees, roots) = lowered(rooted, rank_count, stop)?;
+        // Trees that exchanged hops may have another centre now, and then hang lower still.
+        let roots = if weights.is_some() { roots } else { Vec::new() };
+        rooted = hang_up(trees, &roots, rank_count, stop)?;
+        if depth_max(&rooted) >= depth || weights.is_some() {
+            break;
+        }
+        depth = depth_max(&rooted);
     }
     rooted.sort_by_key(|(hung, _)| hung.root);
 
@@ -76,6 +80,31 @@ pub(super) fn write(
     Ok((writer.forest, shares))
 }
 
+/// Hops on the longest way from a root.
+fn depth_max(rooted: &[(Hung, FreeTree)]) -> u32 {
+    rooted.iter().map(|(hung, tree)| hung.depth(tree)).max().unwrap_or_default()
+}
+
+/// Hangs trees up at these roots, or at their centres if there are none.
+fn hang_up(
+    trees: Vec<FreeTree>,
+    roots: &[u32],
+    rank_count: u32,
+    stop: &dyn Stop,
+) -> Result<Vec<(Hung, FreeTree)>, SynthesisError> {
+    let mut hung = Vec::with_capacity(trees.len());
+    for (position, tree) in trees.into_iter().enumerate() {
+        ask(stop)?;
+        let at_root = match roots.get(position) {
+            Some(&root) => Hung::at(&tree, rank_count, root),
+            None => Hung::at_centre(&tree, rank_count),
+        };
+        let broken = || SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() };
+        hung.push((at_root.ok_or_else(broken)?, tree));
+    }
+    Ok(hung)
+}
+
 /// A tree with a root.
 pub(super) struct Hung {
     pub(super) root: u32,
@@ -99,6 +128,22 @@ impl Hung {
         Some(Self { root, order })
     }
 
+    /// Hops between the root and the rank farthest from it.
+    pub(super) fn depth(&self, tree: &FreeTree) -> u32 {
+        self.depths(tree).into_iter().max().unwrap_or_default()
+    }
+
+    /// By rank: hops from the root.
+    fn depths(&self, tree: &FreeTree) -> Vec<u32> {
+        let mut depths = vec![0_u32; tree.hops.len() + 1];
+        for &(hop, is_back) in &self.order {
+            let [first, second] = tree.hops[hop].ends;
+            let (from, to) = if is_back { (second, first) } else { (first, second) };
+            depths[to as usize] = depths[from as usize] + 1;
+        }
+        depths
+    }
+
     /// Hangs a tree up at a rank; `None` if it is no spanning tree.
     pub(super) fn at(tree: &FreeTree, rank_count: u32, root: u32) -> Option<Self> {
         let (order, ..) = walk(&hops_around(tree, rank_count)?, root)?;
@@ -114,12 +159,7 @@ impl Hung {
         let mut heights = vec![0; rank_count as usize];
         for end in [some_end, other_end] {
             let (order, ..) = walk(&around, end)?;
-            let mut depths = vec![0_u32; rank_count as usize];
-            for (hop, is_back) in order {
-                let [first, second] = tree.hops[hop].ends;
-                let (from, to) = if is_back { (second, first) } else { (first, second) };
-                depths[to as usize] = depths[from as usize] + 1;
-            }
+            let depths = Self { root: end, order }.depths(tree);
             heights.iter_mut().zip(depths).for_each(|(height, depth): (&mut u32, u32)| *height = depth.max(*height));
         }
         Some(heights)

@@ -5,6 +5,7 @@ use canopy_topology::{Topology, TopologyLimits, generate};
 
 use super::glue::{FreeHop, FreeTree};
 use super::lanes::Lanes;
+use super::lowering::lowered;
 use super::pieces::{Piece, take_apart};
 use super::rooting::Hung;
 use super::{flat, star};
@@ -109,6 +110,46 @@ fn trees_are_hung_up_at_their_centres() {
     {
         assert!(Hung::at_centre(&tree(wrong), 4).is_none(), "{wrong:?}");
     }
+}
+
+/// A path of six hangs three deep; with two hops of a fork it is one less, and the fork no deeper than that.
+#[test]
+fn deep_trees_exchange_hops_with_others() {
+    let tree = |weight, hops: &[[u32; 2]]| {
+        let hops = hops.iter().map(|&ends| {
+            // Routes are named by their ends, there and back.
+            let (ends, route) = if ends[0] < ends[1] {
+                (ends, ends[0] * 10 + ends[1])
+            } else {
+                ([ends[1], ends[0]], ends[1] * 10 + ends[0])
+            };
+            FreeHop { ends, carriers: vec![(route as usize, weight)] }
+        });
+        FreeTree { weight, hops: hops.collect() }
+    };
+    let deep = tree(1, &[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]]);
+    let flat = tree(1, &[[4, 0], [4, 1], [4, 2], [4, 3], [4, 5], [4, 6], [4, 7], [4, 8]]);
+    let hung = [deep, flat].map(|tree| (Hung::at_centre(&tree, 9).unwrap(), tree)).into_iter().collect();
+    let (trees, roots) = lowered(hung, 9, &Never).unwrap();
+    assert_eq!(roots, [4, 4]);
+    let mut used = Vec::new();
+    for (tree, &root) in trees.iter().zip(&roots) {
+        let hung = Hung::at(tree, 9, root).unwrap();
+        assert!(hung.depth(tree) <= 3, "{:?}", hung.order);
+        for hop in &tree.hops {
+            let [(route, 1)] = hop.carriers.as_slice() else { panic!("{:?}", hop.carriers) };
+            assert_eq!(
+                u32::try_from(*route),
+                Ok(hop.ends[0] * 10 + hop.ends[1]),
+                "routes lead from the first end to the second"
+            );
+            used.push(*route);
+        }
+    }
+    used.sort_unstable();
+    let mut before: Vec<usize> = (0..8).map(|low| low * 11 + 1).chain([4, 14, 24, 34, 45, 46, 47, 48]).collect();
+    before.sort_unstable();
+    assert_eq!(used, before, "every link is as loaded as it was");
 }
 
 #[test]
