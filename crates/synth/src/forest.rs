@@ -7,8 +7,9 @@
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
-//! are put together (`decomposition`, `glue`). What can not be taken apart is solved as a whole, by the same stages. Either way the deepest
-//! trees are made less deep in the end (`lower`).
+//! are put together (`decomposition`, `glue`). Of machines of unequal boxes the trees can be written down (`boxes`). What
+//! can not be taken apart is solved as a whole, by the same stages. Either way the deepest trees are made less deep in the
+//! end (`lower`).
 //!
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
@@ -27,6 +28,7 @@
 //! Source: L. Zhao, dissertation 2026, chapter 4 and appendix B (ForestColl).
 
 mod assembly;
+mod boxes;
 mod clusters;
 mod condition;
 mod decomposition;

@@ -5,6 +5,7 @@
 //! capacity for, each once, so after the switches are gone z is, too: each tree that it sends to a node is one more
 //! tree rooted there.
 
+mod boxes;
 mod star;
 
 use std::collections::{BTreeMap, HashMap};

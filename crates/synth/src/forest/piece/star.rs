@@ -72,28 +72,28 @@ impl<C: FlowUnit> Piece<'_, C> {
 }
 
 /// The links of one direction between terminals and the switch, with what they have left.
-struct Spokes<C> {
+pub(super) struct Spokes<C> {
     /// By terminal.
     links: Vec<Vec<usize>>,
     left: Vec<Vec<C>>,
 }
 
 impl<C: FlowUnit> Spokes<C> {
-    fn new(terminal_count: u32) -> Self {
+    pub(super) fn new(terminal_count: u32) -> Self {
         Self { links: vec![Vec::new(); terminal_count as usize], left: vec![Vec::new(); terminal_count as usize] }
     }
 
-    fn add(&mut self, terminal: u32, link: usize, capacity: C) {
+    pub(super) fn add(&mut self, terminal: u32, link: usize, capacity: C) {
         self.links[terminal as usize].push(link);
         self.left[terminal as usize].push(capacity);
     }
 
-    fn sums(&self) -> Vec<u128> {
+    pub(super) fn sums(&self) -> Vec<u128> {
         self.left.iter().map(|left| left.iter().map(|capacity| capacity.to_u128()).sum()).collect()
     }
 
     /// Takes an amount off the links of a terminal, at most what they have left: how much of each.
-    fn take(&mut self, terminal: u32, amount: C) -> Vec<(usize, C)> {
+    pub(super) fn take(&mut self, terminal: u32, amount: C) -> Vec<(usize, C)> {
         let left = &mut self.left[terminal as usize];
         let parts = quotas(left, amount);
         left.iter_mut().zip(&parts).for_each(|(left, &part)| *left -= part);
@@ -102,7 +102,7 @@ impl<C: FlowUnit> Spokes<C> {
 }
 
 /// Joins links to the switch with links from it that take the same amount together, in their order.
-fn join<C: FlowUnit>(out: Vec<(usize, C)>, into: Vec<(usize, C)>, strands: &mut Vec<Strand<C>>) {
+pub(super) fn join<C: FlowUnit>(out: Vec<(usize, C)>, into: Vec<(usize, C)>, strands: &mut Vec<Strand<C>>) {
     let index = |link: usize| LinkIndex::new(u32::try_from(link).expect("links are counted in u32"));
     let mut into = into.into_iter();
     let mut second = into.next();

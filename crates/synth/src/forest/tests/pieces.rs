@@ -160,7 +160,7 @@ fn trees_of_large_machines_are_flat() {
 #[test]
 fn damaged_machines_stay_flat_and_fast() {
     for (expression, hops, trees) in [
-        ("dgx-a100:boxes=16,nodes-down=b3g2+b7g5", 4, 200),
+        ("dgx-a100:boxes=16,nodes-down=b3g2+b7g5", 2, 200),
         ("dgx-a100:boxes=16,degrade=b0g3-ib*1/2+b5g1-ib*1/2", 3, 500),
         ("mi250:boxes=16,nodes-down=b3g2+b7g5", 12, 1600),
     ] {
@@ -168,6 +168,45 @@ fn damaged_machines_stay_flat_and_fast() {
         assert!(depth_max(&forest) <= hops, "{expression}: {} hops", depth_max(&forest));
         assert!(forest.phases[0].trees.len() <= trees, "{expression}: {} trees", forest.phases[0].trees.len());
     }
+}
+
+/// A box whose switch is thinner than what its NICs let in needs all of its links, so no boundary can be tight; boxes of
+/// unequal sizes are not symmetric either. All trees are written down, three hops at most.
+#[test]
+fn boxes_with_fast_nics_and_missing_ranks_are_flat() {
+    let rails = "rail:boxes=12,gpus=6,nv=60GB/s,nic=50GB/s";
+    assert_eq!(tight_clusters(&generated(&format!("{rails},nodes-down=b3g2"))), [] as [Vec<u32>; 0]);
+    for (topology, trees_per_rank) in [
+        (generated(&format!("{rails},nodes-down=b3g2+b7g5")), 5),
+        (generated(&format!("{rails},faults=nics:3@1/2+seed:1")), 2),
+        (generated(&format!("{rails},faults=nics:2@1/2+gpus:3+seed:2")), 3),
+        (generated("rail:boxes=12,gpus=6,nv=200GB/s,nic=50GB/s,nodes-down=b3g2+b7g5"), 4),
+        (around_one_switch(&[6, 6, 5, 6, 4, 6], 60, 50), 7),
+        (around_one_switch(&[1, 6, 5, 6, 4, 6], 200, 40), 4),
+    ] {
+        in_pieces(&topology, CollectiveKind::ReduceScatter);
+        let (forest, _) = in_pieces(&topology, CollectiveKind::Allgather);
+        let (hops, trees) = (depth_max(&forest), forest.phases[0].trees.len());
+        let ranks = topology.rank_count() as usize;
+        assert!(hops <= 3 && trees <= trees_per_rank * ranks, "{ranks} ranks: {hops} hops, {trees} trees");
+    }
+}
+
+/// Boxes of so many ranks, with `inner` to the switch of the box and `outer` to the one outside.
+fn around_one_switch(boxes: &[usize], inner: u64, outer: u64) -> Topology {
+    let mut draft = TopologyDraft::default();
+    let capacity = |number| Capacity::from_bytes_per_sec(number).unwrap();
+    for (host, &ranks) in boxes.iter().enumerate() {
+        let attributes = Attributes { box_name: Some(format!("box{host}")), ..Attributes::default() };
+        (0..ranks).for_each(|rank| draft.add_node(format!("r{host}.{rank}"), NodeKind::Compute, attributes.clone()));
+        draft.add_switch(format!("s{host}"));
+        for rank in (0..ranks).map(|rank| format!("r{host}.{rank}")) {
+            draft.add_both(&rank, &format!("s{host}"), capacity(inner), Latency::from_nanos(0));
+            draft.add_both(&rank, "spine", capacity(outer), Latency::from_nanos(9));
+        }
+    }
+    draft.add_switch("spine");
+    draft.build(&TopologyLimits::STANDARD).unwrap()
 }
 
 /// Machines in two levels: ranks on a switch of their box or on each other, boxes on switches of their pod, pods on a
