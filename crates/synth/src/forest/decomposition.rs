@@ -10,7 +10,7 @@ use crate::forest::clusters::find_clusters;
 use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
 use crate::forest::network::Network;
-use crate::forest::piece::{Solution, pieces, solve};
+use crate::forest::piece::{Machine, Solution, pieces, solve};
 use crate::forest::trim::{Tight, trim};
 use crate::forest::{RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
@@ -36,13 +36,25 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     let of_ranks = &demands[..network.terminal_count as usize];
     let whole = Tight { capacities: capacities.to_vec(), clusters: Vec::new() };
     let whole = pieces(network, demands, &whole, stop)?;
-    let boxes = whole.0[0].solve_boxes(stop)?;
+    let piece = &whole.0[0];
+    // Where all boxes are alike, so are the trees of pieces, or those that symmetry finds, and they are flatter.
+    let (at_once, at_last) = match piece.machine() {
+        Some(machine) if machine.is_uniform() => (None, Some(machine).filter(Machine::has_more_links)),
+        machine => (machine, None),
+    };
+    let mut boxes = match at_once {
+        Some(machine) => piece.solve_boxes(machine, stop)?,
+        None => None,
+    };
     let is_few =
         |solution: &Solution<C>| solution.trees.iter().map(Vec::len).sum::<usize>() <= TREES_PER_RANK * of_ranks.len();
     let tight = match boxes.as_ref().is_some_and(is_few) {
         true => None,
         false => tight_clusters(network, capacities, demands, stop)?,
     };
+    if let (None, Some(machine)) = (&tight, at_last) {
+        boxes = piece.solve_boxes(machine, stop)?;
+    }
     let ((pieces, homes), (solution_of, solutions)) = match (tight, boxes) {
         (Some(tight), _) => {
             let pieces = pieces(network, demands, &tight, stop)?;

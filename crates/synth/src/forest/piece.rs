@@ -24,6 +24,7 @@ use crate::forest::switches::remove_switches;
 use crate::forest::trim::Tight;
 use crate::forest::{ASK_INTERVAL, ask};
 use crate::progress::{Progress, Silent, Stage};
+pub(super) use boxes::Machine;
 
 /// Different pieces up to which each is packed several times for better trees. More of them take long enough already:
 /// where every rank has a share of another size no two pieces are equal.

@@ -5,17 +5,26 @@ use canopy_optimize::{FlowUnit, Stop};
 use super::star::{Spokes, join};
 use super::{Piece, PieceTree, Solution};
 use crate::error::SynthesisError;
-use crate::forest::{ASK_INTERVAL, ask};
 use crate::forest::boxes::{Layout, Member, Ports, box_trees};
+use crate::forest::{ASK_INTERVAL, ask};
 
 impl<C: FlowUnit> Piece<'_, C> {
-    /// The solution of a machine of boxes, some of which differ from others; `None` for everything else, and where the
-    /// numbers do not come out. Where all are alike, so are the trees that symmetry finds, and those are flatter.
+    /// The piece as a machine of boxes, if it is one.
+    pub(in crate::forest) fn machine(&self) -> Option<Machine<C>> {
+        let sides = Sides::new(self)?;
+        let layout = sides.layout(self)?;
+        Some(Machine { sides, layout })
+    }
+
+    /// The solution of a machine of boxes; `None` where the numbers do not come out.
     ///
-    /// * **Errors.** Stopped. **Cost.** That of [`box_trees`].
-    pub(in crate::forest) fn solve_boxes(&self, stop: &dyn Stop) -> Result<Option<Solution<C>>, SynthesisError> {
-        let Some(mut machine) = Machine::new(self) else { return Ok(None) };
-        let Some(layout) = machine.layout(self).filter(|layout| !layout.is_uniform()) else { return Ok(None) };
+    /// * **In.** The machine that this piece is. **Errors.** Stopped. **Cost.** That of [`box_trees`].
+    pub(in crate::forest) fn solve_boxes(
+        &self,
+        machine: Machine<C>,
+        stop: &dyn Stop,
+    ) -> Result<Option<Solution<C>>, SynthesisError> {
+        let Machine { mut sides, layout } = machine;
         let Some(found) = box_trees(&layout, stop)? else { return Ok(None) };
         let (mut strands, mut ranges) = (Vec::new(), Vec::with_capacity(found.edges.len()));
         for (from, to, amount) in found.edges {
@@ -23,7 +32,7 @@ impl<C: FlowUnit> Piece<'_, C> {
                 ask(stop)?;
             }
             let is_inside = layout.members[from as usize].in_box == layout.members[to as usize].in_box;
-            let side = if is_inside { &mut machine.inner } else { &mut machine.outer };
+            let side = if is_inside { &mut sides.inner } else { &mut sides.outer };
             let amount = convert(amount);
             let first = strands.len();
             join(side.out.take(from, amount), side.into.take(to, amount), &mut strands);
@@ -63,33 +72,60 @@ impl<C: FlowUnit> Side<C> {
     }
 }
 
-/// Which switches a machine has, and the links to them.
-struct Machine<C> {
+/// A machine of boxes: in numbers, and with its links.
+pub(in crate::forest) struct Machine<C> {
+    sides: Sides<C>,
+    layout: Layout,
+}
+
+impl<C> Machine<C> {
+    /// Whether all boxes and all ranks are alike.
+    pub(in crate::forest) fn is_uniform(&self) -> bool {
+        self.layout.is_uniform()
+    }
+
+    /// Whether there are links between switches. They are left out of account: where all ranks share a switch with one of
+    /// each other box, as on rails, what is above is of little use.
+    pub(in crate::forest) fn has_more_links(&self) -> bool {
+        self.sides.has_more_links
+    }
+}
+
+/// Which switches there are, and the links to them.
+struct Sides<C> {
     /// By terminal: its switches of both kinds.
     inner_switch: Vec<Option<u32>>,
     outer_switch: Vec<Option<u32>>,
     inner: Side<C>,
     outer: Side<C>,
+    /// Whether some join switches.
+    has_more_links: bool,
 }
 
-impl<C: FlowUnit> Machine<C> {
-    /// Tells switches of boxes from those outside. `None` if a link does not join a terminal and a switch, or a terminal is
-    /// on two switches of one kind. O(links).
+impl<C: FlowUnit> Sides<C> {
+    /// Tells switches of boxes from those outside. `None` if a link joins two terminals, or a terminal is on two switches of
+    /// one kind. O(links).
     fn new(piece: &Piece<'_, C>) -> Option<Self> {
         let count = piece.network.terminal_count;
         if piece.network.outside.is_some() {
             return None;
         }
-        let ends = |link: usize| {
+        let used = (0..piece.links.len()).filter(|&link| piece.capacities[link] > C::ZERO);
+        let mut has_more_links = false;
+        // By link between one and the other.
+        let mut spokes: Vec<(usize, u32, u32)> = Vec::new();
+        for link in used {
             let way = piece.network.links[link];
             let (terminal, switch) = (way.from.min(way.to), way.from.max(way.to));
-            (terminal < count && switch >= count).then_some((terminal, switch))
-        };
-        let used = || (0..piece.links.len()).filter(|&link| piece.capacities[link] > C::ZERO);
-        // Of each switch: the box of the terminals seen so far, and whether there are others.
+            if switch < count {
+                return None;
+            }
+            has_more_links |= terminal >= count;
+            spokes.extend(Some((link, terminal, switch)).filter(|_| terminal < count));
+        }
+        // Of each switch: the box of the terminals seen so far, unless there are several.
         let mut only: Vec<Option<Option<u32>>> = vec![None; piece.network.node_count as usize];
-        for link in used() {
-            let (terminal, switch) = ends(link)?;
+        for &(_, terminal, switch) in &spokes {
             let here = piece.network.boxes[terminal as usize];
             let known = only[switch as usize].get_or_insert(here);
             *known = (*known).filter(|_| *known == here);
@@ -99,9 +135,9 @@ impl<C: FlowUnit> Machine<C> {
             outer_switch: vec![None; count as usize],
             inner: Side::new(count),
             outer: Side::new(count),
+            has_more_links,
         };
-        for link in used() {
-            let (terminal, switch) = ends(link)?;
+        for (link, terminal, switch) in spokes {
             let is_inner = only[switch as usize].flatten().is_some();
             let (side, known) = match is_inner {
                 true => (&mut machine.inner, &mut machine.inner_switch[terminal as usize]),

@@ -181,6 +181,9 @@ fn boxes_with_fast_nics_and_missing_ranks_are_flat() {
         (generated(&format!("{rails},faults=nics:3@1/2+seed:1")), 2),
         (generated(&format!("{rails},faults=nics:2@1/2+gpus:3+seed:2")), 3),
         (generated("rail:boxes=12,gpus=6,nv=200GB/s,nic=50GB/s,nodes-down=b3g2+b7g5"), 4),
+        // A spine above the rails is not needed, and in the way of symmetry.
+        (generated(&format!("{rails},spine=100GB/s,nodes-down=b3g2+b7g5")), 5),
+        (generated(&format!("{rails},spine=100GB/s")), 11),
         (around_one_switch(&[6, 6, 5, 6, 4, 6], 60, 50), 7),
         (around_one_switch(&[1, 6, 5, 6, 4, 6], 200, 40), 4),
     ] {
