@@ -24,6 +24,9 @@ pub(in crate::forest) struct Member {
     pub(in crate::forest) outer: Ports,
 }
 
+/// Boxes times members, at most: each pair of them takes some 200 bytes while trees are found.
+const PLACES_MAX: usize = 1 << 21;
+
 /// Boxes joined by switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::forest) struct Layout {
@@ -41,8 +44,8 @@ pub(in crate::forest) struct Layout {
 }
 
 impl Layout {
-    /// Numbers boxes and switches as the members do. `None` if there are fewer than two boxes, no demands, or numbers so
-    /// large that sums of them might not fit.
+    /// Numbers boxes and switches as the members do. `None` if there are fewer than two boxes, or more than half as many as
+    /// members, no demands, or numbers so large that sums of them, or tables, might not fit.
     pub(in crate::forest) fn new(members: Vec<Member>) -> Option<Self> {
         let all = |member: &Member| {
             [member.demand, member.inner.sends, member.inner.receives, member.outer.sends, member.outer.receives]
@@ -52,6 +55,9 @@ impl Layout {
         magnitude.checked_mul(i64::try_from(members.len()).ok()?)?.checked_mul(64)?;
         let box_count = members.iter().map(|member| member.in_box + 1).max()?;
         let trunk_count = members.iter().filter_map(|member| member.trunk).map(|trunk| trunk + 1).max()?;
+        if box_count.checked_mul(2)? > members.len() || box_count * members.len() > PLACES_MAX {
+            return None;
+        }
         let mut boxes = vec![Vec::new(); box_count];
         let mut trunks = vec![BTreeMap::<usize, Vec<usize>>::new(); trunk_count];
         let mut demands = vec![0; box_count];
