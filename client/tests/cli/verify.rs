@@ -97,7 +97,7 @@ fn a_plan_that_states_more_than_it_does_is_found_out() {
 #[test]
 fn a_plan_that_calls_too_much_reachable_is_found_out() {
     let desk = Desk::new();
-    desk.json("plan random-euler:n=5,seed=1 --collective allreduce -o loose.json --json");
+    desk.json("plan torus:4x4,down=00>01 --collective allreduce -o loose.json --json");
     desk.json("verify loose.json --json");
     let text = String::from_utf8(desk.read("loose.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
