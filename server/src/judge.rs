@@ -4,7 +4,7 @@
 
 use std::str::FromStr as _;
 
-use canopy_plan::{Profile, parse_msccl_xml, prove, read_plan};
+use canopy_plan::{MSCCL_OWN_BYTES_MAX, Profile, parse_msccl_xml_until, prove, read_plan};
 use canopy_proto::v1::{Artifact, OutputFormat, Plan};
 use canopy_schedule::{certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
@@ -72,7 +72,8 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
 fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
     let profile = Profile::from_str(&artifact.profile).map_err(|error| error.to_string())?;
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
+    let program =
+        parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
     let stated = plan.collective.as_ref().ok_or("it states no collective")?;
     let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
     let found = program.purpose.collective().map(collective_on_the_wire);

@@ -12,10 +12,10 @@ pub use emulate::{
 };
 pub use msccl::{
     Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Figure, ForeignFile, InstanceRoom, Instances,
-    LowerError, LowerOptions, Lowered, NetworkLoad, NoSuchRank, Oddity, Operation, ParseError, ParseFault, Place,
-    PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program, ProgramFigures, Proof, Protocol, Purpose,
-    Queue, RankProgram, Selection, SelectionOrder, Step, Stopped, ThreadBlock, TrafficError, convert, lower,
-    network_load, parse_msccl_xml, parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml,
-    require_own_routes, traffic, write_msccl_xml, write_msccl_xml_slice,
+    LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank, Oddity,
+    Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
+    ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, Stopped,
+    ThreadBlock, TrafficError, convert, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,
+    prove_until, read_foreign_msccl_xml, require_own_routes, traffic, write_msccl_xml, write_msccl_xml_slice,
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

@@ -20,7 +20,8 @@ pub use convert::{Change, Conversion, ConvertError, convert};
 pub use figures::{Figure, InstanceRoom, ProgramFigures};
 pub use lower::{Instances, LowerError, LowerOptions, Lowered, lower, require_own_routes};
 pub use parse::{
-    ForeignFile, Oddity, ParseError, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_foreign_msccl_xml,
+    ForeignFile, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, Oddity, ParseError, ParseFault, parse_msccl_xml,
+    parse_msccl_xml_until, read_foreign_msccl_xml,
 };
 pub use profile::{ByteRange, PlacementRule, Profile, ProfileError, ProfileLimits, Queue, Selection, SelectionOrder};
 pub use program::{Buffer, Chunks, Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use canopy_plan::{
-    EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, Lowered, ParseFault, PlanFile, Profile,
-    Program, emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan, require_own_routes, write_msccl_xml,
-    write_plan,
+    EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, Lowered, MSCCL_OWN_BYTES_MAX, ParseFault,
+    PlanFile, Profile, Program, emulate_until, lower, parse_msccl_xml_until, prove_until, read_plan,
+    require_own_routes, write_msccl_xml, write_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
@@ -72,10 +72,12 @@ impl Files {
                 error => PlanFailure::Lower { output, error },
             })?;
         let text = write_msccl_xml(&lowered, profile);
-        let program = parse_msccl_xml_until(&text, profile, &is_stopped).map_err(|error| match error.fault {
-            ParseFault::Stopped => PlanFailure::Stopped,
-            ParseFault::TooLarge { bytes, limit } => too_large(output, profile, bytes, limit),
-            _ => rejected(error.to_string()),
+        let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &is_stopped).map_err(|error| {
+            match error.fault {
+                ParseFault::Stopped => PlanFailure::Stopped,
+                ParseFault::TooLarge { bytes, limit } => too_large(output, profile, bytes, limit),
+                _ => rejected(error.to_string()),
+            }
         })?;
         if program != lowered {
             return Err(rejected("the MSCCL file, read back, is another program".to_owned()));

@@ -1,6 +1,9 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
-use canopy_plan::{Figure, Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml, write_msccl_xml_slice};
+use canopy_plan::{
+    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml_until,
+    write_msccl_xml_slice,
+};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
     Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
@@ -125,7 +128,8 @@ fn msccl_program(artifact: &Artifact) -> Result<(Profile, Program), String> {
     let profile: Profile = artifact.profile.parse().map_err(|error: ProfileError| error.to_string())?;
     let content = artifact.content.as_deref().unwrap_or_default();
     let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let program = parse_msccl_xml(text, profile).map_err(|error| error.to_string())?;
+    let program =
+        parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
     Ok((profile, program))
 }
 

@@ -3,7 +3,8 @@
 mod load;
 
 use canopy_plan::{
-    ElementType, EmulateOptions, EmulationError, Operator, Profile, Program, emulate, parse_msccl_xml, prove,
+    ElementType, EmulateOptions, EmulationError, MSCCL_OWN_BYTES_MAX, Operator, ParseError, Profile, Program, emulate,
+    parse_msccl_xml_until, prove,
 };
 
 use crate::exit::words;
@@ -21,6 +22,11 @@ const RUNS: [(u64, ElementType, Operator); 5] = [
     (5, ElementType::U32, Operator::Sum),
 ];
 
+/// A file that the user names is read as far as canopy's own go; it takes two to three times its length in memory.
+fn parse(text: &str, profile: Profile) -> Result<Program, ParseError> {
+    parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false)
+}
+
 /// Reads the file as the runtime of the profile would, and derives what it does. Without a profile it is microsoft/msccl,
 /// and a file that only another runtime reads is refused with the name of that one.
 pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_>) -> Report {
@@ -31,12 +37,12 @@ pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_
         report.record("file", Some("the file is not UTF-8".to_owned()));
         return report;
     };
-    let program = match parse_msccl_xml(text, profile) {
+    let program = match parse(text, profile) {
         Ok(program) => program,
         Err(error) => {
             let place = format!("line {}, column {}", error.line, error.column);
             let mut words = error.fault.to_string();
-            let reads = |other: &Profile| given.is_none() && parse_msccl_xml(text, *other).is_ok();
+            let reads = |other: &Profile| given.is_none() && parse(text, *other).is_ok();
             if let Some(other) = Profile::ALL.into_iter().find(reads) {
                 words += &format!("; {other} reads the file, so give --profile {other} if it is for that");
             }

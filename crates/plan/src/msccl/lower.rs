@@ -248,7 +248,7 @@ struct Lowering<'a> {
     /// All its instances.
     message: &'a Message,
     trees: &'a Trees,
-    /// Counted where something does not fit.
+    /// Counted once for all numbers of instances.
     least: &'a OnceCell<Least>,
     options: &'a LowerOptions,
     stop: Stop<'a>,
@@ -262,10 +262,8 @@ impl Lowering<'_> {
         if let Some(over) = fit::too_many(instances, profile) {
             return Err(self.over(&over, true));
         }
-        // One instance is always tried; of more, what cannot fit is not even laid out.
-        if instances > 1
-            && let Some(over) = self.least().exceeded(instances, profile)
-        {
+        // What cannot fit is not even laid out: counting takes a small part of the time.
+        if let Some(over) = self.least().exceeded(instances, profile) {
             return Err(self.over(&over, true));
         }
         let mut best: Option<Arranged> = None;
@@ -287,13 +285,9 @@ impl Lowering<'_> {
                 Err(over) => missed = missed.or(Some(over)),
             }
         }
-        let over = match (best, missed) {
-            (Some(arranged), _) => return Ok(arranged),
-            (None, missed) => missed.expect("an arrangement fits or misses a limit"),
-        };
-        match self.least().exceeded(instances, profile) {
-            Some(least) => Err(self.over(&least, true)),
-            None => Err(self.over(&over, false)),
+        match (best, missed) {
+            (Some(arranged), _) => Ok(arranged),
+            (None, missed) => Err(self.over(&missed.expect("an arrangement fits or misses a limit"), false)),
         }
     }
 

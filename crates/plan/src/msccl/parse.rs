@@ -20,19 +20,22 @@ use reader::{Element, Node, Reader};
 use super::profile::Profile;
 use super::program::{Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
 
-/// Most bytes of a text.
-const BYTES_MAX: usize = 64 << 20;
+/// Most bytes of a text that anybody may have written: a program is several times as large as the shortest text of it.
+pub const MSCCL_BYTES_MAX: usize = 64 << 20;
 
-/// Reads one `<algo>` element with everything in it; see [`parse_msccl_xml_until`], which it calls without ever
-/// stopping.
+/// Most bytes of a text that canopy has written, or that somebody vouches for: 1,024 ranks fill half of it.
+pub const MSCCL_OWN_BYTES_MAX: usize = 512 << 20;
+
+/// Reads one `<algo>` element of at most [`MSCCL_BYTES_MAX`] bytes with everything in it; see [`parse_msccl_xml_until`],
+/// which it calls without ever stopping.
 ///
 /// # Errors
 /// As there.
 pub fn parse_msccl_xml(text: &str, profile: Profile) -> Result<Program, ParseError> {
-    parse_msccl_xml_until(text, profile, &|| false)
+    parse_msccl_xml_until(text, profile, MSCCL_BYTES_MAX, &|| false)
 }
 
-/// Reads one `<algo>` element with everything in it.
+/// Reads one `<algo>` element of at most so many bytes with everything in it.
 ///
 /// # Errors
 /// The first thing the runtime's reader would refuse, or would accept without doing what it says, with its line and
@@ -41,9 +44,10 @@ pub fn parse_msccl_xml(text: &str, profile: Profile) -> Result<Program, ParseErr
 pub fn parse_msccl_xml_until(
     text: &str,
     profile: Profile,
+    bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, ParseError> {
-    Parser::new(text, profile, None, stop)?.file()
+    Parser::new(text, profile, bytes_max, None, stop)?.file()
 }
 
 struct Parser<'a, 's> {
@@ -58,12 +62,13 @@ impl<'a, 's> Parser<'a, 's> {
     fn new(
         text: &'a str,
         profile: Profile,
+        bytes_max: usize,
         oddities: Option<Vec<Oddity>>,
         stop: &'s (dyn Fn() -> bool + Sync),
     ) -> Result<Self, ParseError> {
         let reader = Reader::new(text);
-        if text.len() > BYTES_MAX {
-            return Err(ParseFault::TooLarge { bytes: text.len(), limit: BYTES_MAX }.at(reader.position()));
+        if text.len() > bytes_max {
+            return Err(ParseFault::TooLarge { bytes: text.len(), limit: bytes_max }.at(reader.position()));
         }
         Ok(Self { reader, profile, oddities, stop })
     }

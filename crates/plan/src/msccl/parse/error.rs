@@ -16,7 +16,7 @@ pub struct ParseError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ParseFault {
-    #[error("the text has {bytes} bytes, over the limit of {limit}; no runtime reads such a file")]
+    #[error("the text has {bytes} bytes, over the limit of {limit}; plan for fewer ranks, or with fewer trees")]
     TooLarge { bytes: usize, limit: usize },
     #[error("stopped on request before the text was read")]
     Stopped,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{ParseError, ParseFault};
 use super::reader::{Element, Node, shorten};
-use super::{Parser, Profile, Program};
+use super::{MSCCL_BYTES_MAX, Parser, Profile, Program};
 
 /// Most elements within one another that are passed over.
 const DEPTH_MAX: usize = 64;
@@ -76,7 +76,7 @@ pub fn read_foreign_msccl_xml(
     profile: Profile,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, profile, Some(Vec::new()), stop)?;
+    let mut parser = Parser::new(text, profile, MSCCL_BYTES_MAX, Some(Vec::new()), stop)?;
     let program = parser.file()?;
     Ok(ForeignFile { program, oddities: parser.oddities.unwrap_or_default() })
 }

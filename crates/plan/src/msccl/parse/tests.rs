@@ -1,6 +1,6 @@
 //! The dialect: what is read, and each refusal with its line.
 
-use super::{BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until};
+use super::{MSCCL_BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until};
 use crate::msccl::examples::{ring_allgather, ring_allreduce, split_allgather};
 use crate::msccl::program::{Program, Purpose};
 use crate::msccl::{Profile, write_msccl_xml, write_msccl_xml_slice};
@@ -179,7 +179,7 @@ fn values_are_plain() {
 fn reading_can_be_stopped() {
     let asked = std::sync::atomic::AtomicU32::new(0);
     let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
-    let error = parse_msccl_xml_until(PAIR, Profile::Msccl, &stop).unwrap_err();
+    let error = parse_msccl_xml_until(PAIR, Profile::Msccl, MSCCL_BYTES_MAX, &stop).unwrap_err();
     assert_eq!((error.line, error.fault), (5, ParseFault::Stopped));
 }
 
@@ -187,7 +187,13 @@ fn reading_can_be_stopped() {
 fn counts_are_bounded_before_anything_is_kept() {
     let step = PAIR.lines().nth(3).unwrap();
     refuse(step, &[step; 1025].join("\n"), 1028, "<tb> has more than 1024 <step>");
-    let huge = " ".repeat(BYTES_MAX + 1);
+    let huge = " ".repeat(MSCCL_BYTES_MAX + 1);
     let error = parse_msccl_xml(&huge, Profile::Msccl).unwrap_err();
     assert!(error.to_string().contains("over the limit of 67108864"), "{error}");
+    // Who knows where a text comes from may allow it more, or less.
+    let within = |text: &str, bytes_max| parse_msccl_xml_until(text, Profile::Msccl, bytes_max, &|| false);
+    let padded = format!("{huge}{PAIR}");
+    assert_eq!(within(&padded, padded.len()).as_ref(), parse_msccl_xml(PAIR, Profile::Msccl).as_ref());
+    let error = within(PAIR, PAIR.len() - 1).unwrap_err();
+    assert_eq!(error.fault, ParseFault::TooLarge { bytes: PAIR.len(), limit: PAIR.len() - 1 });
 }
