@@ -14,7 +14,7 @@ use canopy_schedule::{Collective, CollectiveKind, Forest, Schedule, Shape, Share
 use canopy_synth::{Algorithm, Never, Progress, Stage, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Fault, Rate, Topology, TopologyLimits, generate};
 
-const DEFAULTS: [&str; 8] = [
+const DEFAULTS: [&str; 9] = [
     "dgx-a100:boxes=16",
     "dgx-h100:boxes=16",
     "mi250:boxes=8",
@@ -23,6 +23,7 @@ const DEFAULTS: [&str; 8] = [
     "dgx-a100:boxes=128",
     "dgx-h100:boxes=128",
     "mi250:boxes=64",
+    "rail:boxes=128,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1",
 ];
 
 /// Compared with the generic algorithm: 32, 64 and 128 ranks of three machines.
