@@ -15,7 +15,7 @@ use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_ha
 use crate::order::{Group, Order, Output};
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
-const PLANNER_CLASS: &str = "canopy-planner-3";
+const PLANNER_CLASS: &str = "canopy-planner-4";
 
 /// 256-bit key of a stored plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
