@@ -92,7 +92,7 @@ enum OnMiss {
     Fail,
     /// Take a checked plan of algorithm `direct`
     Fallback,
-    /// Take the best of that and of plans within 1/4, 1/16 and 1/64 of the best rate, as far as they come in time
+    /// Take the best of that and of plans within 1/4 and 1/64 of the best rate, as far as they come in time
     BestSoFar,
 }
 

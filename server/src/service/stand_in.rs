@@ -17,8 +17,8 @@ use crate::key::RequestKey;
 use crate::order::{Order, Priority};
 use crate::queue::{Queue, Subscription};
 
-/// Parts of the best rate that better and better plans may lack.
-const RUNGS: [(u32, u32); 3] = [(1, 4), (1, 16), (1, 64)];
+/// Parts of the best rate that better and better plans may lack. What lies between takes about as long as the last.
+const RUNGS: [(u32, u32); 2] = [(1, 4), (1, 64)];
 
 /// Of the time that a call has, the part after which better plans than `direct` are begun: most searches have ended by
 /// then, and nothing was begun in vain.
@@ -81,14 +81,14 @@ impl StandIn {
     pub(crate) async fn improve(&mut self) {
         if let Some(ladder) = &mut self.ladder {
             time::sleep_until(ladder.begins).await;
-            ladder.climb().await;
+            ladder.climb(&self.quick).await;
         }
     }
 
     /// The same without waiting for a search that has ended, as far as time goes.
     pub(crate) async fn improve_by(&mut self, limit: Instant) {
         if let Some(ladder) = &mut self.ladder {
-            let _in_time = time::timeout_at(limit, ladder.climb()).await;
+            let _in_time = time::timeout_at(limit, ladder.climb(&self.quick)).await;
         }
     }
 
@@ -106,10 +106,15 @@ impl StandIn {
 }
 
 impl Ladder {
-    async fn climb(&mut self) {
+    /// Makes one plan after the other, but none that a plan at hand is sure to be as good as.
+    async fn climb(&mut self, quick: &Subscription) {
         while !self.rungs.is_empty() {
             let (order, least) = self.rungs.remove(0);
-            if self.best.as_ref().and_then(optimality).is_some_and(|known| known >= least) {
+            let reached = match &*quick.state.borrow() {
+                JobState::Done(Ok(quick)) => optimality(quick),
+                JobState::Done(Err(_)) | JobState::Working(_) => None,
+            };
+            if reached.max(self.best.as_ref().and_then(optimality)).is_some_and(|known| known >= least) {
                 continue;
             }
             let terms = Terms { priority: self.priority, detached: false, worker: Worker::Beside };
