@@ -126,6 +126,6 @@ fn keys_stay_what_they_are() {
     let collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(1)), 8).unwrap();
     assert_eq!(
         PlanKey::new(&topology, collective, &Shares::Equal, &order()).to_string(),
-        "8af44e79014c8a650861273cd935ae35dc221f9899d72f26de51c6aea92a177b"
+        "f73b3ca52e265899942a24f249a5071c1cb9e448ba4ffb2c3a786fc0771b0c70"
     );
 }
