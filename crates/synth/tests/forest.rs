@@ -18,6 +18,8 @@ mod limits;
 mod many;
 #[path = "forest/oracle.rs"]
 mod oracle;
+#[path = "forest/program.rs"]
+mod program;
 #[path = "forest/published.rs"]
 mod published;
 #[path = "forest/random.rs"]
