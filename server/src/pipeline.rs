@@ -68,7 +68,8 @@ impl Planner for Pipeline {
         let topology_key = TopologyKey::of(&topology);
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
-        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, &order.outputs);
+        let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
+        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, outputs);
         let mut memory_bytes = estimate(Form::Phases);
         if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(order) {
             // What cannot be decided here is found out again, and told, where the plan is made.

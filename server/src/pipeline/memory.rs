@@ -21,6 +21,11 @@ const LOWERED_HOP_BYTES: u64 = 3 << 10;
 /// random, 1.6 to 2.8 with two sizes, 2 to 3.8 with four, and 7 to 11 where nearly all are different.
 const TREES_PER_ROOT_MAX: u64 = 8;
 
+/// For each hop of one tree per root, where trees are to be flat: several of each root are grown side by side.
+const FLAT_HOP_BYTES: u64 = 1_600;
+/// Ranks up to which the trees of a single root may pass through relays, one for each.
+const RELAYED_RANKS_MAX: u64 = 513;
+
 /// What an allreduce will look like; of no meaning for other collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -44,13 +49,13 @@ pub(super) enum Form {
 /// Trees with roots anywhere are one for seven ranks in boxes, for ten in tori and up to one for each with several rails,
 /// whose hops take half as much as is assumed.
 ///
-/// * **In.** Any topology, collective and shares. **Out.** Bytes, saturating. **Cost.** O(ranks log ranks).
+/// * **In.** Any topology, collective and shares; whether the depth of trees is limited. **Out.** Bytes, saturating. **Cost.** O(ranks log ranks).
 pub(super) fn estimate_bytes(
     topology: &Topology,
     collective: Collective,
     shares: &Shares,
     form: Form,
-    outputs: &[Output],
+    (outputs, is_flat): (&[Output], bool),
 ) -> u64 {
     let (nodes, links) = (topology.nodes().len() as u64, topology.links().len() as u64);
     let ranks = u64::from(topology.rank_count());
@@ -63,6 +68,7 @@ pub(super) fn estimate_bytes(
             Form::Trees => (ranks.div_ceil(2), 2),
             Form::RootedTrees => (ranks.saturating_add(ranks.div_ceil(2)), 2),
         },
+        CollectiveKind::Broadcast | CollectiveKind::Reduce if ranks <= RELAYED_RANKS_MAX => (ranks, 1),
         CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::Gather | CollectiveKind::Scatter => (1, 1),
     };
     let hops = roots.saturating_mul(ranks.saturating_sub(1)).saturating_mul(forests);
@@ -70,7 +76,7 @@ pub(super) fn estimate_bytes(
     BASE_BYTES
         .saturating_add(nodes.saturating_mul(NODE_BYTES))
         .saturating_add(links.saturating_mul(LINK_BYTES))
-        .saturating_add(hops.saturating_mul(HOP_BYTES))
+        .saturating_add(hops.saturating_mul(HOP_BYTES + if is_flat { FLAT_HOP_BYTES } else { 0 }))
         .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
 }
 
@@ -118,7 +124,22 @@ mod tests {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let root = kind.has_root().then(|| Rank::new(0));
         let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-        estimate_bytes(&topology, collective, &Shares::Equal, form, &[output])
+        estimate_bytes(&topology, collective, &Shares::Equal, form, (&[output], false))
+    }
+
+    /// Growth of the peak resident size, in MiB, of allgathers with `--max-depth`.
+    #[test]
+    fn flat_trees_take_several_times_as_much() {
+        for (expression, measured_mib) in
+            [("dgx-a100:boxes=32", 37), ("mi250:boxes=16", 105), ("fat-tree:k=8,oversub=2", 29)]
+        {
+            let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+            let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
+            let outputs: (&[Output], bool) = (&[Output::Json], true);
+            let estimated = estimate_bytes(&topology, collective, &Shares::Equal, Form::Phases, outputs);
+            let measured: u64 = measured_mib << 20;
+            assert!(measured <= estimated && estimated <= 4 * measured + (16 << 20), "{expression}: {estimated}");
+        }
     }
 
     #[test]
