@@ -141,15 +141,14 @@ fn plan_from(
     progress.report(Stage::Optimum, 1, 1);
     let mut solutions: Vec<RoutedTrees> = Vec::new();
     for (network, instance) in networks.iter().zip(&instances) {
-        let solution = solve(network, instance, pieces_from, stop, progress)?;
-        let flatter = match roots {
+        let effort = Effort { pieces_from, ..Effort::FULL };
+        let solution = match roots {
             Roots::One(root) if limits.trees_per_root.is_none() => {
-                let solve = |spread: &Instance| solve(network, spread, pieces_from, stop, &Silent);
-                flatter_with_relays(network, (root, instance), &solution, limits, &solve, stop)?
+                solve_rooted(network, (root, instance), limits, effort, (stop, progress))?
             }
-            _ => None,
+            _ => solve(network, instance, effort, stop, progress)?,
         };
-        solutions.push(flatter.unwrap_or(solution));
+        solutions.push(solution);
     }
     if let Some(depth_max) = limits.max_depth {
         flatten(&networks, roots, limits, depth_max.get(), &mut solutions, (stop, progress))?;
@@ -167,24 +166,34 @@ fn plan_from(
     Ok(assembly.finish())
 }
 
-/// Trees of one root with relays, if that makes them at most half as deep as those of a solution.
-fn flatter_with_relays(
+/// Trees of one root; by way of relays, if that makes them at most half as deep.
+fn solve_rooted(
     network: &Topology,
     (root, instance): (Rank, &Instance),
-    solution: &RoutedTrees,
     limits: TreeLimits,
-    solve: relays::Solve<'_>,
-    stop: &dyn Stop,
-) -> Result<Option<RoutedTrees>, SynthesisError> {
+    effort: Effort,
+    (stop, progress): (&dyn Stop, &dyn Progress),
+) -> Result<RoutedTrees, SynthesisError> {
     let rank_count = network.rank_count();
-    let depth_max = shallow::depth_max(solution, rank_count);
-    if depth_max < RELAYS_FROM {
-        return Ok(None);
+    if !relays::are_few(rank_count) {
+        return solve(network, instance, effort, stop, progress);
     }
-    let Some(mut relayed) = relays::relayed(network, root, instance, solve, stop)? else { return Ok(None) };
-    lower::lower(&mut relayed, rank_count, stop)?;
-    let fits = limits.max_chunks.is_none_or(|most| relayed.trees_per_root <= most.get());
-    Ok((fits && 2 * shallow::depth_max(&relayed, rank_count) <= depth_max).then_some(relayed))
+    // What will be measured against something better need not be the best of its kind.
+    let hasty = Effort { patience: Patience::First, ..effort };
+    let first = solve(network, instance, hasty, stop, progress)?;
+    let depth_max = shallow::depth_max(&first, rank_count);
+    if depth_max < RELAYS_FROM {
+        return Ok(first);
+    }
+    let spread = |spread: &Instance| solve(network, spread, hasty, stop, &Silent);
+    if let Some(mut relayed) = relays::relayed(network, root, instance, &spread, stop)? {
+        lower::lower(&mut relayed, rank_count, stop)?;
+        let fits = limits.max_chunks.is_none_or(|most| relayed.trees_per_root <= most.get());
+        if fits && 2 * shallow::depth_max(&relayed, rank_count) <= depth_max {
+            return Ok(relayed);
+        }
+    }
+    solve(network, instance, effort, stop, &Silent)
 }
 
 /// Replaces solutions with trees deeper than `depth_max` by flatter ones.
@@ -248,20 +257,34 @@ struct RoutedHop {
     carriers: Range<u32>,
 }
 
+/// What trees may cost.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Networks are taken apart from this number of ranks on.
+    pieces_from: u32,
+    /// In the packing.
+    patience: Patience,
+}
+
+impl Effort {
+    /// What a plan is worth.
+    const FULL: Self = Self { pieces_from: PIECES_FROM, patience: Patience::Best };
+}
+
 /// Trees that spread the data of an instance to all ranks at its rate.
 fn solve(
     topology: &Topology,
     instance: &Instance,
-    pieces_from: u32,
+    effort: Effort,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     // A flow is less than twice the sum of all numbers, an unlimited supply more.
     let fits = |most: u128| instance.magnitude().is_some_and(|sum| sum < most / 4);
     if fits(i64::MAX.unsigned_abs().into()) {
-        solve_in::<i64>(topology, instance, pieces_from, stop, progress)
+        solve_in::<i64>(topology, instance, effort, stop, progress)
     } else if fits(i128::MAX.unsigned_abs()) {
-        solve_in::<i128>(topology, instance, pieces_from, stop, progress)
+        solve_in::<i128>(topology, instance, effort, stop, progress)
     } else {
         let trees_per_rank = instance.trees_per_root.into();
         Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
@@ -271,7 +294,7 @@ fn solve(
 fn solve_in<C: FlowUnit>(
     topology: &Topology,
     instance: &Instance,
-    pieces_from: u32,
+    Effort { pieces_from, patience }: Effort,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
@@ -283,7 +306,13 @@ fn solve_in<C: FlowUnit>(
     let network = Network::of(topology);
     if rank_count >= pieces_from {
         let trees_per_root = instance.trees_per_root;
-        let solved = decomposition::solve_in_pieces(&network, &capacities, &demands, trees_per_root, stop, progress)?;
+        let solved = decomposition::solve_in_pieces(
+            &network,
+            (&capacities, &demands),
+            trees_per_root,
+            patience,
+            (stop, progress),
+        )?;
         if let Some(mut trees) = solved {
             lower::lower(&mut trees, rank_count, stop)?;
             return Ok(trees);
@@ -306,7 +335,7 @@ fn solve_in<C: FlowUnit>(
             return lay(&grower, trees, graph);
         }
     }
-    let (grower, trees) = packing::pack(&condition, rank_count, Patience::Best, stop, progress)?;
+    let (grower, trees) = packing::pack(&condition, rank_count, patience, stop, progress)?;
     let mut trees = lay(&grower, trees, graph)?;
     lower::lower(&mut trees, rank_count, stop)?;
     Ok(trees)

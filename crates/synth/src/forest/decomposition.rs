@@ -10,6 +10,7 @@ use crate::forest::clusters::find_clusters;
 use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
 use crate::forest::network::Network;
+use crate::forest::packing::Patience;
 use crate::forest::piece::{Machine, Solution, pieces, solve};
 use crate::forest::trim::{Tight, trim};
 use crate::forest::{RoutedTrees, ask};
@@ -26,11 +27,10 @@ const TREES_PER_RANK: usize = 4;
 /// * **Cost.** Some tests of the network, the different pieces, and what the result takes.
 pub(super) fn solve_in_pieces<C: FlowUnit>(
     network: &Network<'_>,
-    capacities: &[C],
-    demands: &[C],
+    (capacities, demands): (&[C], &[C]),
     trees_per_root: u64,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
+    patience: Patience,
+    (stop, progress): (&dyn Stop, &dyn Progress),
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
     ask(stop)?;
     let of_ranks = &demands[..network.terminal_count as usize];
@@ -58,7 +58,7 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     let ((pieces, homes), (solution_of, solutions)) = match (tight, boxes) {
         (Some(tight), _) => {
             let pieces = pieces(network, demands, &tight, stop)?;
-            let solved = solve(&pieces.0, stop, progress)?;
+            let solved = solve(&pieces.0, patience, stop, progress)?;
             (pieces, solved)
         }
         (None, Some(boxes)) => {

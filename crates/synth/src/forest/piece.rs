@@ -297,6 +297,7 @@ enum Begun<'a, C> {
 /// * **In.** Pieces that meet the condition. **Errors.** Stopped; broken if one does not.
 pub(super) fn solve<C: FlowUnit>(
     pieces: &[Piece<'_, C>],
+    patience: Patience,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Vec<usize>, Vec<Solution<C>>), SynthesisError> {
@@ -325,7 +326,7 @@ pub(super) fn solve<C: FlowUnit>(
     }
     progress.report(Stage::Switches, total, total);
     let mut solutions = Vec::new();
-    let patience = if different.len() > PACKED_AGAIN_MAX { Patience::First } else { Patience::Best };
+    let patience = if different.len() > PACKED_AGAIN_MAX { Patience::First } else { patience };
     for ((piece, begun), done) in different.iter().zip(begun).zip(0..) {
         progress.report(Stage::Trees, done, total);
         solutions.push(match begun {

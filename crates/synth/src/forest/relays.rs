@@ -43,7 +43,7 @@ pub(super) fn relayed(
     stop: &dyn Stop,
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
     let relay_count = u64::from(network.rank_count()).saturating_sub(1);
-    if relay_count < 3 || relay_count * relay_count > HOPS_MAX {
+    if !are_few(network.rank_count()) {
         return Ok(None);
     }
     let scale = (relay_count / instance.trees_per_root).max(1);
@@ -63,6 +63,12 @@ struct HandOut {
     amounts: Vec<u64>,
     /// What is left for spreading them: each rank's part is its demand.
     spread: Instance,
+}
+
+/// Whether there are ranks to pass things on, and not too many of them.
+pub(super) fn are_few(rank_count: u32) -> bool {
+    let relay_count = u64::from(rank_count).saturating_sub(1);
+    relay_count >= 3 && relay_count * relay_count <= HOPS_MAX
 }
 
 /// Which ways parts may take.

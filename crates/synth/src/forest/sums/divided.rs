@@ -12,7 +12,7 @@ use crate::error::SynthesisError;
 use crate::forest::assembly::Assembly;
 use crate::forest::instance::{self, Instance};
 use crate::forest::sums::refusal;
-use crate::forest::{PIECES_FROM, solve};
+use crate::forest::{Effort, solve};
 use crate::progress::Progress;
 
 /// Steps between what is reached otherwise and what is possible at most.
@@ -105,8 +105,8 @@ pub(super) fn plan(
     let turned = behind.iter().map(|link| division.collect[link.index()]).collect();
     let collect = Instance { trees_per_root, demands, capacities: turned };
     let phases = [
-        (Action::Reduce, solve(&transposed, &collect, PIECES_FROM, stop, progress)?),
-        (Action::Copy, solve(topology, &spread, PIECES_FROM, stop, progress)?),
+        (Action::Reduce, solve(&transposed, &collect, Effort::FULL, stop, progress)?),
+        (Action::Copy, solve(topology, &spread, Effort::FULL, stop, progress)?),
     ];
     let size = (rank_count, shares.weight_total(rank_count));
     let mut assembly = Assembly::new([trees_per_root; 2].into_iter(), phases.len(), size, stop)?;

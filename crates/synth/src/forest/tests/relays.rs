@@ -10,15 +10,17 @@ use super::pieces::{depth_max, in_pieces, machines, walks};
 use crate::bound::bound;
 use crate::forest::assembly::Assembly;
 use crate::forest::instance::{Instance, Roots};
+use crate::forest::packing::Patience;
 use crate::forest::relays::relayed;
-use crate::forest::solve;
+use crate::forest::{Effort, solve};
 use crate::progress::Silent;
 
 /// Trees of rank 0 with relays, found to deliver everything at the greatest rate; `None` where there are none.
 fn checked(topology: &Topology, pieces_from: u32) -> Option<Forest> {
     let root = Rank::new(0);
     let instance = Instance::new(topology, Roots::One(root), None, &Never).unwrap();
-    let solve = |spread: &Instance| solve(topology, spread, pieces_from, &Never, &Silent);
+    let effort = Effort { pieces_from, patience: Patience::First };
+    let solve = |spread: &Instance| solve(topology, spread, effort, &Never, &Silent);
     let trees = relayed(topology, root, &instance, &solve, &Never).unwrap()?;
     let units = (topology.rank_count(), topology.rank_count().into());
     let mut assembly = Assembly::new([trees.trees_per_root].into_iter(), 1, units, &Never).unwrap();
