@@ -1,7 +1,7 @@
 //! A real `canopyd` on the data folder of a test.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
@@ -41,6 +41,18 @@ impl Daemon {
     /// Its TCP address, as `--server` takes it.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Ends it in order, with everything written that it has to write.
+    ///
+    /// # Panics
+    /// If it does not end well.
+    #[track_caller]
+    pub fn stop(mut self) {
+        let told = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
+        let told = told.expect("a shell runs");
+        let ended = self.child.wait().expect("the child can be waited for");
+        assert!(told.success() && ended.success(), "canopyd ended with {ended}");
     }
 
     /// Ends it as a loss of power would: no handler runs.
