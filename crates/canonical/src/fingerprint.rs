@@ -1,41 +1,17 @@
 //! Fingerprints of canonical forms.
 
-use std::fmt;
+use canopy_topology::TopologyHash;
 
 use crate::graph::{Arc, Graph};
 
 const CONTEXT: &str = "canopy canonical form 2026, version 1";
-
-/// A BLAKE3 fingerprint of a graph, 256 bits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FormHash([u8; 32]);
-
-impl FormHash {
-    /// The raw bytes.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-/// 64 hexadecimal digits, lower case.
-impl fmt::Display for FormHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for FormHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Fingerprint of a graph as it is numbered: colours by node, then arcs in their order.
 ///
 /// Of canonical forms, it is the same for isomorphic graphs. Whoever relies on more than a cache compares the forms, too.
 /// Numbers are eight bytes, little endian, and lists have their lengths before them, so different graphs are hashed from
 /// different bytes. O(nodes + arcs).
-pub fn form_hash(graph: &Graph) -> FormHash {
+pub fn form_hash(graph: &Graph) -> TopologyHash {
     let mut bytes = Vec::with_capacity(16 + 8 * graph.node_count() + 32 * graph.arcs().len());
     let mut write = |number: u64| bytes.extend_from_slice(&number.to_le_bytes());
     write(graph.node_count() as u64);
@@ -44,7 +20,7 @@ pub fn form_hash(graph: &Graph) -> FormHash {
     for &Arc { from, to, weight } in graph.arcs() {
         [u64::from(from), u64::from(to), weight[0], weight[1]].into_iter().for_each(&mut write);
     }
-    FormHash(blake3::derive_key(CONTEXT, &bytes))
+    TopologyHash::from_bytes(blake3::derive_key(CONTEXT, &bytes))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub use automorphism::Automorphism;
 pub use budget::{Budget, Stopped, WORK_STANDARD};
 pub use carriers::Carriers;
 pub use compare::{CompareError, Comparison, Difference, compare};
-pub use fingerprint::{FormHash, form_hash};
+pub use fingerprint::form_hash;
 pub use graph::{Arc, Graph, GraphError, Weight};
 pub use network::graph_of;
 pub use orbits::Orbits;

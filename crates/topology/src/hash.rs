@@ -16,6 +16,11 @@ const IDENTITY_CONTEXT: &str = "canopy topology 2026 identity hash, version 1";
 pub struct TopologyHash([u8; 32]);
 
 impl TopologyHash {
+    /// Of what else stands for a topology, such as its canonical form.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The raw bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
