@@ -76,21 +76,23 @@ pub fn synthesize_explained(
     sums.require_applicable(algorithm, collective.kind(), limits)?;
     let algorithm = algorithm.resolved(collective.kind());
     let is_free = limits.without_tolerance() == TreeLimits::NONE && sums.form.is_none();
-    if (algorithm, collective.kind()) == (Algorithm::Forest, CollectiveKind::Allreduce) {
-        match forest::plan_allreduce(topology, shares, (limits, sums), stop, progress) {
-            Ok((forest, shares, form)) => {
-                let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
-                let schedule = Schedule { collective, algorithm, shares, shape };
-                return Ok(Synthesized { schedule, form: Some(form) });
-            }
-            Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {}
-            Err(error) => return Err(error),
+    let in_trees = || match collective.kind() {
+        CollectiveKind::Allreduce => {
+            let planned = forest::plan_allreduce(topology, shares, (limits, sums), stop, progress);
+            planned.map(|(forest, shares, form)| (forest, shares, Some(form)))
         }
-    }
+        _ => {
+            let planned = forest::plan(topology, collective, shares, limits, stop, progress);
+            planned.map(|forest| (forest, shares.clone(), None))
+        }
+    };
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => better_of_direct_and_ring(topology, collective, shares, stop, progress)?,
-        Algorithm::Forest => match forest::plan(topology, collective, shares, limits, stop, progress) {
-            Ok(forest) => (algorithm, Shape::Forest(forest)),
+        Algorithm::Forest => match in_trees() {
+            Ok((forest, shares, form)) => {
+                let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
+                return Ok(Synthesized { schedule: Schedule { collective, algorithm, shares, shape }, form });
+            }
             // No part of the network was found in which trees can be packed.
             Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {
                 better_of_direct_and_ring(topology, collective, shares, stop, progress)?
