@@ -175,7 +175,7 @@ fn solve_rooted(
     (stop, progress): (&dyn Stop, &dyn Progress),
 ) -> Result<RoutedTrees, SynthesisError> {
     let rank_count = network.rank_count();
-    if !relays::are_few(rank_count) {
+    if relays::relay_count(rank_count).is_none() {
         return solve(network, instance, effort, stop, progress);
     }
     // What will be measured against something better need not be the best of its kind.

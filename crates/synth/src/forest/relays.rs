@@ -42,10 +42,7 @@ pub(super) fn relayed(
     solve: Solve<'_>,
     stop: &dyn Stop,
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
-    let relay_count = u64::from(network.rank_count()).saturating_sub(1);
-    if !are_few(network.rank_count()) {
-        return Ok(None);
-    }
+    let Some(relay_count) = relay_count(network.rank_count()) else { return Ok(None) };
     let scale = (relay_count / instance.trees_per_root).max(1);
     for ways in WAYS {
         let Some(HandOut { amounts, spread }) = hand_out(network, root, instance, (scale, ways), stop)? else {
@@ -65,10 +62,10 @@ struct HandOut {
     spread: Instance,
 }
 
-/// Whether there are ranks to pass things on, and not too many of them.
-pub(super) fn are_few(rank_count: u32) -> bool {
+/// How many ranks there are to pass things on, unless they are too few or too many for that.
+pub(super) fn relay_count(rank_count: u32) -> Option<u64> {
     let relay_count = u64::from(rank_count).saturating_sub(1);
-    relay_count >= 3 && relay_count * relay_count <= HOPS_MAX
+    (relay_count >= 3 && relay_count * relay_count <= HOPS_MAX).then_some(relay_count)
 }
 
 /// Which ways parts may take.
@@ -174,7 +171,7 @@ struct Joined<'a> {
     trees: Vec<RoutedTree>,
     hops: Vec<RoutedHop>,
     carriers: Vec<(RouteIndex, u64)>,
-    /// By rank, for the tree at hand: hops out of it, by where they lead.
+    /// By rank, for the tree at hand: hops out of it, by where they lead. Empty between trees.
     leaving: Vec<Vec<(u32, Source)>>,
 }
 
@@ -204,7 +201,6 @@ impl<'a> Joined<'a> {
 
     /// Adds these copies of a tree, with the links of the way to its root, last one first.
     fn add(&mut self, way: &[LinkIndex], tree: &RoutedTree, copies: Range<u64>) -> Result<(), SynthesisError> {
-        self.leaving.iter_mut().for_each(Vec::clear);
         let (mut from, mut links) = (self.root.number(), Vec::new());
         for &link in way.iter().rev() {
             links.push(link);
@@ -224,13 +220,16 @@ impl<'a> Joined<'a> {
         is_reached[self.root.number() as usize] = true;
         let mut next = VecDeque::from([self.root.number()]);
         while let Some(from) = next.pop_front() {
-            for (to, source) in std::mem::take(&mut self.leaving[from as usize]) {
+            // Every rank comes up once, and leaves its list empty for the next tree.
+            let mut leaving = std::mem::take(&mut self.leaving[from as usize]);
+            for (to, source) in leaving.drain(..) {
                 if !std::mem::replace(&mut is_reached[to as usize], true) {
                     let carriers = self.carry(source, &copies)?;
                     self.hops.push(RoutedHop { from, to, carriers });
                     next.push_back(to);
                 }
             }
+            self.leaving[from as usize] = leaving;
         }
         let hops = start..position(self.hops.len())?;
         let multiplicity = copies.end - copies.start;
