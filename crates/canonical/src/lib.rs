@@ -14,7 +14,8 @@
 //! automorphisms of small graphs (`tests/graphs/counted.rs` has one of ten nodes).
 //!
 //! [`compare`] says what two graphs have to do with each other, [`Carriers`] finds all automorphisms that move one node to
-//! another, where these are few. [`graph_of`] makes a graph of a topology; nothing else here knows topologies.
+//! another, where these are few. [`graph_of`] makes a graph of a topology, and [`normalised`] puts a topology into the order of
+//! its canonical form; nothing else here knows topologies.
 
 mod analysis;
 mod automorphism;
@@ -24,6 +25,7 @@ mod compare;
 mod fingerprint;
 mod graph;
 mod network;
+mod normal;
 mod orbits;
 mod partition;
 mod profile;
@@ -39,4 +41,5 @@ pub use compare::{CompareError, Comparison, Difference, compare};
 pub use fingerprint::form_hash;
 pub use graph::{Arc, Graph, GraphError, Weight};
 pub use network::graph_of;
+pub use normal::{Normal, boxes, normalised};
 pub use orbits::Orbits;
