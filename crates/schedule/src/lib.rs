@@ -31,5 +31,6 @@ pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Se
 pub use shares::{ChunkLayout, Shares, SharesError};
 pub use transfer::{Batch, Transfer, TransferGraph};
 pub use transform::{
-    ComposeError, RelabelError, ScaleError, compose, merged, relabelled, reversed, scaled, transposed_links,
+    ComposeError, RelabelError, ScaleError, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
+    transposed_links,
 };

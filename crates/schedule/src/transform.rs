@@ -12,7 +12,7 @@ mod scale;
 
 pub use compose::{ComposeError, compose};
 pub use merge::merged;
-pub use relabel::{RelabelError, relabelled};
+pub use relabel::{RelabelError, relabelled, relabelled_certificate};
 pub use reverse::{reversed, transposed_links};
 pub use scale::{ScaleError, scaled};
 

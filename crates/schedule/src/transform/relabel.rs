@@ -1,9 +1,11 @@
-//! The same schedule for other numbers of ranks and links.
+//! The same schedule, and the same proof, for other numbers of ranks, nodes and links.
 
-use canopy_topology::{LinkIndex, Rank};
+use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
 use super::{map_link, map_routes};
+use crate::bound::Certificate;
 use crate::collective::{Collective, CollectiveKind};
+use crate::route::RouteTable;
 use crate::schedule::{Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
 use crate::shares::{ChunkLayout, Shares, SharesError};
 
@@ -21,8 +23,8 @@ pub enum RelabelError {
 
 /// The schedule for a topology in which rank `r` is `ranks[r]` and link `l` is `links[l]`, such as an isomorphic one.
 ///
-/// Shares, blocks and the root move with their ranks; trees and paths are put into the order that their shapes ask for.
-/// Rates and depths stay.
+/// Shares, blocks and the root move with their ranks; trees and paths are put into the order that their shapes ask for, and
+/// the tables into theirs. Rates and depths stay.
 ///
 /// * **In.** A permutation of the ranks; for links any map (the checker refuses routes that do not join up).
 /// * **Errors.** [`RelabelError`].
@@ -66,6 +68,32 @@ pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> R
     Ok(Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape })
 }
 
+/// The certificate for a topology in which node `v` is `nodes[v]` and link `l` is `links[l]`.
+///
+/// * **In.** Permutations. What lies outside them stays as it is, for [`certified_bound`](crate::certified_bound) to refuse.
+/// * **Cost.** O(nodes log nodes + links).
+pub fn relabelled_certificate(certificate: &Certificate, nodes: &[NodeIndex], links: &[LinkIndex]) -> Certificate {
+    let image = |set: &[NodeIndex]| {
+        let mut set: Vec<NodeIndex> =
+            set.iter().map(|&node| nodes.get(node.index()).copied().unwrap_or(node)).collect();
+        set.sort_unstable();
+        set
+    };
+    match certificate {
+        Certificate::Cut { direction, nodes } => Certificate::Cut { direction: *direction, nodes: image(nodes) },
+        Certificate::Partition { sets } => Certificate::Partition { sets: sets.iter().map(|set| image(set)).collect() },
+        Certificate::LpDual { lengths } => {
+            let mut moved = vec![0; lengths.len()];
+            for (link, &length) in (0_u32..).map(LinkIndex::new).zip(lengths) {
+                if let Some(place) = moved.get_mut(map_link(links, link).index()) {
+                    *place = length;
+                }
+            }
+            Certificate::LpDual { lengths: moved }
+        }
+    }
+}
+
 /// The new names, and the numbers of chunks before and after.
 struct Names<'a> {
     kind: CollectiveKind,
@@ -98,15 +126,31 @@ impl Names<'_> {
     }
 
     fn forest(&self, forest: &Forest) -> Forest {
-        let hop = |hop: &Hop| Hop { from: self.rank(hop.from), to: self.rank(hop.to), ..hop.clone() };
-        let phases = forest.phases.iter().map(|phase| {
-            let tree = |tree: &Tree| Tree { root: self.rank(tree.root), ..tree.clone() };
-            let mut trees: Vec<Tree> = phase.trees.iter().map(tree).collect();
+        let (mut hops, mut carriers) =
+            (Vec::with_capacity(forest.hops.len()), Vec::with_capacity(forest.carriers.len()));
+        let mut phases = Vec::with_capacity(forest.phases.len());
+        for phase in &forest.phases {
+            let mut order: Vec<&Tree> = phase.trees.iter().collect();
             // Stable, so that the trees of a root keep their chunks.
-            trees.sort_by_key(|tree| tree.root);
-            Phase { trees, action: phase.action }
-        });
-        Forest { hops: forest.hops.iter().map(hop).collect(), phases: phases.collect(), ..forest.clone() }
+            order.sort_by_key(|tree| self.rank(tree.root));
+            let mut trees = Vec::with_capacity(order.len());
+            for tree in order {
+                let first = end(&hops);
+                for hop in forest.hops_of(tree) {
+                    let start = end(&carriers);
+                    carriers.extend_from_slice(forest.carriers_of(hop));
+                    let carriers = start..end(&carriers);
+                    hops.push(Hop { from: self.rank(hop.from), to: self.rank(hop.to), carriers });
+                }
+                trees.push(Tree {
+                    root: self.rank(tree.root),
+                    multiplicity: tree.multiplicity,
+                    hops: first..end(&hops),
+                });
+            }
+            phases.push(Phase { trees, action: phase.action });
+        }
+        Forest { chunks_per_share: forest.chunks_per_share, routes: RouteTable::default(), carriers, hops, phases }
     }
 
     fn steps(&self, steps: &Steps) -> Steps {
@@ -119,12 +163,21 @@ impl Names<'_> {
     }
 
     fn flow(&self, flow: &Flow) -> Flow {
-        let path = |path: &Path| {
+        let mut order: Vec<&Path> = flow.paths.iter().collect();
+        order.sort_by_key(|path| (self.rank(path.source), self.rank(path.destination)));
+        let mut hops = Vec::with_capacity(flow.hops.len());
+        let mut paths = Vec::with_capacity(order.len());
+        for path in order {
             let (source, destination) = (self.rank(path.source), self.rank(path.destination));
-            Path { source, destination, ..path.clone() }
-        };
-        let mut paths: Vec<Path> = flow.paths.iter().map(path).collect();
-        paths.sort_by_key(|path| (path.source, path.destination));
-        Flow { paths, ..flow.clone() }
+            let start = end(&hops);
+            hops.extend_from_slice(flow.hops.get(path.hops.start as usize..path.hops.end as usize).unwrap_or_default());
+            paths.push(Path { source, destination, chunk_count: path.chunk_count, hops: start..end(&hops) });
+        }
+        Flow { chunks_per_share: flow.chunks_per_share, routes: RouteTable::default(), hops, paths }
     }
+}
+
+/// Where the next entry of a table goes.
+fn end<T>(table: &[T]) -> u32 {
+    u32::try_from(table.len()).expect("the tables of schedules have fewer than 2³² entries")
 }

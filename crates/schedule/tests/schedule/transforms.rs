@@ -3,10 +3,11 @@
 use std::num::NonZeroU64;
 
 use canopy_schedule::{
-    CollectiveKind, ComposeError, RelabelError, Schedule, Shape, Shares, Verdict, check, compile, compose, merged,
-    relabelled, reversed, scaled, transposed_links,
+    Certificate, Collective, CollectiveKind, ComposeError, CutDirection, RelabelError, Schedule, Shape, Shares,
+    Verdict, certified_bound, check, compile, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
+    transposed_links,
 };
-use canopy_topology::{LinkIndex, Rank, Rate, Topology};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Topology};
 use proptest::prelude::*;
 
 use crate::forests::{Random, complete_with_switch, one_way_ring, random_schedule};
@@ -156,6 +157,34 @@ proptest! {
             prop_assert_eq!(renamed.collective.root(), schedule.collective.root().map(|root| to[root.index()]));
             let (before, after) = (judged(&topology, &schedule), judged(&topology, &renamed));
             prop_assert_eq!((before.algbw, before.depth_max), (after.algbw, after.depth_max));
+        }
+    }
+
+    /// A proof holds under other names, and is another proof where those do not fit.
+    #[test]
+    fn renaming_keeps_what_a_certificate_proves(ranks in 3..7_u32, seed: u64) {
+        let topology = complete_with_switch(ranks);
+        let mut random = Random(seed);
+        let (to, links) = shuffled(&topology, &mut random);
+        let image = |number: u32| to.get(number as usize).map_or(number, |rank| rank.number());
+        let nodes: Vec<NodeIndex> = (0..ranks + 1).map(|number| NodeIndex::new(image(number))).collect();
+        let set = |from: u32, to: u32| (from..to).map(NodeIndex::new).collect::<Vec<_>>();
+        let lengths = (0..topology.links().len() as u64).map(|link| link % 3).collect();
+        let cut = Certificate::Cut { direction: CutDirection::Out, nodes: set(0, ranks - 1) };
+        let partition = Certificate::Partition { sets: vec![set(0, 1), set(1, ranks)] };
+        for (kind, certificate) in [
+            (CollectiveKind::Allgather, cut),
+            (CollectiveKind::Allreduce, partition),
+            (CollectiveKind::AllToAll, Certificate::LpDual { lengths }),
+        ] {
+            let collective = Collective::new(kind, None, ranks).unwrap();
+            let renamed = relabelled_certificate(&certificate, &nodes, &links);
+            let proven = |certificate| certified_bound(&topology, collective, &Shares::Equal, certificate);
+            prop_assert_eq!(proven(&renamed), proven(&certificate));
+            let (mut back, mut links_back) = (nodes.clone(), links.clone());
+            (0_u32..).zip(&nodes).for_each(|(from, to)| back[to.index()] = NodeIndex::new(from));
+            (0_u32..).zip(&links).for_each(|(from, to)| links_back[to.index()] = LinkIndex::new(from));
+            prop_assert_eq!(relabelled_certificate(&renamed, &back, &links_back), certificate);
         }
     }
 
