@@ -80,6 +80,7 @@ fn a_damaged_backup_is_refused_whole() {
 0 topologies of 0 bytes intact, 0 damaged, 0 in quarantine
 0 jobs of 0 bytes intact, 0 damaged, 0 in quarantine
 0 requests of 0 bytes intact, 0 damaged, 0 in quarantine
+0 schedules of 0 bytes intact, 0 damaged, 0 in quarantine
 "
     );
 }

@@ -173,7 +173,7 @@ impl Archives {
                     Ok(is_new) => topologies_added += u64::from(is_new),
                     Err(error) => refused = refused.take().or(Some(error)),
                 },
-                Space::Plans | Space::Jobs | Space::Requests => {
+                Space::Plans | Space::Jobs | Space::Requests | Space::Schedules => {
                     plans_added += u64::from(records.summary(record.key)?.is_none());
                     records.adopt(&record)?;
                 }
@@ -226,7 +226,7 @@ impl Judged {
                 self.topologies.push((*archived.key, size_bytes));
                 (id_of(archived.key), judge_topology(archived.key, archived.record, limits))
             }
-            Space::Plans | Space::Jobs | Space::Requests => {
+            Space::Plans | Space::Jobs | Space::Requests | Space::Schedules => {
                 self.contents.plans += 1;
                 self.plans.insert(*archived.key);
                 self.plan_bytes += size_bytes;

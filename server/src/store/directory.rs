@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lock` | held by the process that owns the directory |
 //! | `store`, `store-redb` | the files of the engine |
-//! | `records-4` | plans and topologies, a file each, of this schema version |
+//! | `records-4` | plans, topologies and schedules, a file each, of this schema version |
 //! | `….damaged-N` | files that could not be opened, kept for a person |
 //! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
 
@@ -66,6 +66,8 @@ pub struct Opened {
     pub jobs: Arc<dyn Store>,
     /// Answers to requests that state an id of their own.
     pub requests: Arc<dyn Store>,
+    /// Schedules in canonical labels.
+    pub schedules: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
@@ -101,6 +103,7 @@ impl Opened {
             Space::Topologies => &self.topologies,
             Space::Jobs => &self.jobs,
             Space::Requests => &self.requests,
+            Space::Schedules => &self.schedules,
         }
     }
 }
@@ -192,10 +195,10 @@ fn open_with<E: Engine>(
         let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
         (engine, Some(migration))
     };
-    let Spaces { spaces: [plans, topologies, jobs, requests], recovery } =
+    let Spaces { spaces: [plans, topologies, jobs, requests, schedules], recovery } =
         Spaces::of(&engine, directory, current_version())?;
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
-    Ok(Opened { plans, topologies, jobs, requests, moved_aside, migration, recovery })
+    Ok(Opened { plans, topologies, jobs, requests, schedules, moved_aside, migration, recovery })
 }
 
 /// The spaces of a data directory, those whose records are files included.
@@ -220,8 +223,8 @@ impl Spaces {
             recovery.quarantined += part.quarantined;
             Ok(Arc::new(filed))
         };
-        let [plans, topologies, jobs, requests] = Space::ALL;
-        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?];
+        let [plans, topologies, jobs, requests, schedules] = Space::ALL;
+        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?, open(schedules)?];
         Ok(Self { spaces, recovery })
     }
 }

@@ -15,11 +15,13 @@ pub enum Space {
     Jobs,
     /// Answers to requests that state an id of their own.
     Requests,
+    /// Schedules in canonical labels, which plans are made of.
+    Schedules,
 }
 
 impl Space {
     /// Every space, in the order in which they are checked and migrated.
-    pub const ALL: [Self; 4] = [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests];
+    pub const ALL: [Self; 5] = [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests, Self::Schedules];
 
     /// What one of its records is called, in the plural.
     pub const fn name(self) -> &'static str {
@@ -28,13 +30,14 @@ impl Space {
             Self::Topologies => "topologies",
             Self::Jobs => "jobs",
             Self::Requests => "requests",
+            Self::Schedules => "schedules",
         }
     }
 
     /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
     /// jobs and requests are many, small and soon gone.
     pub(super) const fn is_filed(self) -> bool {
-        matches!(self, Self::Plans | Self::Topologies)
+        matches!(self, Self::Plans | Self::Topologies | Self::Schedules)
     }
 
     /// Names of its records, summaries and quarantine in an engine. Those of plans are older than the other spaces.
@@ -44,6 +47,7 @@ impl Space {
             Self::Topologies => ["topologies.records", "topologies.summaries", "topologies.quarantine"],
             Self::Jobs => ["jobs.records", "jobs.summaries", "jobs.quarantine"],
             Self::Requests => ["requests.records", "requests.summaries", "requests.quarantine"],
+            Self::Schedules => ["schedules.records", "schedules.summaries", "schedules.quarantine"],
         }
     }
 }

@@ -42,8 +42,17 @@ fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
 /// Spaces that remember nothing.
 fn in_memory() -> Opened {
     let space = || Arc::new(MemoryStore::default());
-    let (plans, topologies, jobs, requests) = (space(), space(), space(), space());
-    Opened { plans, topologies, jobs, requests, moved_aside: None, migration: None, recovery: Recovery::default() }
+    let (plans, topologies, jobs, requests, schedules) = (space(), space(), space(), space(), space());
+    Opened {
+        plans,
+        topologies,
+        jobs,
+        requests,
+        schedules,
+        moved_aside: None,
+        migration: None,
+        recovery: Recovery::default(),
+    }
 }
 
 fn records(store: &Arc<dyn Store>) -> Records {
