@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::journal::Unfinished;
-use crate::key::RequestKey;
+use crate::key::{RequestKey, ScheduleKey};
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
 use crate::store::StoredPlan;
@@ -49,6 +49,8 @@ pub(crate) struct Read {
     pub(crate) prepared: Prepared,
     pub(crate) queue_ms: f64,
     pub(crate) canonical_ms: f64,
+    /// Where the schedule will be kept once it is found, if it will.
+    pub(crate) schedule: Option<ScheduleKey>,
     /// When it began to wait for a planning worker.
     pub(crate) queued: Instant,
 }
@@ -195,6 +197,11 @@ impl Job {
     /// Bytes of memory that making its plan takes, roughly; 0 while not known.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.read.get().map_or(0, |read| read.prepared.memory_bytes)
+    }
+
+    /// The schedule that its plan is made of, where that is kept; none while not known.
+    pub(crate) fn schedule(&self) -> Option<ScheduleKey> {
+        self.read.get().and_then(|read| read.schedule)
     }
 
     pub(crate) fn state(&self) -> JobState {

@@ -6,16 +6,18 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use canopy_canonical::boxes;
 use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
-use canopy_schedule::{Collective, Shares};
-use canopy_synth::{RootPolicy, SumOptions, Tolerance, TreeLimits};
+use canopy_schedule::{Collective, CollectiveKind, Shares};
+use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_hash};
 
 use crate::order::{Group, Order, Output};
+use crate::shapes::canonical_hash;
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
-const PLANNER_CLASS: &str = "canopy-planner-4";
+const PLANNER_CLASS: &str = "canopy-planner-5";
 
 /// 256-bit key of a stored plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +26,14 @@ pub struct PlanKey([u8; 32]);
 /// 256-bit key of a request's text: requests with equal ones share a job before anything is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey([u8; 32]);
+
+/// 256-bit key of a schedule in canonical labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleKey([u8; 32]);
+
+/// 256-bit key of everything that a topology's canonical order depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RolesKey([u8; 32]);
 
 macro_rules! key_type {
     ($name:ident) => {
@@ -50,14 +60,15 @@ macro_rules! key_type {
 
 key_type!(PlanKey);
 key_type!(RequestKey);
+key_type!(ScheduleKey);
 
 /// How a topology enters a key.
 ///
-/// The shape decides what can be planned; the identity decides what the files say (names, rank numbers). Once shapes
-/// are canonical, two topologies of equal shape may share a schedule, but never a file.
+/// The shape decides what can be planned; the identity decides what the files say (names, rank numbers). Two topologies
+/// of equal canonical shape may share a schedule, but never a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyKey {
-    /// Hash of kinds, capabilities, capacities and latencies.
+    /// Hash of kinds, capabilities, capacities and latencies, in canonical order if that was found.
     pub shape: TopologyHash,
     /// What equal shape hashes mean.
     pub shape_kind: HashKind,
@@ -66,9 +77,19 @@ pub struct TopologyKey {
 }
 
 impl TopologyKey {
-    /// Hashes a topology as it stands. O(nodes + links).
+    /// Finds the canonical form of a topology, or hashes it as it stands where that takes too much work: about a second.
     pub fn of(topology: &Topology) -> Self {
-        Self { shape: content_hash(topology), shape_kind: HashKind::Content, identity: identity_hash(topology) }
+        let canonical = canonical_hash(topology, &Never).expect("nobody asks it to stop");
+        Self::known(topology, content_hash(topology), canonical)
+    }
+
+    /// The key of a topology whose canonical hash is known, or known to be out of reach. O(nodes + links).
+    pub(crate) fn known(topology: &Topology, content: TopologyHash, canonical: Option<TopologyHash>) -> Self {
+        let (shape, shape_kind) = match canonical {
+            Some(canonical) => (canonical, HashKind::Canonical),
+            None => (content, HashKind::Content),
+        };
+        Self { shape, shape_kind, identity: identity_hash(topology) }
     }
 }
 
@@ -93,6 +114,35 @@ impl PlanKey {
         if let Shares::Weighted(weights) = shares {
             fields.text("shares").numbers(weights.iter().copied());
         }
+        Self(fields.finish())
+    }
+}
+
+impl ScheduleKey {
+    /// The key of the schedule for a network in canonical order.
+    ///
+    /// `sizes` are the different sizes of shares, rising; who has which is part of the form, and so is who is the root.
+    pub(crate) fn of(
+        form: &TopologyHash,
+        kind: CollectiveKind,
+        sizes: &[u64],
+        (algorithm, limits, sums): (Algorithm, TreeLimits, SumOptions),
+    ) -> Self {
+        let mut fields = Fields::new("canopy schedule key 1");
+        fields.text(PLANNER_CLASS).bytes(form.as_bytes()).text(kind.name()).numbers(sizes.iter().copied());
+        fields.text(algorithm.name());
+        search_fields(&mut fields, limits, sums);
+        Self(fields.finish())
+    }
+}
+
+impl RolesKey {
+    /// O(nodes + links).
+    pub(crate) fn of(topology: &Topology, roles: &[u32]) -> Self {
+        let mut fields = Fields::new("canopy roles key 1");
+        fields.bytes(content_hash(topology).as_bytes());
+        fields.numbers(roles.iter().copied().map(u64::from));
+        fields.numbers(boxes(topology).into_iter().map(|number| number.map_or(0, |number| u64::from(number) + 1)));
         Self(fields.finish())
     }
 }
@@ -139,7 +189,12 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             }
         };
     }
-    let TreeLimits { trees_per_root, max_chunks, max_depth, tolerance } = order.limits;
+    search_fields(fields, order.limits, order.sums);
+}
+
+/// What every key takes from the limits of a search.
+fn search_fields(fields: &mut Fields, limits: TreeLimits, sums: SumOptions) {
+    let TreeLimits { trees_per_root, max_chunks, max_depth, tolerance } = limits;
     let max_depth = max_depth.map(NonZeroU64::from);
     for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks), ("max_depth", max_depth)] {
         // Named, and left out where nothing is stated: limits can be added without a change to any other key.
@@ -151,7 +206,7 @@ fn order_fields(fields: &mut Fields, order: &Order) {
         fields.text("tolerance").number(numerator.into()).number(denominator.into());
     }
     // So can these.
-    let SumOptions { form, roots } = order.sums;
+    let SumOptions { form, roots } = sums;
     if let Some(form) = form {
         fields.text("form").text(form.name());
     }

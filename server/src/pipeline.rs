@@ -1,47 +1,129 @@
 //! The planner: bound first, then a schedule, then every check, then files that are read back.
 //!
-//! Pure but for the clock that times the stages. A plan comes out only if everything that judges it agrees: the
-//! certificate proves the bound, the checker found the transfers right and their rate no better than the bound, and
-//! each file, read back, is what was written and passes the checks of its format.
+//! Schedules are searched for on the network in canonical order, and kept in those labels: whoever asks for a network of
+//! the same shape later gets the same schedule in labels of their own. A plan comes out only if everything that judges it
+//! under the caller's labels agrees: the certificate proves the bound, the checker found the transfers right and their
+//! rate no better than the bound, and each file, read back, is what was written and passes the checks of its format.
 
 mod attempt;
+mod canon;
 mod describe;
 mod fewer;
 mod files;
 mod input;
 mod memory;
 
+use std::sync::Arc;
+
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, bound};
+use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
 use canopy_topology::{Rank, Topology, TopologyLimits, renumbering};
 
 use self::attempt::{Attempt, Work};
+use self::canon::Canon;
 pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary, weights};
 use self::fewer::Fitted;
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::key::{PlanKey, TopologyKey};
+use crate::key::{PlanKey, ScheduleKey};
 use crate::order::{Group, Order};
-use crate::planner::{Planner, Prepared, Produced, Watch};
-use crate::store::StoredPlan;
+use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
+use crate::shapes::{ScheduleOptions, Schedules, Shapes};
+use crate::store::{MemoryStore, Store, StoredPlan};
 
 /// From this estimate on, an allreduce is looked at for the form it will have: trees with roots anywhere are fewer, and
 /// to find out takes some tenths of a second.
 const FORM_MATTERS_BYTES: u64 = 1 << 30;
 
+/// Bytes of the schedules of shapes that are kept in memory, roughly.
+const SCHEDULES_MEMORY_BYTES: u64 = 128 << 20;
+
 /// Plans with canopy's own libraries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Pipeline {
     limits: TopologyLimits,
+    shapes: Arc<Shapes>,
 }
 
 impl Pipeline {
-    /// A planner for topologies within these limits.
-    pub const fn new(limits: TopologyLimits) -> Self {
-        Self { limits }
+    /// A planner for topologies within these limits that keeps schedules as long as it lives.
+    pub fn new(limits: TopologyLimits) -> Self {
+        Self::keeping(limits, Arc::new(MemoryStore::default()), SCHEDULES_MEMORY_BYTES)
+    }
+
+    /// The same that keeps up to so many bytes of schedules in a store.
+    pub fn keeping(limits: TopologyLimits, schedules: Arc<dyn Store>, bytes_max: u64) -> Self {
+        let options = ScheduleOptions { bytes_max, memory_bytes_max: SCHEDULES_MEMORY_BYTES, limits };
+        Self { limits, shapes: Arc::new(Shapes::new(Schedules::new(schedules, options))) }
+    }
+
+    /// Makes a plan from what is known and, where that is allowed, what is searched for.
+    fn made(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        canon: Option<&Canon>,
+        may_search: bool,
+        (stop, watch): (&dyn Stop, &dyn Watch),
+    ) -> Result<Produced, PlanFailure> {
+        let started = clock::now();
+        watch.stage("bound", 0, 1);
+        let own = |found: &Bound| {
+            let own = canon.map_or_else(|| found.clone(), |canon| canon.bound(found));
+            proven(&prepared.topology, prepared.collective, &prepared.shares, own)
+        };
+        let mut known = None;
+        if let Some((canon, plan)) =
+            canon.and_then(|canon| Some((canon, canon.known(&self.shapes, order, order.limits)?)))
+        {
+            match own(&plan.bound) {
+                Ok(bound) => known = Some((plan, bound)),
+                Err(failure) => canon.refuse(&self.shapes, order, order.limits, &failure),
+            }
+        }
+        let (known, certificate, bound) = match known {
+            Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
+            None if !may_search => return Err(PlanFailure::NotCached),
+            None => {
+                let found = match canon {
+                    Some(canon) => bound(&canon.normal.topology, canon.collective, &canon.shares, stop),
+                    None => bound(&prepared.topology, prepared.collective, &prepared.shares, stop),
+                };
+                let found = found.map_err(PlanFailure::Bound)?;
+                let bound = own(&found)?;
+                (None, found.certificate, bound)
+            }
+        };
+        watch.bound(&bound.upper);
+        let timings = v1::Timings { bound: clock::millis_since(started), ..v1::Timings::default() };
+
+        let mut work = Work {
+            limits: &self.limits,
+            shapes: &self.shapes,
+            keepers: Vec::new(),
+            canon,
+            known,
+            may_search,
+            has_searched: false,
+            order,
+            prepared,
+            bound,
+            certificate,
+            timings,
+            stop,
+            watch,
+        };
+        let fitted = fewer::that_fit(&mut work);
+        work.join_keepers();
+        let Fitted { attempt: Attempt { plan, verdict, .. }, files, warning } = fitted?;
+        watch.incumbent(&verdict.algbw);
+        let (timings, is_recalled) = (work.timings, !work.has_searched);
+        let warnings = files.warnings.iter().cloned().chain(warning).collect();
+        let plan = describe::plan(order, prepared, &plan, &verdict, files, clock::millis_since(started))?;
+        Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
     }
 }
 
@@ -65,7 +147,7 @@ impl Planner for Pipeline {
             [] => Shares::Equal,
             weights => Shares::in_proportion(collective, topology.rank_count(), weights.to_vec())?,
         };
-        let topology_key = TopologyKey::of(&topology);
+        let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
@@ -90,30 +172,51 @@ impl Planner for Pipeline {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        let started = clock::now();
-        watch.stage("bound", 0, 1);
-        let bound = proven_bound(&prepared.topology, prepared.collective, &prepared.shares, stop)?;
-        watch.bound(&bound.upper);
-        let timings = v1::Timings { bound: clock::millis_since(started), ..v1::Timings::default() };
+        let canon = Canon::of(&self.shapes, order, prepared, stop)?;
+        match self.made(order, prepared, canon.as_ref(), true, (stop, watch)) {
+            // Said again in the caller's own labels.
+            Err(failure) if canon.is_some() && names_parts(&failure) => {
+                self.made(order, prepared, None, true, (stop, watch))
+            }
+            made => made,
+        }
+    }
 
-        let mut work = Work { limits: &self.limits, order, prepared, bound, timings, stop, watch };
-        let Fitted { attempt: Attempt { plan, verdict, .. }, files, warning } = fewer::that_fit(&mut work)?;
-        watch.incumbent(&verdict.algbw);
-        let timings = work.timings;
-        let warnings = files.warnings.iter().cloned().chain(warning).collect();
-        let plan = describe::plan(order, prepared, &plan, &verdict, files, clock::millis_since(started))?;
-        Ok(Produced { plan: StoredPlan { plan, warnings }, timings })
+    fn recall(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Recall, PlanFailure> {
+        let Some(canon) = Canon::of(&self.shapes, order, prepared, stop)? else { return Ok(Recall::Unknown(None)) };
+        let key = canon.key(order, order.limits);
+        if !self.shapes.schedules.has(&key) {
+            return Ok(Recall::Unknown(Some(key)));
+        }
+        match self.made(order, prepared, Some(&canon), false, (stop, watch)) {
+            Ok(produced) => Ok(Recall::Made(Box::new(produced))),
+            Err(PlanFailure::NotCached) => Ok(Recall::Unknown(Some(key))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn is_known(&self, schedule: &ScheduleKey) -> bool {
+        self.shapes.schedules.has(schedule)
     }
 }
 
-/// The bound, and the certificate's own word for it.
-fn proven_bound(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    stop: &dyn Stop,
-) -> Result<Bound, PlanFailure> {
-    let bound = bound(topology, collective, shares, stop).map_err(PlanFailure::Bound)?;
+/// Whether a refusal names parts of the network it was found on.
+const fn names_parts(failure: &PlanFailure) -> bool {
+    match failure {
+        PlanFailure::Bound(error) => !matches!(error, BoundError::Stopped | BoundError::Broken { .. }),
+        PlanFailure::Synthesis(error) => !matches!(error, SynthesisError::Stopped | SynthesisError::Broken { .. }),
+        _ => false,
+    }
+}
+
+/// A bound, with the certificate's own word for it.
+fn proven(topology: &Topology, collective: Collective, shares: &Shares, bound: Bound) -> Result<Bound, PlanFailure> {
     let rejected = |problem: String| PlanFailure::Rejected { check: "certificate", problem };
     let proven = certified_bound(topology, collective, shares, &bound.certificate);
     let proven = proven.map_err(|error| rejected(error.to_string()))?;

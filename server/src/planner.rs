@@ -6,7 +6,7 @@ use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 
 use crate::failure::PlanFailure;
-use crate::key::{PlanKey, TopologyKey};
+use crate::key::{PlanKey, ScheduleKey, TopologyKey};
 use crate::order::Order;
 use crate::store::StoredPlan;
 
@@ -17,6 +17,27 @@ pub trait Planner: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with the request; [`PlanFailure::Stopped`] soon after `stop` is requested.
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure>;
+
+    /// Makes the plan from what is known of the network's shape, without a search: takes milliseconds.
+    ///
+    /// # Errors
+    /// As [`Planner::produce`].
+    fn recall(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Recall, PlanFailure> {
+        let _knows_no_shapes = (order, prepared, stop, watch);
+        Ok(Recall::Unknown(None))
+    }
+
+    /// Whether what is kept under this key would do for [`Planner::recall`].
+    fn is_known(&self, schedule: &ScheduleKey) -> bool {
+        let _knows_no_shapes = schedule;
+        false
+    }
 
     /// Makes the plan, checked, with the content of all its artifacts.
     ///
@@ -71,6 +92,17 @@ pub struct Produced {
     pub plan: StoredPlan,
     /// How long its stages took; those outside [`Planner::produce`] are zero.
     pub timings: v1::Timings,
+    /// Whether it was made from what was known, without a search.
+    pub is_recalled: bool,
+}
+
+/// What is known of a shape.
+#[derive(Clone, Debug)]
+pub enum Recall {
+    /// All that the plan needs.
+    Made(Box<Produced>),
+    /// Not enough; where what is found will be kept, if anywhere.
+    Unknown(Option<ScheduleKey>),
 }
 
 /// Is told how far a job is. Called often: answers quickly.

@@ -159,7 +159,8 @@ impl Queue {
     /// The next job to plan; waits for one, and until there is memory for it. None once the queue is closed and
     /// nothing waits, or is being read. Whoever takes a job calls [`Queue::vacate`] when its memory is free again.
     ///
-    /// The first in line is never passed by: others would keep a large one waiting for ever.
+    /// The first in line is never passed by for want of memory: others would keep a large one waiting for ever. While
+    /// another worker searches for its schedule, it is: two searches would find the same.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
         self.next_with_memory(|lines| &mut lines.planning)
     }
@@ -172,14 +173,15 @@ impl Queue {
     fn next_with_memory(&self, line: fn(&mut Lines) -> &mut Line) -> Option<Arc<Job>> {
         let limit = self.shared.limits.memory_bytes_max;
         let take = |lines: &mut Lines| {
-            let needed = line(lines).first()?.memory_bytes();
-            let taken = lines.planning_bytes.saturating_add(needed);
-            if lines.planning_bytes > 0 && taken > limit {
+            let sought = std::mem::take(&mut lines.sought);
+            let first = line(lines).first(&sought);
+            lines.sought = sought;
+            let job = first?;
+            if lines.planning_bytes > 0 && lines.planning_bytes.saturating_add(job.memory_bytes()) > limit {
                 return None;
             }
-            let job = line(lines).pop()?;
-            lines.planning_bytes = taken;
-            lines.advance(&job, Phase::Planning);
+            line(lines).remove(&job);
+            lines.begin(&job);
             Some(job)
         };
         self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
@@ -189,8 +191,7 @@ impl Queue {
     pub(crate) fn next_quick(&self) -> Option<Arc<Job>> {
         let take = |lines: &mut Lines| {
             let job = lines.quick.pop()?;
-            lines.planning_bytes = lines.planning_bytes.saturating_add(job.memory_bytes());
-            lines.advance(&job, Phase::Planning);
+            lines.begin(&job);
             Some(job)
         };
         self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
@@ -200,6 +201,13 @@ impl Queue {
     pub(crate) fn vacate(&self, job: &Job) {
         let mut lines = self.lines();
         lines.planning_bytes = lines.planning_bytes.saturating_sub(job.memory_bytes());
+        lines.land(job);
+        self.shared.planning_ready.notify_all();
+    }
+
+    /// Nothing is searched for, for this job: others that need its schedule may begin.
+    pub(crate) fn land(&self, job: &Job) {
+        self.lines().land(job);
         self.shared.planning_ready.notify_all();
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
@@ -38,6 +38,8 @@ use crate::timeout::TimeoutLayer;
 use crate::topologies::{Shelf, ShelfOptions};
 use crate::workers::{Workers, Workshop};
 
+/// The schedules of shapes may take this part of what plans may take beside them.
+const SCHEDULES_SHARE: u64 = 4;
 /// Room in a message for everything but the topology.
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 
@@ -97,8 +99,11 @@ impl Server {
     /// # Errors
     /// The options contradict each other, the data directory is in use or of a newer version, or an address is taken.
     pub async fn build(options: Options) -> Result<Self, StartError> {
-        let pipeline = Pipeline::new(options.limits);
-        Self::build_with(options, Arc::new(pipeline)).await
+        Self::assemble(options, |options, schedules| {
+            let bytes_max = options.store_bytes_max / SCHEDULES_SHARE;
+            Arc::new(Pipeline::keeping(options.limits, schedules, bytes_max))
+        })
+        .await
     }
 
     /// The same with another planner.
@@ -106,6 +111,14 @@ impl Server {
     /// # Errors
     /// As [`Server::build`].
     pub async fn build_with(options: Options, planner: Arc<dyn Planner>) -> Result<Self, StartError> {
+        Self::assemble(options, |_, _| planner).await
+    }
+
+    /// Opens everything; the planner is made once there is a store for its schedules.
+    async fn assemble(
+        options: Options,
+        planner: impl FnOnce(&Options, Arc<dyn Store>) -> Arc<dyn Planner>,
+    ) -> Result<Self, StartError> {
         options.validate()?;
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
@@ -151,10 +164,11 @@ impl Server {
         let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits, journal.clone()),
-            planner: Arc::new(ObservedPlanner { inner: planner, metrics: metrics.clone() }),
+            planner: Arc::new(ObservedPlanner { inner: planner(&options, opened.schedules), metrics: metrics.clone() }),
             records: Records::with_options(store, record_options),
             journal,
             synthesis_count: AtomicU64::new(0),
+            large_recalls: Mutex::new(()),
         });
         if options.tenure == Tenure::Standing {
             let workshop = Arc::clone(&workshop);

@@ -20,7 +20,7 @@ use crate::failure::{PlanFailure, chain};
 use crate::job::{Delivery, Goal, Job, Outcome, Read};
 use crate::journal::Journal;
 use crate::key::PlanKey;
-use crate::planner::{Planner, Watch};
+use crate::planner::{Planner, Produced, Recall, Watch};
 use crate::queue::Queue;
 use crate::store::{Lookup, Records, StoredPlan};
 
@@ -29,6 +29,8 @@ use crate::store::{Lookup, Records, StoredPlan};
 const READER_COUNT: usize = 4;
 /// Ample for recursive parsers at their greatest permitted depth.
 const STACK_BYTES: usize = 16 << 20;
+/// From this estimate on, plans that need no search are made one at a time.
+const LARGE_BYTES: u64 = 256 << 20;
 /// Shortest time between two reports of one stage that are passed on.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -41,6 +43,8 @@ pub(crate) struct Workshop {
     pub(crate) journal: Option<Arc<Journal>>,
     /// Syntheses that were started.
     pub(crate) synthesis_count: AtomicU64,
+    /// Held while a large plan is made from what is known.
+    pub(crate) large_recalls: Mutex<()>,
 }
 
 /// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
@@ -192,18 +196,27 @@ impl Workshop {
             let warnings = prepared.warnings;
             return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
         }
-        if job.goal == Goal::Lookup {
-            return Some(Err(Arc::new(PlanFailure::NotCached)));
-        }
         if let Err(failure) = self.queue.check_memory(prepared.memory_bytes) {
             return Some(Err(Arc::new(failure)));
+        }
+        let mut read = Read { prepared, schedule: None, queue_ms, canonical_ms, queued: clock::now() };
+        match self.recall(job, &read) {
+            Ok(Recall::Made(produced)) => return Some(Ok(self.kept(job, &read, queue_ms, *produced))),
+            Ok(Recall::Unknown(schedule)) => {
+                read.schedule = schedule;
+                read.canonical_ms = clock::millis_since(started);
+                read.queued = clock::now();
+            }
+            Err(failure) => return Some(Err(self.failed(job, &read, failure))),
+        }
+        if job.goal == Goal::Lookup {
+            return Some(Err(Arc::new(PlanFailure::NotCached)));
         }
         if let Some(journal) = &self.journal {
             journal.enter(job);
         }
         job.update(|status| status.stage = "queue");
         job.trace.wait();
-        let read = Read { prepared, queue_ms, canonical_ms, queued: clock::now() };
         self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
     }
 
@@ -219,10 +232,10 @@ impl Workshop {
     fn plan(&self, job: &Arc<Job>) -> Option<Outcome> {
         let read = job.read.get().expect("only jobs that have been read are in the second line");
         let queue_ms = read.queue_ms + clock::millis_since(read.queued);
-        let mut warnings = read.prepared.warnings.clone();
         // Its twin may have ended between this job's look into the store and its entry into the line.
         if let Some(plan) = self.stored(job, &read.prepared.key) {
             let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..v1::Timings::default() };
+            let warnings = read.prepared.warnings.clone();
             return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
         }
         if job.is_requested() {
@@ -231,26 +244,49 @@ impl Workshop {
         if let Some(journal) = &self.journal {
             journal.start(job);
         }
-        self.synthesis_count.fetch_add(1, Ordering::Relaxed);
+        if read.schedule.is_some_and(|schedule| self.planner.is_known(&schedule)) {
+            // A job of the same shape has ended meanwhile: what is left takes no search, and nobody need wait for it.
+            self.queue.land(job);
+        } else {
+            self.synthesis_count.fetch_add(1, Ordering::Relaxed);
+        }
         let produced = self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job));
-        let produced = match produced {
-            Ok(produced) => produced,
-            Err(failure) => {
-                if let Some(fault) = failure.fault() {
-                    let (request, plan) = (job.key, read.prepared.key);
-                    tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
-                }
-                return Some(Err(Arc::new(failure)));
-            }
-        };
+        Some(match produced {
+            Ok(produced) => Ok(self.kept(job, read, queue_ms, produced)),
+            Err(failure) => Err(self.failed(job, read, failure)),
+        })
+    }
+
+    /// Makes the plan from what is known of the shape of the network, on the thread that read it: others may search for
+    /// hours. Of large plans one at a time.
+    fn recall(&self, job: &Job, read: &Read) -> Result<Recall, PlanFailure> {
+        let is_large = read.prepared.memory_bytes > LARGE_BYTES;
+        let _alone = is_large.then(|| self.large_recalls.lock().unwrap_or_else(PoisonError::into_inner));
+        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job))
+    }
+
+    /// Reports a job that failed through a bug.
+    fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
+        if let Some(fault) = failure.fault() {
+            let (request, plan) = (job.key, read.prepared.key);
+            tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
+        }
+        Arc::new(failure)
+    }
+
+    /// Stores a plan, and gives it to those who wait.
+    fn kept(&self, job: &Job, read: &Read, queue_ms: f64, produced: Produced) -> Delivery {
+        let Produced { plan, timings, is_recalled } = produced;
+        let mut warnings = read.prepared.warnings.clone();
         job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
-        if let Err(error) = self.records.put(&read.prepared.key, &produced.plan) {
+        if let Err(error) = self.records.put(&read.prepared.key, &plan) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";
             warnings.push(v1::Warning { code: "NOT_STORED".to_owned(), text: text.to_owned() });
         }
-        let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..produced.timings };
-        Some(Ok(Delivery { plan: Arc::new(produced.plan), cache: v1::CacheOutcome::Miss, timings, warnings }))
+        let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..timings };
+        let cache = if is_recalled { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
+        Delivery { plan: Arc::new(plan), cache, timings, warnings }
     }
 
     /// The stored plan. A store that fails costs a computation, not the answer.

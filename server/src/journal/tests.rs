@@ -77,7 +77,9 @@ impl Process {
         let job = self.queue.next_to_read().unwrap();
         let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order, &Never).unwrap();
         self.journal.enter(&job);
-        self.queue.promote(&job, Read { prepared, queue_ms: 0.0, canonical_ms: 0.0, queued: clock::now() }).unwrap();
+        self.queue
+            .promote(&job, Read { prepared, schedule: None, queue_ms: 0.0, canonical_ms: 0.0, queued: clock::now() })
+            .unwrap();
         job
     }
 

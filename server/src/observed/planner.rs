@@ -10,9 +10,10 @@ use tracing::Span;
 
 use crate::clock;
 use crate::failure::PlanFailure;
+use crate::key::ScheduleKey;
 use crate::metrics::{Metrics, size_class, thread_time};
 use crate::order::{Order, Output};
-use crate::planner::{Planner, Prepared, Produced, Watch};
+use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::trace::stage_span;
 
 /// Counts, times and traces syntheses.
@@ -24,6 +25,22 @@ pub(crate) struct ObservedPlanner {
 impl Planner for ObservedPlanner {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
         stage_span!("canonicalise").in_scope(|| self.inner.prepare(order, stop))
+    }
+
+    fn recall(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Recall, PlanFailure> {
+        let recalled = stage_span!("recall").in_scope(|| self.inner.recall(order, prepared, stop, watch));
+        self.observe_recall(order, &recalled);
+        recalled
+    }
+
+    fn is_known(&self, schedule: &ScheduleKey) -> bool {
+        self.inner.is_known(schedule)
     }
 
     fn produce(
@@ -59,6 +76,16 @@ impl Planner for ObservedPlanner {
 }
 
 impl ObservedPlanner {
+    fn observe_recall(&self, order: &Order, result: &Result<Recall, PlanFailure>) {
+        let outcome = match result {
+            Ok(Recall::Made(_)) => "made",
+            Ok(Recall::Unknown(_)) => "unknown",
+            Err(failure) => outcome(failure),
+        };
+        let labels = [("algorithm", order.algorithm.name().into()), ("outcome", outcome.into())];
+        self.metrics.count("canopy_recall_total", &labels);
+    }
+
     fn count_files(&self, order: &Order, result: &Result<Produced, PlanFailure>) {
         let labels = |output: &Output, outcome: &'static str| {
             let [format, profile] = file_labels(output);

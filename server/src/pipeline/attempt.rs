@@ -1,26 +1,48 @@
 //! One plan within given limits: made, checked, and written to files.
 
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
-use canopy_schedule::{Bound, CheckError, CompileError, Schedule, TransferGraph, Verdict, check_until, compile_until};
+use canopy_schedule::{
+    Bound, Certificate, CheckError, CompileError, FormChoice, Schedule, TransferGraph, Verdict, check_until,
+    compile_until,
+};
 use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, Synthesized, TreeLimits, synthesize_explained};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
 use super::ask;
+use super::canon::Canon;
 use super::files::Files;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
+use crate::key::ScheduleKey;
 use crate::order::{Order, Output};
 use crate::planner::{Prepared, Watch};
+use crate::shapes::Shapes;
 
 /// An order being worked on.
 pub(super) struct Work<'a> {
     /// What a plan file that is read back may hold.
     pub(super) limits: &'a TopologyLimits,
+    pub(super) shapes: &'a Arc<Shapes>,
+    /// Threads that keep schedules.
+    pub(super) keepers: Vec<JoinHandle<()>>,
+    /// Where schedules are looked for and kept; none for what stays in the caller's labels.
+    pub(super) canon: Option<&'a Canon>,
+    /// The plan within the order's own limits, in canonical labels, if it is known.
+    pub(super) known: Option<Arc<PlanFile>>,
+    /// Whether what is not known may be searched for.
+    pub(super) may_search: bool,
+    /// Whether anything was searched for.
+    pub(super) has_searched: bool,
     pub(super) order: &'a Order,
     pub(super) prepared: &'a Prepared,
     /// Proven; its lower end rises with every attempt that is better.
     pub(super) bound: Bound,
+    /// Its certificate in the labels it was found with.
+    pub(super) certificate: Certificate,
     /// Of all attempts together.
     pub(super) timings: v1::Timings,
     pub(super) stop: &'a dyn Stop,
@@ -35,26 +57,88 @@ pub(super) struct Attempt {
 }
 
 impl Work<'_> {
-    /// Makes a plan within these limits, and has it checked.
+    /// Makes a plan within these limits, or takes the one that is known for the shape, and has it checked.
     pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanFailure> {
-        let (topology, collective) = (&self.prepared.topology, self.prepared.collective);
-        let synthesis_started = clock::now();
-        let shares = self.prepared.shares.clone();
-        let sums = self.order.sums;
-        let request = SynthesisRequest { collective, shares, algorithm: self.order.algorithm, limits, sums };
-        let planned = synthesize_explained(topology, &request, self.stop, &StageReports(self.watch));
-        let Synthesized { schedule, form } = planned.map_err(PlanFailure::Synthesis)?;
-        self.timings.synthesis += clock::millis_since(synthesis_started);
+        let Some(canon) = self.canon else {
+            let Synthesized { schedule, form } = self.searched(limits)?;
+            return self.judged(schedule, form);
+        };
+        if let Some(known) = self.known.take().or_else(|| canon.known(self.shapes, self.order, limits)) {
+            let judged = canon.schedule(&known.schedule);
+            match judged.and_then(|schedule| self.judged(schedule, known.form.clone())) {
+                Err(failure @ PlanFailure::Rejected { .. }) => canon.refuse(self.shapes, self.order, limits, &failure),
+                judged => return judged,
+            }
+        }
+        if !self.may_search {
+            return Err(PlanFailure::NotCached);
+        }
+        let Synthesized { schedule, form } = self.searched(limits)?;
+        let attempt = self.judged(canon.schedule(&schedule)?, form)?;
+        // What was accepted under the caller's labels is right under those it was found with.
+        let plan = &attempt.plan;
+        let kept = PlanFile {
+            topology: canon.normal.topology.clone(),
+            schedule,
+            form: plan.form.clone(),
+            bound: Bound { certificate: self.certificate.clone(), ..self.bound.clone() },
+            achieved: plan.achieved.clone(),
+            in_network: plan.in_network.clone(),
+            provenance: plan.provenance.clone(),
+        };
+        self.keep(canon.key(self.order, limits), kept);
+        Ok(attempt)
+    }
 
-        let check_started = clock::now();
+    /// Keeps a schedule, beside what else is to be done.
+    fn keep(&mut self, key: ScheduleKey, kept: PlanFile) {
+        let (shapes, kept) = (Arc::clone(self.shapes), Arc::new(kept));
+        let task = {
+            let (shapes, kept) = (Arc::clone(&shapes), Arc::clone(&kept));
+            move || shapes.schedules.put(&key, &kept)
+        };
+        match thread::Builder::new().name("canopy-keeper".to_owned()).spawn(task) {
+            Ok(keeper) => self.keepers.push(keeper),
+            Err(_) => shapes.schedules.put(&key, &kept),
+        }
+    }
+
+    /// Waits until everything is kept.
+    pub(super) fn join_keepers(&mut self) {
+        for keeper in self.keepers.drain(..) {
+            if keeper.join().is_err() {
+                tracing::error!("a schedule could not be stored: its thread panicked");
+            }
+        }
+    }
+
+    /// Searches for a schedule, in canonical labels if there are any.
+    fn searched(&mut self, limits: TreeLimits) -> Result<Synthesized, PlanFailure> {
+        self.has_searched = true;
+        let started = clock::now();
+        let (topology, collective, shares) = match self.canon {
+            Some(canon) => (&canon.normal.topology, canon.collective, canon.shares.clone()),
+            None => (&self.prepared.topology, self.prepared.collective, self.prepared.shares.clone()),
+        };
+        let (algorithm, sums) = (self.order.algorithm, self.order.sums);
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums };
+        let planned = synthesize_explained(topology, &request, self.stop, &StageReports(self.watch));
+        self.timings.synthesis += clock::millis_since(started);
+        planned.map_err(PlanFailure::Synthesis)
+    }
+
+    /// Has a schedule in the caller's labels checked.
+    fn judged(&mut self, schedule: Schedule, form: Option<FormChoice>) -> Result<Attempt, PlanFailure> {
+        let started = clock::now();
         ask(self.stop)?;
         self.watch.stage("check", 0, 1);
+        let topology = &self.prepared.topology;
         let (graph, verdict) = checked(topology, &schedule, &self.bound, self.stop)?;
         if verdict.algbw > self.bound.lower {
             // What a plan reaches is reachable, whatever was known before.
             self.bound.lower = verdict.algbw.clone();
         }
-        self.timings.check += clock::millis_since(check_started);
+        self.timings.check += clock::millis_since(started);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let plan = PlanFile {
             topology: topology.clone(),

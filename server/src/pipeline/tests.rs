@@ -10,6 +10,8 @@ use canopy_topology::{DocumentFormat, GroupError, Rate, Transit};
 use super::*;
 use crate::order::{Output, TopologyInput};
 
+mod recall;
+
 /// Remembers what it is told.
 #[derive(Default)]
 struct Witness {
@@ -157,8 +159,8 @@ fn a_stop_ends_the_work() {
     assert!(matches!(
         failure,
         PlanFailure::Stopped
-            | PlanFailure::Bound(canopy_synth::BoundError::Stopped)
-            | PlanFailure::Synthesis(canopy_synth::SynthesisError::Stopped)
+            | PlanFailure::Bound(BoundError::Stopped)
+            | PlanFailure::Synthesis(SynthesisError::Stopped)
     ));
 }
 
@@ -195,9 +197,10 @@ fn a_stop_ends_the_reading_of_an_inline_topology_wherever_it_comes() {
         ..v1::Topology::default()
     };
     let order = order(TopologyInput::Inline(topology), CollectiveKind::Allgather, vec![Output::Json]);
-    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let ask = |patience: usize| {
+        // One that has not seen the network before.
+        let pipeline = Pipeline::new(TopologyLimits::STANDARD);
         asked.store(0, std::sync::atomic::Ordering::Relaxed);
         let soon = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= patience;
         (pipeline.prepare(&order, &soon), asked.load(std::sync::atomic::Ordering::Relaxed))
@@ -426,7 +429,7 @@ fn files_of_runtimes_pass_no_device_that_only_forwards() {
     };
     assert_eq!(id, "1");
     let apart = produce(&group(&[0, 2], Transit::Unused), &Witness::default()).unwrap_err();
-    assert!(matches!(apart, PlanFailure::Bound(canopy_synth::BoundError::Disconnected { .. })));
+    assert!(matches!(apart, PlanFailure::Bound(BoundError::Disconnected { .. })));
     let star = order(expression("dgx-a100:boxes=1"), CollectiveKind::Allgather, whole.outputs.clone());
     let half = Group { ranks: vec![1, 3, 5, 7], transit: Transit::Forward };
     produce(&Order { group: Some(half), ..star }, &Witness::default()).unwrap();

@@ -1,10 +1,11 @@
 //! Jobs that wait for a worker: the highest priority first, and among equals the first to arrive.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::job::Job;
+use crate::key::ScheduleKey;
 use crate::order::Priority;
 
 /// A line of jobs. The place of a job follows from its priority and its number alone.
@@ -18,9 +19,10 @@ impl Line {
         self.0.insert((Reverse(priority), job.number), job);
     }
 
-    /// The first job.
-    pub(super) fn first(&self) -> Option<&Arc<Job>> {
-        self.0.first_key_value().map(|(_, job)| job)
+    /// The first job whose schedule nobody searches for. O(jobs before it).
+    pub(super) fn first(&self, sought: &HashMap<ScheduleKey, u64>) -> Option<Arc<Job>> {
+        let is_sought = |job: &Job| job.schedule().is_some_and(|schedule| sought.contains_key(&schedule));
+        self.0.values().find(|job| !is_sought(job)).map(Arc::clone)
     }
 
     /// Takes the first job.

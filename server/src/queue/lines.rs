@@ -10,7 +10,7 @@ use crate::clock;
 use crate::failure::PlanFailure;
 use crate::job::{Goal, Job, Phase, Worker};
 use crate::journal::Journal;
-use crate::key::{PlanKey, RequestKey};
+use crate::key::{PlanKey, RequestKey, ScheduleKey};
 use crate::order::Priority;
 
 /// Every job that has not ended, and what is remembered of those that have.
@@ -34,6 +34,8 @@ pub(super) struct Lines {
     /// Those that have ended.
     pub(super) history: History,
     pub(super) held_bytes: usize,
+    /// Schedules that planning workers search for, and for which job: who else needs one waits for it.
+    pub(super) sought: HashMap<ScheduleKey, u64>,
     /// Memory that planning workers take, by the estimates of their jobs.
     pub(super) planning_bytes: u64,
     /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
@@ -58,6 +60,7 @@ impl Lines {
             live: BTreeMap::new(),
             history: History::default(),
             held_bytes: 0,
+            sought: HashMap::new(),
             planning_bytes: 0,
             waiting: 0,
             lookups: 0,
@@ -113,6 +116,20 @@ impl Lines {
         }
         self.by_request.insert((job.goal, job.key), Arc::clone(job));
         self.reading.push(Arc::clone(job));
+    }
+
+    /// Has a planning worker begin with a job: it takes memory, and nobody else searches for its schedule.
+    pub(super) fn begin(&mut self, job: &Arc<Job>) {
+        self.planning_bytes = self.planning_bytes.saturating_add(job.memory_bytes());
+        self.sought.extend(job.schedule().map(|schedule| (schedule, job.number)));
+        self.advance(job, Phase::Planning);
+    }
+
+    /// Nobody searches for a schedule for this job any more.
+    pub(super) fn land(&mut self, job: &Job) {
+        if let Some(schedule) = job.schedule().filter(|schedule| self.sought.get(schedule) == Some(&job.number)) {
+            self.sought.remove(&schedule);
+        }
     }
 
     /// Moves a job on as the table of phases allows. False: it does not, and nothing has changed.

@@ -52,7 +52,7 @@ fn submit_as(queue: &Queue, text: &str, goal: Goal, terms: Terms) -> Result<Subs
 
 fn read(job: &Job) -> Read {
     let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order, &Never).unwrap();
-    Read { prepared, queue_ms: 1.0, canonical_ms: 2.0, queued: clock::now() }
+    Read { prepared, schedule: None, queue_ms: 1.0, canonical_ms: 2.0, queued: clock::now() }
 }
 
 fn delivery() -> Delivery {

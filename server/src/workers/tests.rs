@@ -1,4 +1,3 @@
-use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -7,8 +6,8 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::TopologyLimits;
 
 use super::*;
-use crate::job::{JobState, Terms, Worker};
-use crate::key::RequestKey;
+use crate::job::{JobState, Phase, Terms, Worker};
+use crate::key::{RequestKey, ScheduleKey};
 use crate::order::{Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::{Prepared, Produced};
@@ -21,6 +20,20 @@ struct Staged<F>(Pipeline, F);
 impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
         self.0.prepare(order, stop)
+    }
+
+    fn recall(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Recall, PlanFailure> {
+        self.0.recall(order, prepared, stop, watch)
+    }
+
+    fn is_known(&self, schedule: &ScheduleKey) -> bool {
+        self.0.is_known(schedule)
     }
 
     fn produce(
@@ -43,6 +56,10 @@ struct Shop {
 
 impl Shop {
     fn open(before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
+        Self::with_planners(1, before_planning)
+    }
+
+    fn with_planners(planner_count: usize, before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
         let store = Arc::new(MemoryStore::default());
         let workshop = Arc::new(Workshop {
             queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
@@ -50,8 +67,9 @@ impl Shop {
             records: Records::new(Arc::clone(&store) as Arc<_>),
             journal: None,
             synthesis_count: AtomicU64::new(0),
+            large_recalls: Mutex::new(()),
         });
-        let workers = Some(Workers::start(&workshop, NonZeroUsize::MIN.get()).unwrap());
+        let workers = Some(Workers::start(&workshop, planner_count).unwrap());
         Self { workshop, store, workers }
     }
 
@@ -121,10 +139,39 @@ fn a_damaged_record_is_made_again_and_never_served() {
     *record.last_mut().unwrap() ^= 1;
     shop.store.put(&key, &record, &[]).unwrap();
     let second = shop.wait("ring:4").unwrap();
-    assert_eq!(second.cache, v1::CacheOutcome::Miss);
+    // Its schedule is known, so nothing has to be searched for.
+    assert_eq!((second.cache, shop.synthesis_count()), (v1::CacheOutcome::Hit, 1));
     assert_eq!(second.plan.plan.artifacts, first.plan.plan.artifacts);
     assert_eq!((shop.store.quarantined_count().unwrap(), shop.workshop.records.corruption_count()), (1, 1));
     assert_eq!(shop.wait("ring:4").unwrap().cache, v1::CacheOutcome::Hit);
+}
+
+#[test]
+fn networks_of_one_shape_share_a_search() {
+    let (begun, has_begun) = mpsc::channel();
+    let (open, is_open) = mpsc::channel();
+    let is_open = Mutex::new(is_open);
+    let shop = Shop::with_planners(3, move |_| {
+        begun.send(()).unwrap();
+        is_open.lock().unwrap().recv().unwrap();
+    });
+    let first = shop.submit("torus:3x4");
+    has_begun.recv().unwrap();
+    let second = shop.submit("torus:4x3");
+    while second.job().ties().phase != Phase::Queued {
+        thread::yield_now();
+    }
+    // Another shape does not wait, though a planner has nothing else to do than the second.
+    let other = shop.submit("ring:5");
+    has_begun.recv().unwrap();
+    assert!(has_begun.recv_timeout(Duration::from_millis(50)).is_err(), "one search is enough");
+    (0..3).for_each(|_| open.send(()).unwrap());
+    assert_eq!(end(other).unwrap().cache, v1::CacheOutcome::Miss);
+    let (first, second) = (end(first).unwrap(), end(second).unwrap());
+    assert_eq!((first.cache, second.cache, shop.synthesis_count()), (v1::CacheOutcome::Miss, v1::CacheOutcome::Hit, 2));
+    assert_ne!(first.plan.plan.id, second.plan.plan.id);
+    // From now on, nobody even waits for a planner.
+    assert_eq!(shop.wait("torus:4x3").unwrap().cache, v1::CacheOutcome::Hit);
 }
 
 fn hex(text: &str) -> [u8; 32] {

@@ -20,7 +20,7 @@ fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> 
 /// Whether a planning worker would get a job now.
 fn may_begin(queue: &Queue) -> bool {
     let lines = queue.lines();
-    lines.planning.first().is_some_and(|job| {
+    lines.planning.first(&lines.sought).is_some_and(|job| {
         lines.planning_bytes == 0 || lines.planning_bytes + job.memory_bytes() <= queue.shared.limits.memory_bytes_max
     })
 }

@@ -1,0 +1,136 @@
+//! An order in canonical labels: what is found for it serves every other network of its shape.
+
+use std::sync::Arc;
+
+use canopy_canonical::Normal;
+use canopy_plan::PlanFile;
+use canopy_schedule::{Bound, Collective, Schedule, Shares, relabelled, relabelled_certificate};
+use canopy_synth::{Algorithm, Stop, TreeLimits};
+use canopy_topology::{LinkIndex, NodeIndex, Rank};
+
+use crate::failure::{PlanFailure, chain};
+use crate::key::ScheduleKey;
+use crate::order::Order;
+use crate::planner::Prepared;
+use crate::shapes::Shapes;
+
+/// The order of a job, on its network in canonical order.
+#[derive(Debug)]
+pub(super) struct Canon {
+    pub(super) normal: Arc<Normal>,
+    pub(super) collective: Collective,
+    pub(super) shares: Shares,
+    /// The different weights of shares, rising.
+    sizes: Vec<u64>,
+    /// The way back: by node and link of the normal topology, those of the caller.
+    nodes: Vec<NodeIndex>,
+    links: Vec<LinkIndex>,
+    /// By rank of the normal topology, that of the caller.
+    ranks: Vec<Rank>,
+}
+
+impl Canon {
+    /// Finds the canonical order. None where it takes too much work, and for what is found without a search, or by the
+    /// order of the ranks: that stays with the caller's.
+    pub(super) fn of(
+        shapes: &Shapes,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, PlanFailure> {
+        if !matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow) {
+            return Ok(None);
+        }
+        let Prepared { topology, collective, shares, .. } = prepared;
+        let (roles, sizes) = roles(*collective, shares, topology.rank_count());
+        let normal = shapes.normal_of(topology, &roles, stop).map_err(|_| PlanFailure::Stopped)?;
+        let Some(normal) = normal else { return Ok(None) };
+        let images = normal.ranks();
+        let image = |rank: Rank| images.get(rank.index()).copied();
+        let root = collective.root().and_then(image);
+        let collective = Collective::new(collective.kind(), root, topology.rank_count())?;
+        let shares = match shares {
+            Shares::Equal => Shares::Equal,
+            Shares::Weighted(weights) => {
+                let mut moved = vec![0; weights.len()];
+                for (rank, &weight) in images.iter().zip(weights) {
+                    moved[rank.index()] = weight;
+                }
+                Shares::Weighted(moved)
+            }
+        };
+        let (nodes, links) = normal.inverse();
+        let ranks = nodes.iter().take(images.len()).map(|node| Rank::new(node.number())).collect();
+        Ok(Some(Self { normal, collective, shares, sizes, nodes, links, ranks }))
+    }
+
+    /// Where the schedule within these limits is kept.
+    pub(super) fn key(&self, order: &Order, limits: TreeLimits) -> ScheduleKey {
+        let search = (order.algorithm, limits, order.sums);
+        ScheduleKey::of(&self.normal.hash, self.collective.kind(), &self.sizes, search)
+    }
+
+    /// The plan within these limits, if it is known.
+    pub(super) fn known(&self, shapes: &Shapes, order: &Order, limits: TreeLimits) -> Option<Arc<PlanFile>> {
+        shapes.schedules.get(&self.key(order, limits), &self.normal.topology)
+    }
+
+    /// Puts a plan that was known, and is wrong, where only a person looks.
+    pub(super) fn refuse(&self, shapes: &Shapes, order: &Order, limits: TreeLimits, failure: &PlanFailure) {
+        let (schedule, fault) = (self.key(order, limits), failure.fault());
+        tracing::error!(%schedule, fault, "a kept schedule is wrong; it is searched for again");
+        shapes.schedules.quarantine(&schedule);
+    }
+
+    /// A schedule of the normal topology in the caller's labels.
+    pub(super) fn schedule(&self, schedule: &Schedule) -> Result<Schedule, PlanFailure> {
+        let rejected = |problem| PlanFailure::Rejected { check: "structure", problem };
+        relabelled(schedule, &self.ranks, &self.links).map_err(|error| rejected(chain(&error)))
+    }
+
+    /// A bound of the normal topology in the caller's labels.
+    pub(super) fn bound(&self, bound: &Bound) -> Bound {
+        let certificate = relabelled_certificate(&bound.certificate, &self.nodes, &self.links);
+        Bound { upper: bound.upper.clone(), lower: bound.lower.clone(), certificate }
+    }
+}
+
+/// What tells ranks apart beside their place in the network: by rank, its role; and the different weights, rising.
+fn roles(collective: Collective, shares: &Shares, rank_count: u32) -> (Vec<u32>, Vec<u64>) {
+    let (mut roles, sizes) = match shares {
+        Shares::Equal => (vec![0; rank_count as usize], Vec::new()),
+        Shares::Weighted(weights) => {
+            let mut sizes = weights.clone();
+            sizes.sort_unstable();
+            sizes.dedup();
+            let place = |weight: &u64| sizes.partition_point(|size| size < weight);
+            let role = |weight| 2 * u32::try_from(place(weight)).expect("there are no more sizes than ranks");
+            (weights.iter().map(role).collect(), sizes)
+        }
+    };
+    if let Some(role) = collective.root().and_then(|root| roles.get_mut(root.index())) {
+        *role += 1;
+    }
+    if roles.iter().all(|&role| role == 0) {
+        roles.clear();
+    }
+    (roles, sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_schedule::CollectiveKind;
+
+    use super::*;
+
+    #[test]
+    fn ranks_differ_by_what_is_asked_of_them() {
+        let allgather = Collective::new(CollectiveKind::Allgather, None, 3).unwrap();
+        let scatter = Collective::new(CollectiveKind::Scatter, Some(Rank::new(1)), 3).unwrap();
+        assert_eq!(roles(allgather, &Shares::Equal, 3), (vec![], vec![]));
+        assert_eq!(roles(scatter, &Shares::Equal, 3), (vec![0, 1, 0], vec![]));
+        let shares = Shares::Weighted(vec![5, 0, 5]);
+        assert_eq!(roles(allgather, &shares, 3), (vec![2, 0, 2], vec![0, 5]));
+        assert_eq!(roles(scatter, &shares, 3), (vec![2, 1, 2], vec![0, 5]));
+    }
+}
