@@ -1,10 +1,11 @@
 //! `canopy bench`: how fast a server answers.
 
 mod load;
+mod permuted;
 
 use std::time::Duration;
 
-use canopy_client::{Client, FileName};
+use canopy_client::{Client, FileName, RequestId};
 use canopy_plan::Profile;
 use canopy_proto::v1::{self, PlanReply, PlanRequest};
 use clap::ValueEnum;
@@ -14,11 +15,12 @@ use crate::args::{self, CollectiveArgs};
 use crate::clock;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
+use crate::input;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request;
 use crate::table::Table;
 
-use load::{Load, Measured};
+use load::{Load, Measured, Supply};
 
 /// Most bytes that the calls for content transfer in all.
 const CONTENT_BYTES_MAX: u64 = 1 << 30;
@@ -31,9 +33,11 @@ Examples:
   canopy bench dgx-a100:boxes=2 --collective allgather --server 127.0.0.1:7423 --connections 4
   canopy bench torus:4x4 --collective allreduce --burst 10000 --concurrency 10000 --call plan --cold --json
   canopy bench torus:4x4 --collective allreduce --burst 1000 --concurrency 1000 --call plan --cold --distinct 1000
+  canopy bench dgx-a100:boxes=8 --collective allgather --burst 10000 --concurrency 1 --call plan --permuted
 
 Latencies are those of single calls. A cold burst shows that identical requests cost one synthesis: one answer is `miss`,
-the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the greatest message size only.")]
+the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the greatest message size only.
+Permuted ones are all answered from the schedule of the first: each is a `hit`, and each names a plan of its own.")]
 pub(crate) struct BenchArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -58,6 +62,10 @@ pub(crate) struct BenchArgs {
     /// Different requests among the calls, each of which costs a synthesis; for `--cold`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     distinct: u32,
+    /// Ask for the same network under other names and ranks in each call, as other machines of the same shape would; for
+    /// `--call plan` and `--call lookup`
+    #[arg(long, conflicts_with = "cold")]
+    permuted: bool,
     /// Write MSCCL files for this runtime instead of canopy's own format
     #[arg(long, value_name = "P")]
     profile: Option<Profile>,
@@ -115,6 +123,9 @@ struct Measurement {
     #[serde(rename = "MBps", skip_serializing_if = "Option::is_none")]
     megabytes_per_second: Option<f64>,
     latency_ms: Latency,
+    /// Of the calls that the server says its own time of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_ms: Option<Latency>,
     cache: Cache,
     /// Different plans among the answers.
     plans: usize,
@@ -143,6 +154,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     }
     if args.distinct > 1 && !args.cold {
         return Err(Failure::input("--distinct is for plans that are not there yet").help("add `--cold --call plan`"));
+    }
+    if args.permuted && args.call.contains(&Kind::Content) {
+        return Err(Failure::input("--permuted is for calls that name a network").help("add `--call lookup,plan`"));
     }
     if args.connections > 1 && !args.server.names_one() {
         let refused = Failure::input("--connections is for a server in a process of its own");
@@ -204,18 +218,19 @@ async fn measure(
     let mut measured = Vec::new();
     if args.cold {
         let requests: Vec<PlanRequest> = (0..args.distinct).map(|number| variant(request, number)).collect();
-        measured.push((Kind::Plan, load(args.burst.into()).plan(clients, requests).await?));
+        measured.push((Kind::Plan, load(args.burst.into()).plan(clients, Supply::of(requests)).await?));
         return Ok(measured);
     }
     let started = clock::now();
     let first = clients.first().ok_or_else(|| Failure::fault("there is no connection"))?;
     let reply = first.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
     say(&format!("plan there after {} ms", rounded(started.elapsed().as_secs_f64() * 1e3)));
+    let supply = supply(args, request)?;
     for &kind in &args.call {
         let burst = load(args.burst.into());
         let came = match kind {
-            Kind::Lookup => burst.lookup(clients, vec![request.clone()]).await?,
-            Kind::Plan => burst.plan(clients, vec![request.clone()]).await?,
+            Kind::Lookup => burst.lookup(clients, supply.clone()).await?,
+            Kind::Plan => burst.plan(clients, supply.clone()).await?,
             Kind::Content => {
                 let (file, bytes) = file(&reply)?;
                 let count_max = (CONTENT_BYTES_MAX / bytes.max(1)).max(1);
@@ -225,6 +240,20 @@ async fn measure(
         measured.push((kind, came));
     }
     Ok(measured)
+}
+
+/// The requests of the calls.
+fn supply(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>, Failure> {
+    if !args.permuted {
+        return Ok(Supply::of(vec![request.clone()]));
+    }
+    let (topology, request) = (input::topology(&args.topology)?, request.clone());
+    // Other ones each time, so that a server that lives on has not seen them.
+    let salt = RequestId::random();
+    Ok(Supply::made(move |number| {
+        let topology = permuted::permuted(&topology, &(&salt.to_string(), number))?;
+        Ok(PlanRequest { topology: Some(topology), ..request.clone() })
+    }))
 }
 
 /// The request that differs from others by its number alone; number 0 is the request as it is.
@@ -248,7 +277,10 @@ fn measurement(kind: Kind, measured: &Measured) -> Measurement {
     let per_second = |count: u64| rounded(count as f64 / measured.elapsed.as_secs_f64().max(1e-9));
     #[expect(clippy::cast_precision_loss, reason = "for display")]
     let millis = |nanos: u64| rounded(nanos as f64 / 1e6);
-    let at = |quantile: f64| millis(measured.latencies.value_at_quantile(quantile));
+    let latency = |times: &hdrhistogram::Histogram<u64>| {
+        let at = |quantile: f64| millis(times.value_at_quantile(quantile));
+        Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: millis(times.max()) }
+    };
     let tally = &measured.tally;
     Measurement {
         call: kind.name(),
@@ -257,7 +289,8 @@ fn measurement(kind: Kind, measured: &Measured) -> Measurement {
         seconds: rounded(measured.elapsed.as_secs_f64()),
         requests_per_second: per_second(measured.latencies.len()),
         megabytes_per_second: (kind == Kind::Content).then(|| rounded(per_second(tally.bytes) / 1e6)),
-        latency_ms: Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: millis(measured.latencies.max()) },
+        latency_ms: latency(&measured.latencies),
+        server_ms: (!measured.server.is_empty()).then(|| latency(&measured.server)),
         cache: Cache { hit: tally.hits, joined: tally.joined, miss: tally.misses },
         plans: tally.plans.len(),
     }
@@ -281,6 +314,7 @@ fn table(calls: &[Measurement]) -> String {
         "P90 MS#",
         "P99 MS#",
         "MAX MS#",
+        "SERVER P99 MS#",
     ]);
     for call in calls {
         let Latency { p50, p90, p99, max } = &call.latency_ms;
@@ -296,6 +330,7 @@ fn table(calls: &[Measurement]) -> String {
             format!("{p90:.3}"),
             format!("{p99:.3}"),
             format!("{max:.3}"),
+            call.server_ms.as_ref().map_or(String::new(), |server| format!("{:.3}", server.p99)),
         ]);
     }
     table.text()

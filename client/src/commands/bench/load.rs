@@ -32,6 +32,8 @@ pub(super) struct Load {
 pub(super) struct Measured {
     /// Latencies of all calls, in nanoseconds, also of those that failed.
     pub(super) latencies: Histogram<u64>,
+    /// How long the server says that it took, in nanoseconds, of the calls that it says so of.
+    pub(super) server: Histogram<u64>,
     pub(super) elapsed: Duration,
     pub(super) tally: Tally,
 }
@@ -56,17 +58,20 @@ struct Brought {
     bytes: u64,
     cache: CacheOutcome,
     plan: Option<String>,
+    /// How long the server says that it took.
+    server: Option<Duration>,
 }
 
 impl From<PlanReply> for Brought {
     fn from(reply: PlanReply) -> Self {
-        Self { bytes: 0, cache: reply.cache(), plan: reply.plan.map(|plan| plan.id) }
+        let total = reply.timings.as_ref().and_then(|timings| Duration::try_from_secs_f64(timings.total / 1e3).ok());
+        Self { bytes: 0, cache: reply.cache(), plan: reply.plan.map(|plan| plan.id), server: total }
     }
 }
 
 impl Load {
     /// Calls LookupPlan.
-    pub(super) async fn lookup(self, clients: &[Client], requests: Vec<PlanRequest>) -> Result<Measured, Failure> {
+    pub(super) async fn lookup(self, clients: &[Client], requests: Supply<PlanRequest>) -> Result<Measured, Failure> {
         self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
             client.lookup_plan(request, Some(limit)).await.map(Brought::from)
         })
@@ -74,7 +79,7 @@ impl Load {
     }
 
     /// Calls Plan.
-    pub(super) async fn plan(self, clients: &[Client], requests: Vec<PlanRequest>) -> Result<Measured, Failure> {
+    pub(super) async fn plan(self, clients: &[Client], requests: Supply<PlanRequest>) -> Result<Measured, Failure> {
         self.put(clients, requests, async |client: Client, request: PlanRequest, limit| {
             client.plan_metadata(request, Some(limit)).await.map(Brought::from)
         })
@@ -83,7 +88,7 @@ impl Load {
 
     /// Calls FetchArtifact and takes every byte.
     pub(super) async fn content(self, clients: &[Client], file: FileName) -> Result<Measured, Failure> {
-        self.put(clients, vec![file], async |client: Client, file: FileName, limit| {
+        self.put(clients, Supply::of(vec![file]), async |client: Client, file: FileName, limit| {
             let mut once = Retries::new(RetryPolicy::NEVER, Jitter::seeded(0));
             let artifact = client.download(&file, Some(limit), &mut once, &mut |_| Ok(())).await?;
             Ok(Brought { bytes: artifact.size_bytes, plan: Some(file.plan), ..Brought::default() })
@@ -92,34 +97,40 @@ impl Load {
     }
 
     /// Keeps `concurrency` tasks calling until `count` calls have been made, with one argument after another. The tasks
-    /// take the connections in turn.
-    async fn put<A, C, F>(self, clients: &[Client], arguments: Vec<A>, call: C) -> Result<Measured, Failure>
+    /// take the connections in turn. Making an argument does not count as part of a call.
+    async fn put<A, C, F>(self, clients: &[Client], arguments: Supply<A>, call: C) -> Result<Measured, Failure>
     where
         A: Clone + Send + Sync + 'static,
         C: Fn(Client, A, Duration) -> F + Copy + Send + 'static,
         F: Future<Output = Result<Brought, ClientError>> + Send,
     {
-        let (begun, arguments) = (Arc::new(AtomicU64::new(0)), Arc::new(arguments));
+        let begun = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         let started = clock::now();
         for (_, client) in (0..u64::from(self.concurrency).min(self.count)).zip(clients.iter().cycle()) {
-            let (client, arguments, begun) = (client.clone(), Arc::clone(&arguments), Arc::clone(&begun));
+            let (client, arguments, begun) = (client.clone(), arguments.clone(), Arc::clone(&begun));
             tasks.spawn(async move {
                 // A histogram of its own would take much more memory than the latencies of one task.
-                let (mut latencies, mut tally) = (Vec::new(), Tally::default());
+                let (mut latencies, mut server, mut tally) = (Vec::new(), Vec::new(), Tally::default());
                 loop {
                     let number = begun.fetch_add(1, Ordering::Relaxed);
                     if number >= self.count {
                         break;
                     }
-                    let place = usize::try_from(number % (arguments.len() as u64).max(1)).unwrap_or(0);
-                    let Some(argument) = arguments.get(place) else { break };
+                    let argument = match arguments.at(number) {
+                        Ok(argument) => argument,
+                        Err(failure) => {
+                            tally.fail(failure);
+                            break;
+                        }
+                    };
                     let called = clock::now();
-                    let outcome = call(client.clone(), argument.clone(), self.limit).await;
+                    let outcome = call(client.clone(), argument, self.limit).await;
                     latencies.push(called.elapsed());
+                    server.extend(outcome.as_ref().ok().and_then(|brought| brought.server));
                     tally.note(outcome);
                 }
-                (latencies, tally)
+                (latencies, server, tally)
             });
         }
         let mut shares = Vec::new();
@@ -127,16 +138,45 @@ impl Load {
             shares.push(joined.map_err(|error| Failure::fault(error.to_string()))?);
         }
         let elapsed = started.elapsed();
-        let mut latencies = Histogram::new_with_bounds(1, LATENCY_NANOS_MAX, DIGITS)
-            .map_err(|error| Failure::fault(format!("cannot measure latencies: {error}")))?;
+        let (mut latencies, mut server) = (histogram()?, histogram()?);
         let mut tally = Tally::default();
-        for (some, counts) in shares {
-            for latency in some {
-                latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+        for (some, by_server, counts) in shares {
+            for (times, histogram) in [(some, &mut latencies), (by_server, &mut server)] {
+                for time in times {
+                    histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+                }
             }
             tally.add(counts);
         }
-        Ok(Measured { latencies, elapsed, tally })
+        Ok(Measured { latencies, server, elapsed, tally })
+    }
+}
+
+fn histogram() -> Result<Histogram<u64>, Failure> {
+    Histogram::new_with_bounds(1, LATENCY_NANOS_MAX, DIGITS)
+        .map_err(|error| Failure::fault(format!("cannot measure latencies: {error}")))
+}
+
+/// Arguments of calls, by the number of the call.
+#[derive(Clone)]
+pub(super) struct Supply<A>(Arc<dyn Fn(u64) -> Result<A, Failure> + Send + Sync>);
+
+impl<A: Clone + Send + Sync + 'static> Supply<A> {
+    /// One of these after another, again and again.
+    pub(super) fn of(arguments: Vec<A>) -> Self {
+        Self::made(move |number| {
+            let place = usize::try_from(number % (arguments.len() as u64).max(1)).unwrap_or(0);
+            arguments.get(place).cloned().ok_or_else(|| Failure::fault("there is nothing to ask for"))
+        })
+    }
+
+    /// Made for each call.
+    pub(super) fn made(make: impl Fn(u64) -> Result<A, Failure> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    fn at(&self, number: u64) -> Result<A, Failure> {
+        (self.0)(number)
     }
 }
 
@@ -157,11 +197,13 @@ impl Tally {
                     self.plans.insert(plan);
                 }
             }
-            Err(error) => {
-                self.failed += 1;
-                self.error.get_or_insert_with(|| error.into());
-            }
+            Err(error) => self.fail(error.into()),
         }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.failed += 1;
+        self.error.get_or_insert(failure);
     }
 
     fn add(&mut self, mut other: Self) {
