@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("crates/topology", &[]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
+    ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/schedule", &["canopy-topology"]),
     ("crates/synth", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),

@@ -1,0 +1,16 @@
+//! Families recognised: a network in, the generator expression of a network that is the same under other names out.
+//!
+//! [`recognise`] counts what is cheap to count (`summary`), lets every family say which of its members would have such
+//! counts (`table`, with `grids`, `boxes` and `fabrics`), has the generator build these, and compares each link by link,
+//! by canonical forms. So nothing here need be right for an answer to be: a wrong guess is not confirmed.
+
+mod boxes;
+mod extents;
+mod fabrics;
+mod grids;
+mod recognise;
+mod summary;
+mod table;
+
+pub use recognise::{LINKS_MAX, Recognised, Recognition, recognise};
+pub use table::{UNRECOGNISED, recognised_names};
