@@ -12,6 +12,7 @@ mod index;
 mod limits;
 mod model;
 mod nccl;
+mod plain;
 mod quantity;
 mod shorten;
 mod units;

@@ -113,6 +113,11 @@ impl Topology {
         &self.nodes
     }
 
+    /// The nodes, for what does not touch their order.
+    pub(crate) fn nodes_mut(&mut self) -> &mut [Node] {
+        &mut self.nodes
+    }
+
     /// All directed links, parallels of equal latency merged.
     pub fn links(&self) -> &[Link] {
         &self.links
@@ -239,7 +244,7 @@ impl Topology {
     }
 
     /// Sorts links, merges nothing: callers hand in links that differ in (from, to, latency).
-    fn assemble(name: Option<String>, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
+    pub(crate) fn assemble(name: Option<String>, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
         links.sort_unstable_by_key(|link| (link.from, link.to, link.latency));
         let mut out_start = vec![0_u32; nodes.len() + 1];
         for link in &links {
