@@ -10,6 +10,7 @@ mod commands;
 mod connection;
 mod exit;
 mod explain;
+mod family;
 mod form;
 mod hosts;
 mod input;

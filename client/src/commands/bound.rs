@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{BoundError, bound};
@@ -13,6 +14,7 @@ use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::explain::{Explanation, explain};
+use crate::family::FamilySummary;
 use crate::input;
 use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
@@ -37,7 +39,8 @@ pub(crate) struct BoundArgs {
     /// Longest time to look for it, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
-    /// Say of an allreduce which parts of the network limit it, what two phases would reach, and what repairs would bring
+    /// Say of an allreduce which parts of the network limit it, what two phases would reach, and what repairs would bring;
+    /// and which family the network is of
     #[arg(long)]
     explain: bool,
     /// Print one JSON object as the last line of standard output
@@ -59,6 +62,9 @@ struct Bounded {
     shares: Option<Vec<u64>>,
     bound: BoundSummary,
     certificate: CertificateSummary,
+    /// With the explanation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<FamilySummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Explanation>,
 }
@@ -94,7 +100,10 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     if args.explain {
         // Nodes outside a group are not broken.
         let expression = args.part.ranks.is_none().then_some(args.topology.as_str());
-        let explained = explain(expression, &topology, &found, &|| deadline.is_past());
+        let stop = || deadline.is_past();
+        let family = FamilySummary::of(&topology, Budget { work_max: WORK_STANDARD, stop: &stop });
+        object.family = Some(family.map_err(|_| failure(&BoundError::Stopped))?);
+        let explained = explain(expression, &topology, &found, &stop);
         object.explanation = Some(explained.map_err(|error| failure(&error))?);
     }
     if args.json { print_json(&object) } else { print(&readable(args, &object, &found)) }
@@ -144,6 +153,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
             upper: when_open(&found.upper),
         },
         certificate: CertificateSummary::of(topology, &found.certificate, checked),
+        family: None,
         explanation: None,
     }
 }
@@ -166,6 +176,7 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
         ),
     });
     lines.push(object.certificate.readable());
+    lines.extend(object.family.as_ref().map(FamilySummary::line));
     lines.extend(object.explanation.iter().flat_map(|explained| explained.readable(found)));
     lines.join("\n")
 }

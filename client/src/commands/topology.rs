@@ -14,6 +14,7 @@ use symmetry::Symmetry;
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
+use crate::family::FamilySummary;
 use crate::input;
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
 
@@ -42,7 +43,7 @@ pub(crate) enum TopologyCommand {
 /// Those that need no server.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OfflineCommand {
-    /// Hash, counts, balance, connectivity and symmetry of a topology
+    /// Hash, family, counts, balance, connectivity and symmetry of a topology
     Show {
         /// Generator expression or file
         #[arg(value_name = "T")]
@@ -194,6 +195,7 @@ struct Shown {
     command: &'static str,
     topology: TopologySummary,
     name: Option<String>,
+    family: FamilySummary,
     kinds: Kinds,
     eulerian: bool,
     unbalanced: Option<Unbalanced>,
@@ -271,6 +273,7 @@ fn describe(topology: &Topology) -> Result<Shown, Failure> {
         command: "topology show",
         topology: TopologySummary::of(topology),
         name: topology.name().map(str::to_owned),
+        family: FamilySummary::of(topology, symmetry::BUDGET).map_err(|error| Failure::fault(error.to_string()))?,
         kinds: kinds(topology),
         eulerian: unbalanced.is_none(),
         unbalanced,
@@ -355,6 +358,7 @@ fn readable(shown: &Shown) -> String {
     }
     let TopologySummary { hash, hash_kind, ranks, nodes, links } = &shown.topology;
     lines.push(format!("hash       {hash} ({hash_kind})"));
+    lines.push(shown.family.line());
     lines.push(format!("ranks      {ranks}"));
     let Kinds { forwarder, switch, multicast, aggregate, .. } = shown.kinds;
     let mut switches = format!("{switch} of them switches");

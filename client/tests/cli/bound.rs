@@ -70,6 +70,8 @@ fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
     let explained = |topology: &str| {
         let object = desk.json(&format!("bound {topology} --collective allreduce --explain --json"));
         check_members(&object["explanation"], &["parts", "two_phases", "repairs"]);
+        // What is broken is of no family.
+        assert_eq!(object["family"], serde_json::json!({"determined": true, "name": null, "expression": null}));
         object["explanation"].clone()
     };
     let slow = explained("dgx-a100:boxes=4,degrade=b2g3-ib*1/2");

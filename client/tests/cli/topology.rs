@@ -39,6 +39,7 @@ fn show_tells_balance_and_connectivity() {
         "command",
         "topology",
         "name",
+        "family",
         "kinds",
         "eulerian",
         "unbalanced",
@@ -117,6 +118,43 @@ links:
 - {from: y, to: z, bandwidth: 25GB/s, both: true}
 - {from: z, to: w, bandwidth: 25GB/s, both: true}
 ";
+
+#[test]
+fn show_names_the_family_whatever_nodes_are_called() {
+    let desk = Desk::new();
+    desk.write("renamed.yaml", RENAMED);
+    desk.write("slow.yaml", RENAMED.replacen("25GB/s", "24GB/s", 1));
+    desk.write("late.yaml", RENAMED.replace("both: true", "both: true, latency: 1us"));
+    for (topology, name, expression) in [
+        ("renamed.yaml", Some("ring"), Some("ring:4,bw=25GB/s")),
+        ("late.yaml", Some("ring"), Some("ring:4,bw=25GB/s,lat=1us")),
+        ("slow.yaml", None, None),
+        ("rail:boxes=3", Some("rail"), Some("rail:boxes=3,gpus=8,nv=450GB/s,nic=50GB/s")),
+        ("fat-tree:k=4,down=c0-p0a0", None, None),
+    ] {
+        let shown = desk.json(&format!("topology show {topology} --json"));
+        check_members(&shown["family"], &["determined", "name", "expression"]);
+        let expected = serde_json::json!({"determined": true, "name": name, "expression": expression});
+        assert_eq!(shown["family"], expected, "{topology}");
+        let line = format!("family     {}\n", expression.unwrap_or("none of those that expressions name"));
+        let text = desk.run(&format!("topology show {topology}")).stdout;
+        assert!(text.contains(&line), "{text}");
+        // Which node is which is told by comparing.
+        if let Some(expression) = expression {
+            assert_eq!(desk.json(&format!("topology same {topology} {expression} --json"))["same"], true);
+        }
+    }
+    desk.write("uneven.yaml", RENAMED.replacen("both: true", "both: true, latency: 1us", 1));
+    let shown = desk.json("topology show uneven.yaml --json");
+    let expected = serde_json::json!(
+        {"determined": true, "name": null, "expression": null, "without_latencies": "ring:4,bw=25GB/s"}
+    );
+    assert_eq!(shown["family"], expected);
+    let text = desk.run("topology show uneven.yaml").stdout;
+    assert!(text.contains("family     ring:4,bw=25GB/s, but for its latencies\n"), "{text}");
+    let text = desk.run("topology show complete:520").stdout;
+    assert!(text.contains("family     not looked for among more than 262144 links\n"), "{text}");
+}
 
 #[test]
 fn hashes_of_shapes_do_not_depend_on_names() {
