@@ -3,14 +3,18 @@
 //! [`recognise`] counts what is cheap to count (`summary`), lets every family say which of its members would have such
 //! counts (`table`, with `grids`, `boxes` and `fabrics`), has the generator build these, and compares each link by link,
 //! by canonical forms. So nothing here need be right for an answer to be: a wrong guess is not confirmed.
+//!
+//! [`with_boxes`] gives a network without boxes those of its family, for synthesizers to plan by.
 
 mod boxes;
 mod extents;
 mod fabrics;
 mod grids;
+mod hint;
 mod recognise;
 mod summary;
 mod table;
 
+pub use hint::{Boxed, with_boxes};
 pub use recognise::{LINKS_MAX, Recognised, Recognition, recognise};
 pub use table::{UNRECOGNISED, recognised_names};

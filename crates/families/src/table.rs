@@ -7,6 +7,8 @@ use crate::{boxes, fabrics, grids};
 pub(crate) struct Family {
     /// As the generator calls it.
     pub(crate) name: &'static str,
+    /// Whether its members have ranks in boxes.
+    pub(crate) has_boxes: bool,
     /// Parameters of the members that have the counts of a network, as the generator reads them, likeliest first. What
     /// does not have them all may be among these; what has them must be.
     pub(crate) candidates: fn(&Summary<'_>) -> Vec<String>,
@@ -14,19 +16,19 @@ pub(crate) struct Family {
 
 /// All of them. A network that is a member of several is named by the first: the one that says most about it.
 pub(crate) const FAMILIES: &[Family] = &[
-    Family { name: "ring", candidates: grids::ring },
-    Family { name: "complete", candidates: grids::complete },
-    Family { name: "hypercube", candidates: grids::hypercube },
-    Family { name: "torus", candidates: grids::torus },
-    Family { name: "mesh", candidates: grids::mesh },
-    Family { name: "bipartite", candidates: grids::bipartite },
-    Family { name: "dgx-a100", candidates: boxes::dgx_a100 },
-    Family { name: "dgx-h100", candidates: boxes::dgx_h100 },
-    Family { name: "mi250", candidates: boxes::mi250 },
-    Family { name: "rail", candidates: boxes::rail },
-    Family { name: "fat-tree", candidates: fabrics::fat_tree },
-    Family { name: "leaf-spine", candidates: fabrics::leaf_spine },
-    Family { name: "dragonfly-router", candidates: fabrics::dragonfly_router },
+    Family { name: "ring", has_boxes: false, candidates: grids::ring },
+    Family { name: "complete", has_boxes: false, candidates: grids::complete },
+    Family { name: "hypercube", has_boxes: false, candidates: grids::hypercube },
+    Family { name: "torus", has_boxes: false, candidates: grids::torus },
+    Family { name: "mesh", has_boxes: false, candidates: grids::mesh },
+    Family { name: "bipartite", has_boxes: false, candidates: grids::bipartite },
+    Family { name: "dgx-a100", has_boxes: true, candidates: boxes::dgx_a100 },
+    Family { name: "dgx-h100", has_boxes: true, candidates: boxes::dgx_h100 },
+    Family { name: "mi250", has_boxes: true, candidates: boxes::mi250 },
+    Family { name: "rail", has_boxes: true, candidates: boxes::rail },
+    Family { name: "fat-tree", has_boxes: false, candidates: fabrics::fat_tree },
+    Family { name: "leaf-spine", has_boxes: false, candidates: fabrics::leaf_spine },
+    Family { name: "dragonfly-router", has_boxes: false, candidates: fabrics::dragonfly_router },
 ];
 
 /// Families of the generator that no network is recognised as a member of, and why.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "families/boxed.rs"]
+mod boxed;
 #[path = "families/members.rs"]
 mod members;
 #[path = "families/misses.rs"]
