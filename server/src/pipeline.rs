@@ -84,13 +84,16 @@ impl Pipeline {
                 Err(failure) => canon.refuse(&self.shapes, order, order.limits, &failure),
             }
         }
+        let base = canon.map_or(&prepared.topology, |canon| &canon.normal.topology);
+        let boxed = self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?;
+        let network = boxed.as_ref().map_or(base, |boxed| &boxed.topology);
         let (known, certificate, bound) = match known {
             Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
             None if !may_search => return Err(PlanFailure::NotCached),
             None => {
                 let found = match canon {
-                    Some(canon) => bound(&canon.normal.topology, canon.collective, &canon.shares, stop),
-                    None => bound(&prepared.topology, prepared.collective, &prepared.shares, stop),
+                    Some(canon) => bound(network, canon.collective, &canon.shares, stop),
+                    None => bound(network, prepared.collective, &prepared.shares, stop),
                 };
                 let found = found.map_err(PlanFailure::Bound)?;
                 let bound = own(&found)?;
@@ -105,6 +108,7 @@ impl Pipeline {
             shapes: &self.shapes,
             keepers: Vec::new(),
             canon,
+            network,
             known,
             may_search,
             has_searched: false,
@@ -122,7 +126,8 @@ impl Pipeline {
         watch.incumbent(&verdict.algbw);
         let (timings, is_recalled) = (work.timings, !work.has_searched);
         let warnings = files.warnings.iter().cloned().chain(warning).collect();
-        let plan = describe::plan(order, prepared, &plan, &verdict, files, clock::millis_since(started))?;
+        let family = boxed.as_ref().map(|boxed| boxed.expression.clone()).unwrap_or_default();
+        let plan = describe::plan(order, prepared, &plan, &verdict, files, family, clock::millis_since(started))?;
         Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
     }
 }

@@ -6,6 +6,7 @@ mod schedules;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use canopy_canonical::{Budget, Normal, Stopped, WORK_STANDARD, analyse, form_hash, graph_of, normalised};
+use canopy_families::{Boxed, with_boxes};
 use canopy_synth::Stop;
 use canopy_topology::{Topology, TopologyHash, content_hash};
 
@@ -29,13 +30,15 @@ pub(crate) struct Shapes {
     hashes: Mutex<Recent<TopologyHash, Option<TopologyHash>>>,
     /// By content, boxes and roles.
     normals: Mutex<Recent<RolesKey, Option<Arc<Normal>>>>,
+    /// By content, of networks without boxes: the same with those of their family.
+    boxed: Mutex<Recent<TopologyHash, Option<Arc<Boxed>>>>,
     pub(crate) schedules: Schedules,
 }
 
 impl Shapes {
     pub(crate) fn new(schedules: Schedules) -> Self {
-        let (hashes, normals) = (Recent::new(HASHES_BYTES_MAX), Recent::new(NORMALS_BYTES_MAX));
-        Self { hashes: Mutex::new(hashes), normals: Mutex::new(normals), schedules }
+        let (hashes, normals) = (Mutex::new(Recent::new(HASHES_BYTES_MAX)), Mutex::new(Recent::new(NORMALS_BYTES_MAX)));
+        Self { hashes, normals, boxed: Mutex::new(Recent::new(NORMALS_BYTES_MAX)), schedules }
     }
 
     /// What a topology is known by: the hash of its canonical form, or of its content where the form takes too much work.
@@ -48,8 +51,7 @@ impl Shapes {
             Some(canonical) => canonical,
             None => {
                 // Without boxes to tell apart, the network in canonical order has the same hash, and will be needed.
-                let has_boxes = topology.nodes().iter().any(|node| node.attributes.box_name.is_some());
-                let canonical = match has_boxes {
+                let canonical = match has_boxes(topology) {
                     true => canonical_hash(topology, stop)?,
                     false => self.normal_of(topology, &[], stop)?.map(|normal| normal.hash),
                 };
@@ -74,11 +76,35 @@ impl Shapes {
             return Ok(normal);
         }
         let normal = normalised(topology, roles, budget(&|| stop.is_requested()))?.map(Arc::new);
-        // Names of nodes are short; a node has about as much on the heap as in itself.
-        let bytes = 256 + 200 * topology.nodes().len() + 48 * topology.links().len();
-        lock(&self.normals).keep(key, normal.clone(), bytes as u64);
+        lock(&self.normals).keep(key, normal.clone(), weight(topology));
         Ok(normal)
     }
+
+    /// A network without boxes with those of its family, if it is recognised as a member of one: a hint for what searches,
+    /// which sees the same nodes and links. What judges a plan does not get to see it.
+    ///
+    /// * **Errors.** Stopped. **Cost.** O(nodes + links) for a network that is remembered, else that of [`with_boxes`].
+    pub(crate) fn boxed(&self, topology: &Topology, stop: &dyn Stop) -> Result<Option<Arc<Boxed>>, Stopped> {
+        if has_boxes(topology) {
+            return Ok(None);
+        }
+        let key = content_hash(topology);
+        if let Some(boxed) = lock(&self.boxed).get(&key) {
+            return Ok(boxed);
+        }
+        let boxed = with_boxes(topology, budget(&|| stop.is_requested()))?.map(Arc::new);
+        lock(&self.boxed).keep(key, boxed.clone(), boxed.as_ref().map_or(HASH_BYTES, |_| weight(topology)));
+        Ok(boxed)
+    }
+}
+
+fn has_boxes(topology: &Topology) -> bool {
+    topology.nodes().iter().any(|node| node.attributes.box_name.is_some())
+}
+
+/// Bytes that a topology takes in memory, roughly. Names of nodes are short; a node has about as much on the heap as in itself.
+fn weight(topology: &Topology) -> u64 {
+    (256 + 200 * topology.nodes().len() + 48 * topology.links().len()) as u64
 }
 
 /// Hash of the canonical form; none where the budget does not suffice to find it.

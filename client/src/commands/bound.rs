@@ -14,7 +14,7 @@ use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::explain::{Explanation, explain};
-use crate::family::FamilySummary;
+use crate::family::{self, FamilySummary};
 use crate::input;
 use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
@@ -94,13 +94,15 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     let topology = args.part.on(input::topology_until(&args.topology, deadline)?)?;
     let collective = args.collective.on(&topology)?;
     let shares = args.part.shares(collective, &topology)?;
-    let found = bound(&topology, collective, &shares, &|| deadline.is_past()).map_err(|error| failure(&error))?;
+    let stop = || deadline.is_past();
+    let boxed = family::boxed(&topology, &stop).map_err(|_| failure(&BoundError::Stopped))?;
+    let network = boxed.as_ref().unwrap_or(&topology);
+    let found = bound(network, collective, &shares, &stop).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &shares, &found)?;
     let mut object = object(&topology, collective, shares, &found, checked);
     if args.explain {
         // Nodes outside a group are not broken.
         let expression = args.part.ranks.is_none().then_some(args.topology.as_str());
-        let stop = || deadline.is_past();
         let family = FamilySummary::of(&topology, Budget { work_max: WORK_STANDARD, stop: &stop });
         object.family = Some(family.map_err(|_| failure(&BoundError::Stopped))?);
         let explained = explain(expression, &topology, &found, &stop);

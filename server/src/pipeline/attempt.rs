@@ -31,6 +31,8 @@ pub(super) struct Work<'a> {
     pub(super) keepers: Vec<JoinHandle<()>>,
     /// Where schedules are looked for and kept; none for what stays in the caller's labels.
     pub(super) canon: Option<&'a Canon>,
+    /// What is searched: the network in canonical order or as it was prepared, perhaps with the boxes of its family.
+    pub(super) network: &'a Topology,
     /// The plan within the order's own limits, in canonical labels, if it is known.
     pub(super) known: Option<Arc<PlanFile>>,
     /// Whether what is not known may be searched for.
@@ -116,13 +118,13 @@ impl Work<'_> {
     fn searched(&mut self, limits: TreeLimits) -> Result<Synthesized, PlanFailure> {
         self.has_searched = true;
         let started = clock::now();
-        let (topology, collective, shares) = match self.canon {
-            Some(canon) => (&canon.normal.topology, canon.collective, canon.shares.clone()),
-            None => (&self.prepared.topology, self.prepared.collective, self.prepared.shares.clone()),
+        let (collective, shares) = match self.canon {
+            Some(canon) => (canon.collective, canon.shares.clone()),
+            None => (self.prepared.collective, self.prepared.shares.clone()),
         };
         let (algorithm, sums) = (self.order.algorithm, self.order.sums);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums };
-        let planned = synthesize_explained(topology, &request, self.stop, &StageReports(self.watch));
+        let planned = synthesize_explained(self.network, &request, self.stop, &StageReports(self.watch));
         self.timings.synthesis += clock::millis_since(started);
         planned.map_err(PlanFailure::Synthesis)
     }

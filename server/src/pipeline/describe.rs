@@ -13,13 +13,14 @@ use crate::key::TopologyKey;
 use crate::order::{Order, form_on_the_wire};
 use crate::planner::Prepared;
 
-/// The plan with all its artifacts.
+/// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint.
 pub(super) fn plan(
     order: &Order,
     prepared: &Prepared,
     plan: &PlanFile,
     verdict: &Verdict,
     files: Files,
+    family: String,
     wall_ms: f64,
 ) -> Result<v1::Plan, PlanFailure> {
     let key = prepared.key.to_string();
@@ -55,6 +56,7 @@ pub(super) fn plan(
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
         shares: weights(&plan.schedule.shares),
         form: plan.form.as_ref().map(form),
+        family,
     })
 }
 

@@ -127,6 +127,53 @@ fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
     assert_eq!(keys[0], keys[1]);
 }
 
+/// A message has no boxes: they are those of the family, and the plan is as good as with boxes stated. Its file has the
+/// network as it was given.
+#[test]
+fn networks_without_boxes_are_planned_with_those_of_their_family() {
+    let planned = |topology: TopologyInput, kind| {
+        produce(&order(topology, kind, vec![Output::Json]), &Witness::default()).unwrap().plan.plan
+    };
+    let inline = |expression: &str| {
+        let topology = canopy_topology::generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let id = |node: canopy_topology::NodeIndex| format!("n{}", node.number());
+        let node = |(index, node): (u32, &canopy_topology::Node)| v1::Node {
+            id: id(canopy_topology::NodeIndex::new(index)),
+            kind: match node.kind {
+                canopy_topology::NodeKind::Compute => v1::NodeKind::Compute.into(),
+                _ => v1::NodeKind::Switch.into(),
+            },
+            ..v1::Node::default()
+        };
+        let link = |link: &canopy_topology::Link| v1::Link {
+            from: id(link.from),
+            to: id(link.to),
+            bandwidth: link.capacity.bytes_per_sec(),
+            latency_ns: if link.to.number() < topology.rank_count() { 700 } else { 0 },
+        };
+        let nodes = (0_u32..).zip(topology.nodes()).map(node).collect();
+        TopologyInput::Inline(v1::Topology {
+            name: String::new(),
+            nodes,
+            links: topology.links().iter().map(link).collect(),
+        })
+    };
+    // Without boxes, trees are 18 hops deep, and take hundreds of times as long to find.
+    let (stated, plain) = ("mi250:boxes=8", inline("mi250:boxes=8"));
+    let (stated, plain) = [expression(stated), plain].map(|input| planned(input, CollectiveKind::Allgather)).into();
+    assert_eq!((stated.family.as_str(), plain.family.as_str()), ("", "mi250:boxes=8,gpus=16"));
+    assert_eq!(stated.quality.unwrap().achieved, plain.quality.unwrap().achieved);
+    assert!(plain.steps <= stated.steps + 2, "{} steps, {} where boxes are stated", plain.steps, stated.steps);
+    let file = String::from_utf8(plain.artifacts[0].content.clone().unwrap().to_vec()).unwrap();
+    assert!(file.contains("\"n0\"") && !file.contains("box"), "the file has boxes that nobody stated");
+    // The cut around half of the boxes proves that no all-to-all is faster.
+    let (stated, plain) = ("dgx-a100:boxes=4", inline("dgx-a100:boxes=4"));
+    let (stated, plain) = [expression(stated), plain].map(|input| planned(input, CollectiveKind::AllToAll)).into();
+    assert_eq!(stated.quality.unwrap().optimality, "1/1");
+    assert_eq!(plain.quality.unwrap().optimality, "1/1");
+    assert_eq!(planned(inline("torus:3x3"), CollectiveKind::Allgather).family, "");
+}
+
 #[track_caller]
 fn check_inline_refused(field: &str, change: impl FnOnce(&mut v1::Topology)) {
     let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };

@@ -165,7 +165,10 @@ fn check_label_values(samples: &Samples) {
                 "code" => value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'),
                 "direction" => any_of(&["in", "out"], value),
                 "cache" => any_of(&["hit", "joined", "miss", "none"], value),
-                "outcome" => any_of(&["ok", "cancelled", "timeout", "busy", "error", "refused", "infeasible"], value),
+                "outcome" => any_of(
+                    &["ok", "cancelled", "timeout", "busy", "error", "refused", "infeasible", "made", "unknown"],
+                    value,
+                ),
                 "collective" => any_of(&["unknown", "allgather"], value),
                 "algorithm" => any_of(&["auto", "forest"], value),
                 "stage" => any_of(&["all", "bound", "solve", "verify", "lower"], value),

@@ -45,6 +45,9 @@ struct Shown {
     version: String,
     wall_ms: f64,
     topology: Topology,
+    /// The member of a family whose boxes it was planned with.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    family: String,
     algbw: String,
     bound: String,
     tight: bool,
@@ -164,6 +167,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         version: provenance.version,
         wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
+        family: plan.family,
         algbw: quality.achieved,
         bound: quality.bound,
         tight: quality.tight,
@@ -237,6 +241,9 @@ fn readable(shown: &Shown) -> String {
     ];
     if !shown.shares.is_empty() {
         lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares)));
+    }
+    if !shown.family.is_empty() {
+        lines.push(format!("family     {}, whose boxes it was planned with", shown.family));
     }
     if let Some(form) = &shown.form {
         lines.push(format!("form       {}", form.words()));

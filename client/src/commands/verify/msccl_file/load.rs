@@ -10,6 +10,10 @@ use canopy_topology::{Rate, Topology};
 use crate::clock::Deadline;
 use crate::commands::verify::{Problem, Report};
 use crate::exit::words;
+use crate::family;
+
+/// Why there is no bound to compare with.
+const NO_TIME: &str = "no time was left to find the bound";
 
 /// Longest search for the bound.
 const BOUND_SEARCH_MAX: Duration = Duration::from_secs(30);
@@ -46,10 +50,12 @@ fn bound(program: &Program, topology: &Topology) -> Result<Rate, String> {
     let kind = program.purpose.collective().ok_or("the file promises no result")?;
     let collective = Collective::new(kind, None, topology.rank_count()).map_err(|error| error.to_string())?;
     let deadline = Deadline::after(Some(BOUND_SEARCH_MAX));
-    match canopy_synth::bound(topology, collective, &Shares::Equal, &|| deadline.is_past()) {
+    let stop = || deadline.is_past();
+    let boxed = family::boxed(topology, &stop).map_err(|_| NO_TIME.to_owned())?;
+    match canopy_synth::bound(boxed.as_ref().unwrap_or(topology), collective, &Shares::Equal, &stop) {
         Ok(found) => certified_bound(topology, collective, &Shares::Equal, &found.certificate)
             .map_err(|error| format!("the certificate does not hold: {}", words(&error))),
-        Err(BoundError::Stopped) => Err("no time was left to find the bound".to_owned()),
+        Err(BoundError::Stopped) => Err(NO_TIME.to_owned()),
         Err(error) => Err(words(&error)),
     }
 }
