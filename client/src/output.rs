@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use canopy_canonical::{Analysis, Budget, WORK_STANDARD, analyse, form_hash, graph_of};
 use canopy_proto::v1::{InNetwork, Plan, Reach};
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
@@ -132,8 +133,23 @@ pub(crate) struct TopologySummary {
 }
 
 impl TopologySummary {
-    /// Counts and content hash.
+    /// Counts and the hash that servers know the topology by: that of its shape, or of its content where the shape takes too
+    /// much work, about a second, to find.
     pub(crate) fn of(topology: &Topology) -> Self {
+        let summary = Self::by_content(topology);
+        let Some(graph) = graph_of(topology, &[]) else { return summary };
+        let analysis = analyse(&graph, Budget { work_max: WORK_STANDARD, stop: &|| false });
+        match analysis.as_ref().ok().and_then(Analysis::solution) {
+            Some(solution) => {
+                let hash = form_hash(&solution.form(&graph)).to_string();
+                Self { hash, hash_kind: "canonical", ..summary }
+            }
+            None => summary,
+        }
+    }
+
+    /// Counts and content hash.
+    pub(crate) fn by_content(topology: &Topology) -> Self {
         let count = |length: usize| u32::try_from(length).expect("topology limits keep counts within u32");
         Self {
             hash: content_hash(topology).to_string(),

@@ -36,7 +36,7 @@ Examples:
   canopy bench dgx-a100:boxes=8 --collective allgather --burst 10000 --concurrency 1 --call plan --permuted
 
 Latencies are those of single calls. A cold burst shows that identical requests cost one synthesis: one answer is `miss`,
-the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the greatest message size only.
+the others are `joined` or `hit`, and all name one plan. Distinct requests differ in the latencies of links only.
 Permuted ones are all answered from the schedule of the first: each is a `hit`, and each names a plan of its own.")]
 pub(crate) struct BenchArgs {
     /// Generator expression or file
@@ -217,8 +217,7 @@ async fn measure(
     let load = |count: u64| Load { count, concurrency: args.concurrency, limit: args.deadline };
     let mut measured = Vec::new();
     if args.cold {
-        let requests: Vec<PlanRequest> = (0..args.distinct).map(|number| variant(request, number)).collect();
-        measured.push((Kind::Plan, load(args.burst.into()).plan(clients, Supply::of(requests)).await?));
+        measured.push((Kind::Plan, load(args.burst.into()).plan(clients, variants(args, request)?).await?));
         return Ok(measured);
     }
     let started = clock::now();
@@ -256,12 +255,17 @@ fn supply(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>
     }))
 }
 
-/// The request that differs from others by its number alone; number 0 is the request as it is.
-fn variant(request: &PlanRequest, number: u32) -> PlanRequest {
-    /// What the server takes where nothing is said.
-    const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
-    let size_bytes_max = (number > 0).then(|| SIZE_BYTES_MAX_DEFAULT + u64::from(number));
-    PlanRequest { size_bytes_max, ..request.clone() }
+/// The requests of a cold burst: the one, and those that differ from it in the latencies of links.
+fn variants(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanRequest>, Failure> {
+    let mut requests = vec![request.clone()];
+    if args.distinct > 1 {
+        let topology = input::topology(&args.topology)?;
+        for number in 1..args.distinct {
+            let topology = Some(permuted::slower(&topology, number.into())?);
+            requests.push(PlanRequest { topology, ..request.clone() });
+        }
+    }
+    Ok(Supply::of(requests))
 }
 
 /// The one file of the plan, and its size.

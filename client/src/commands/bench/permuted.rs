@@ -1,17 +1,17 @@
-//! The same network as other machines would have it: other names, other ranks, another order.
+//! Networks made of one: as other machines would have it, under other names and ranks; and with other latencies.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use canopy_proto::v1;
 use canopy_topology::{
-    Attributes, DraftLink, DraftNode, NodeIndex, NodeKind, Topology, TopologyDocument, TopologyDraft, TopologyLimits,
+    Attributes, DraftLink, DraftNode, Latency, NodeIndex, NodeKind, Topology, TopologyDocument, TopologyDraft,
+    TopologyLimits,
 };
 
 use crate::exit::Failure;
 
 /// A network that has the shape of `topology`, one for each seed.
 pub(super) fn permuted(topology: &Topology, seed: &impl Hash) -> Result<v1::TopologySource, Failure> {
-    let fault = |error: &dyn std::fmt::Display| Failure::fault(format!("cannot permute the topology: {error}"));
     let number = hashed(seed);
     let node_count = topology.nodes().len();
     let ranks = shuffled(topology.rank_count() as usize, number, 0);
@@ -32,11 +32,34 @@ pub(super) fn permuted(topology: &Topology, seed: &impl Hash) -> Result<v1::Topo
         let (from, to) = (name(link.from), name(link.to));
         draft.links.push(DraftLink { from, to, capacity: link.capacity, latency: link.latency, count: 1 });
     }
+    document(draft)
+}
+
+/// The network with so many nanoseconds more on every link: another shape, and the same search.
+pub(super) fn slower(topology: &Topology, nanos: u64) -> Result<v1::TopologySource, Failure> {
+    let mut draft = TopologyDraft::default();
+    for (rank, node) in (0_u32..).zip(topology.nodes()) {
+        let rank = (node.kind == NodeKind::Compute).then_some(rank);
+        draft.nodes.push(DraftNode { id: node.id.clone(), kind: node.kind, rank, attributes: node.attributes.clone() });
+    }
+    for link in topology.links() {
+        let id = |node: NodeIndex| topology.node(node).id.clone();
+        let latency = Latency::from_nanos(link.latency.nanos().saturating_add(nanos));
+        draft.add_link(id(link.from), id(link.to), link.capacity, latency);
+    }
+    document(draft)
+}
+
+fn document(draft: TopologyDraft) -> Result<v1::TopologySource, Failure> {
     let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-    let permuted = draft.build(&limits).map_err(|error| fault(&error))?;
-    let content = serde_json::to_vec(&TopologyDocument::from(&permuted)).map_err(|error| fault(&error))?;
+    let topology = draft.build(&limits).map_err(|error| fault(&error))?;
+    let content = serde_json::to_vec(&TopologyDocument::from(&topology)).map_err(|error| fault(&error))?;
     let document = v1::TopologyDocument { format: v1::DocumentFormat::Json.into(), content: content.into() };
     Ok(v1::TopologySource { source: Some(v1::topology_source::Source::Document(document)) })
+}
+
+fn fault(error: &dyn std::fmt::Display) -> Failure {
+    Failure::fault(format!("cannot make another topology of the one given: {error}"))
 }
 
 /// The numbers below `count` in an order that depends on the seed and the purpose.

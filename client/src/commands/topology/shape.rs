@@ -26,7 +26,7 @@ pub(super) fn hash(text: &str, json: bool) -> Result<(), Failure> {
     let topology = input::topology(text)?;
     let graph = graph(&topology)?;
     let canonical = analysis(&graph)?.solution().map(|solution| form_hash(&solution.form(&graph)).to_string());
-    let summary = TopologySummary::of(&topology);
+    let summary = TopologySummary::by_content(&topology);
     let content = summary.hash.clone();
     let topology = match &canonical {
         Some(hash) => TopologySummary { hash: hash.clone(), hash_kind: "canonical", ..summary },
