@@ -61,12 +61,16 @@ fn a_check_says_what_the_server_makes_of_a_topology() {
     desk.write("disconnected.yaml", DISCONNECTED);
     let good = desk.json("topology check pair.yaml --json");
     check_members(&good, &["canopy", "command", "ok", "found", "warnings"]);
-    let members = ["id", "name", "topology", "eulerian", "unbalanced", "connected", "unreachable"];
+    let members = ["id", "name", "topology", "family", "eulerian", "unbalanced", "connected", "unreachable"];
     check_members(&good["found"], &members);
     assert_eq!(good["ok"], true);
     assert_eq!((&good["found"]["connected"], &good["found"]["eulerian"]), (&true.into(), &true.into()));
     assert_eq!(good["found"]["id"], desk.json("topology put pair.yaml --json")["id"]);
+    // Two ranks with a link each way are the least of rings.
+    assert_eq!(good["found"]["family"], "ring:2,bw=1GB/s");
+    assert!(desk.run("topology check pair.yaml").stdout.contains("family     ring:2,bw=1GB/s\n"));
     let apart = desk.json("topology check disconnected.yaml --json");
+    assert_eq!(apart["found"]["family"], Value::Null);
     assert_eq!((&apart["ok"], &apart["found"]["connected"]), (&true.into(), &false.into()));
     assert!(!apart["warnings"].as_array().unwrap().is_empty());
     assert!(desk.run("topology check disconnected.yaml").stdout.contains("connected  no: rank"));

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytes::Bytes;
+use canopy_canonical::{Budget, WORK_STANDARD};
+use canopy_families::{Recognition, recognise};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::topology_source::Source;
@@ -241,6 +243,11 @@ fn check(
         }
         Err(failure) => return Err(failure),
     };
+    let found = recognise(&topology, Budget { work_max: WORK_STANDARD, stop: &|| gone() });
+    let family = match found.map_err(|_| PlanFailure::Stopped)? {
+        Recognition::Member(found) => found.expression,
+        Recognition::Other | Recognition::Undetermined { .. } | Recognition::TooLarge => String::new(),
+    };
     let id = |node: canopy_topology::NodeIndex| topology.node(node).id.clone();
     // The node of rank r has index r.
     let end = |rank: canopy_topology::Rank| {
@@ -263,6 +270,7 @@ fn check(
             leaving: leaving.to_string(),
         }),
         warnings,
+        family,
     })
 }
 

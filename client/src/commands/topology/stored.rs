@@ -151,6 +151,7 @@ struct Found {
     id: String,
     name: Option<String>,
     topology: TopologySummary,
+    family: Option<String>,
     eulerian: bool,
     unbalanced: Option<super::Unbalanced>,
     connected: bool,
@@ -352,6 +353,7 @@ fn checked(reply: CheckTopologyReply) -> Checked {
         id: reply.id,
         name: Some(reply.name).filter(|name| !name.is_empty()),
         topology: summary(reply.summary.unwrap_or_default()),
+        family: Some(reply.family).filter(|family| !family.is_empty()),
         eulerian: reply.unbalanced.is_none(),
         unbalanced: reply.unbalanced.map(|found| super::Unbalanced {
             node: found.node,
@@ -372,6 +374,7 @@ fn readable(found: &Found) -> String {
     lines.extend(found.name.iter().map(|name| format!("name       {name}")));
     let TopologySummary { hash, hash_kind, ranks, nodes, links } = &found.topology;
     lines.push(format!("hash       {hash} ({hash_kind})"));
+    lines.extend(found.family.iter().map(|family| format!("family     {family}")));
     lines.push(format!("ranks      {ranks}"));
     lines.push(format!("nodes      {nodes}"));
     lines.push(format!("links      {links} directed"));
