@@ -1,0 +1,298 @@
+//! Where ranks are: which device of which machine each of them is.
+//!
+//! Runtimes match a plan by the number of ranks only, so a plan that was made for other machines runs without a word,
+//! slowly or wrongly. A rank map says which they are, as far as a topology knows or its user states it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Bound;
+
+use crate::index::Rank;
+use crate::model::{Attributes, Topology};
+
+/// Longest name of a machine in bytes, as in DNS.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Where one rank is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot {
+    /// Name of the machine.
+    pub node: String,
+    /// Which device of the machine: the how-manieth of its ranks, in rising order, from 0.
+    pub device: u32,
+}
+
+impl Slot {
+    /// Whether both mean the same device; names of machines may be short on one side, see [`same_host`].
+    pub fn is_same_device(&self, other: &Self) -> bool {
+        self.device == other.device && same_host(&self.node, &other.node)
+    }
+}
+
+/// Prints `gpu7:3`.
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.node, self.device)
+    }
+}
+
+/// Who takes part, and where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seating {
+    /// The ranks of the topology that take part, in their new order; none: all, in theirs.
+    pub members: Option<Vec<Rank>>,
+    /// By new rank: where it is; none: nobody says.
+    pub slots: Option<Vec<Slot>>,
+}
+
+/// Why ranks cannot be where they are said to be. Ranks are positions in the list of slots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum PlacementError {
+    #[error("rank {rank} is on a node whose name has {bytes} bytes; give 1 to {NAME_BYTES_MAX}, without white space")]
+    Name { rank: usize, bytes: usize },
+    #[error("ranks {first} and {rank} are both on {slot}; each device takes one rank")]
+    Twice { first: usize, rank: usize, slot: Slot },
+    #[error("rank {rank} is on node {node}, which is none of the topology's {nodes}; name one of those, such as {one}")]
+    NoSuchNode { rank: usize, node: String, nodes: usize, one: String },
+    #[error("rank {rank} is on node {node}, which may be {first} or {second} of the topology; write the whole name")]
+    Ambiguous { rank: usize, node: String, first: String, second: String },
+    #[error("rank {rank} is on {slot}, but that node has {devices} devices, counted from 0")]
+    NoSuchDevice { rank: usize, slot: Slot, devices: usize },
+    #[error("{found} ranks are placed, and {expected} take part; place each of them")]
+    Count { found: usize, expected: usize },
+    #[error(
+        "rank {rank} is on {slot}, which is rank {placed} of the topology, but rank {listed} is listed for it; leave out \
+         one of the two, or make them agree"
+    )]
+    Disagree { rank: usize, slot: Slot, placed: u32, listed: u32 },
+    #[error(
+        "rank {rank} is on node {node} and rank {first} on {other}, but the topology has them in {}; ranks share a node \
+         exactly where they share a box", if *is_one_box { "one box" } else { "two boxes" }
+    )]
+    Boxes { rank: usize, node: String, first: usize, other: String, is_one_box: bool },
+}
+
+impl PlacementError {
+    /// The rank whose slot is at fault, where one is.
+    pub const fn rank(&self) -> Option<usize> {
+        match self {
+            Self::Name { rank, .. }
+            | Self::Twice { rank, .. }
+            | Self::NoSuchNode { rank, .. }
+            | Self::Ambiguous { rank, .. }
+            | Self::NoSuchDevice { rank, .. }
+            | Self::Disagree { rank, .. }
+            | Self::Boxes { rank, .. } => Some(*rank),
+            Self::Count { .. } => None,
+        }
+    }
+}
+
+/// Whether both names mean one machine: they are equal, or one is the short form of the other.
+pub fn same_host(a: &str, b: &str) -> bool {
+    let is_short =
+        |short: &str, long: &str| long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    is_short(a, b) || is_short(b, a)
+}
+
+/// Where the ranks of a topology are by its own word: on their `host`s, where every rank names one, else in their
+/// `box`es. None: not every rank names either. O(ranks).
+pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
+    let names = machines(topology)?.1;
+    let mut devices: HashMap<&str, u32> = HashMap::new();
+    let slot = |name: &str, next: &mut u32| {
+        let slot = Slot { node: name.to_owned(), device: *next };
+        *next += 1;
+        slot
+    };
+    Some(names.iter().map(|&name| slot(name, devices.entry(name).or_default())).collect())
+}
+
+/// Who takes part and where, of what a request lists, what it places and what the topology says itself.
+///
+/// Where the topology names the hosts of its ranks, slots are looked up among them and choose ranks, just as a list of
+/// ranks does. So they are among its boxes where any slot names one of those. Elsewhere the nodes are names that the
+/// topology does not know: slot r is the place of rank r, and ranks of one box must share one node.
+///
+/// # Errors
+/// See [`PlacementError`]. Ranks listed that are not there are left for [`Topology::group`] to refuse.
+///
+/// O((ranks + slots) log ranks).
+pub fn seating(
+    topology: &Topology,
+    listed: Option<&[Rank]>,
+    placed: Option<&[Slot]>,
+) -> Result<Seating, PlacementError> {
+    let Some(placed) = placed else {
+        let own = own_slots(topology);
+        let slots = match listed {
+            None => own,
+            Some(members) => {
+                own.and_then(|own| members.iter().map(|member| own.get(member.index()).cloned()).collect())
+            }
+        };
+        return Ok(Seating { members: listed.map(<[Rank]>::to_vec), slots });
+    };
+    check_slots(placed)?;
+    match chosen(topology, placed)? {
+        Some(chosen) => {
+            let (ranks, slots): (Vec<Rank>, Vec<Slot>) = chosen.into_iter().unzip();
+            if let Some(listed) = listed {
+                compare(&ranks, listed, placed)?;
+            }
+            let is_whole = ranks.len() == topology.rank_count() as usize && ranks.iter().copied().eq(topology.ranks());
+            let members = if is_whole { listed.map(<[Rank]>::to_vec) } else { Some(ranks) };
+            Ok(Seating { members, slots: Some(slots) })
+        }
+        None => {
+            let expected = listed.map_or(topology.rank_count() as usize, <[Rank]>::len);
+            if placed.len() != expected {
+                return Err(PlacementError::Count { found: placed.len(), expected });
+            }
+            check_boxes(topology, listed, placed)?;
+            Ok(Seating { members: listed.map(<[Rank]>::to_vec), slots: Some(placed.to_vec()) })
+        }
+    }
+}
+
+/// What every rank names: its host, or else its box.
+fn machines(topology: &Topology) -> Option<(Named, Vec<&str>)> {
+    let names = |name: fn(&Attributes) -> Option<&str>| -> Option<Vec<&str>> {
+        let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
+        ranks.map(|node| name(&node.attributes)).collect()
+    };
+    let hosts = names(|attributes| attributes.host.as_deref()).map(|hosts| (Named::Hosts, hosts));
+    hosts.or_else(|| names(|attributes| attributes.box_name.as_deref()).map(|boxes| (Named::Boxes, boxes)))
+}
+
+/// What the names of a topology's machines are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Hosts,
+    Boxes,
+}
+
+/// Names that can be names, and each device once.
+fn check_slots(placed: &[Slot]) -> Result<(), PlacementError> {
+    let mut seen: HashMap<&Slot, usize> = HashMap::with_capacity(placed.len());
+    for (rank, slot) in placed.iter().enumerate() {
+        let is_plain = !slot.node.contains(|c: char| c.is_whitespace() || c.is_control());
+        if !(1..=NAME_BYTES_MAX).contains(&slot.node.len()) || !is_plain {
+            return Err(PlacementError::Name { rank, bytes: slot.node.len() });
+        }
+        if let Some(first) = seen.insert(slot, rank) {
+            return Err(PlacementError::Twice { first, rank, slot: slot.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The ranks that slots mean, with the slots in the words of the topology; none: the nodes are none that it names.
+fn chosen(topology: &Topology, placed: &[Slot]) -> Result<Option<Vec<(Rank, Slot)>>, PlacementError> {
+    let Some((named, names)) = machines(topology) else { return Ok(None) };
+    let mut devices: BTreeMap<&str, Vec<Rank>> = BTreeMap::new();
+    for (rank, name) in topology.ranks().zip(names) {
+        devices.entry(name).or_default().push(rank);
+    }
+    if named == Named::Boxes && !placed.iter().any(|slot| devices.contains_key(slot.node.as_str())) {
+        return Ok(None);
+    }
+    let mut taken: HashMap<Rank, usize> = HashMap::with_capacity(placed.len());
+    let mut chosen = Vec::with_capacity(placed.len());
+    for (position, slot) in placed.iter().enumerate() {
+        let name = find(&devices, named, position, &slot.node)?;
+        let there = devices.get(name).map(Vec::as_slice).unwrap_or_default();
+        let rank = there.get(slot.device as usize).copied();
+        let no_device = || PlacementError::NoSuchDevice { rank: position, slot: slot.clone(), devices: there.len() };
+        let rank = rank.ok_or_else(no_device)?;
+        // A short name and the whole one may have looked like two machines before.
+        if let Some(first) = taken.insert(rank, position) {
+            return Err(PlacementError::Twice { first, rank: position, slot: slot.clone() });
+        }
+        chosen.push((rank, Slot { node: name.to_owned(), device: slot.device }));
+    }
+    Ok(Some(chosen))
+}
+
+/// The machine of the topology that a name means. O(log machines) for each part of the name.
+fn find<'a>(
+    devices: &BTreeMap<&'a str, Vec<Rank>>,
+    named: Named,
+    rank: usize,
+    node: &str,
+) -> Result<&'a str, PlacementError> {
+    if let Some((&name, _)) = devices.get_key_value(node) {
+        return Ok(name);
+    }
+    let mut found: Vec<&'a str> = Vec::new();
+    if named == Named::Hosts {
+        // Whole names that begin with it, of which two are enough to be too many, and short forms of it.
+        let start = format!("{node}.");
+        let whole = devices.range::<str, _>((Bound::Included(start.as_str()), Bound::Unbounded));
+        found.extend(whole.map(|(&name, _)| name).take_while(|name| name.starts_with(&start)).take(2));
+        let short = node.match_indices('.').filter_map(|(dot, _)| devices.get_key_value(node.get(..dot)?));
+        found.extend(short.map(|(&name, _)| name));
+    }
+    match found.as_slice() {
+        [name] => Ok(name),
+        [first, second, ..] => {
+            let (first, second) = ((*first).to_owned(), (*second).to_owned());
+            Err(PlacementError::Ambiguous { rank, node: node.to_owned(), first, second })
+        }
+        [] => {
+            let one = devices.keys().next().map_or_else(String::new, |&name| name.to_owned());
+            Err(PlacementError::NoSuchNode { rank, node: node.to_owned(), nodes: devices.len(), one })
+        }
+    }
+}
+
+/// Whether slots choose the ranks that are listed, in their order.
+fn compare(ranks: &[Rank], listed: &[Rank], placed: &[Slot]) -> Result<(), PlacementError> {
+    if ranks.len() != listed.len() {
+        return Err(PlacementError::Count { found: ranks.len(), expected: listed.len() });
+    }
+    let differing = ranks.iter().zip(listed).zip(placed).enumerate().find(|(_, ((rank, listed), _))| rank != listed);
+    match differing {
+        None => Ok(()),
+        Some((rank, ((placed, listed), slot))) => {
+            let (placed, listed) = (placed.number(), listed.number());
+            Err(PlacementError::Disagree { rank, slot: slot.clone(), placed, listed })
+        }
+    }
+}
+
+/// Where ranks name their boxes: each box is one node, and no two are the same.
+fn check_boxes(topology: &Topology, listed: Option<&[Rank]>, placed: &[Slot]) -> Result<(), PlacementError> {
+    let Some((Named::Boxes, boxes)) = machines(topology) else { return Ok(()) };
+    let all: Vec<Rank>;
+    let members = match listed {
+        Some(listed) => listed,
+        None => {
+            all = topology.ranks().collect();
+            all.as_slice()
+        }
+    };
+    let (mut node_of, mut box_of) = (HashMap::<&str, (usize, &str)>::new(), HashMap::<&str, (usize, &str)>::new());
+    for ((rank, slot), member) in placed.iter().enumerate().zip(members) {
+        // Ranks that are not there are refused where the group is made.
+        let Some(&in_box) = boxes.get(member.index()) else { continue };
+        let node = slot.node.as_str();
+        let refused = |first: usize, is_one_box: bool| {
+            let other = placed.get(first).map_or_else(String::new, |slot| slot.node.clone());
+            Err(PlacementError::Boxes { rank, node: node.to_owned(), first, other, is_one_box })
+        };
+        let (first, other) = *node_of.entry(in_box).or_insert((rank, node));
+        if other != node {
+            return refused(first, true);
+        }
+        let (first, other) = *box_of.entry(node).or_insert((rank, in_box));
+        if other != in_box {
+            return refused(first, false);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
