@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_proto::v1::fetch_artifact_event::Event;
-use canopy_proto::v1::{Artifact, FetchArtifactEvent, FetchArtifactRequest, OutputFormat};
+use canopy_proto::v1::{Artifact, FetchArtifactEvent, FetchArtifactRequest, OutputFormat, Placement};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tonic::Streaming;
@@ -15,7 +15,7 @@ use crate::error::{ClientError, from_status};
 use crate::retry::Retries;
 
 /// A file of a cached plan, or a part of one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileName {
     /// `plans/…`.
     pub plan: String,
@@ -27,6 +27,8 @@ pub struct FileName {
     pub instances: u32,
     /// Ranks whose part of it alone is wanted, of formats whose runtimes need no more; empty: the whole file.
     pub ranks: Vec<u32>,
+    /// Where the caller's ranks are, if the plan must be for exactly these devices.
+    pub placement: Option<Placement>,
 }
 
 /// What there is of a file whose transfer broke off.
@@ -139,6 +141,7 @@ impl Client {
             offset: transfer.offset(),
             ranks: file.ranks.clone(),
             instances: file.instances,
+            placement: file.placement.clone(),
         };
         let mut planner = self.planner.clone();
         let mut stream = answer(planner.fetch_artifact(limited(request, limit)), limit).await?;

@@ -59,13 +59,6 @@ pub(crate) fn read_lines(text: &str) -> Result<Vec<String>, HostsError> {
     checked(distinct)
 }
 
-/// Whether the machine a topology names is the one a scheduler names: equal, or one is the short form of the other.
-pub(crate) fn same_host(a: &str, b: &str) -> bool {
-    let is_short =
-        |short: &str, long: &str| long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    is_short(a, b) || is_short(b, a)
-}
-
 /// Reads the file of `--nodes-file`.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<String>, crate::exit::Failure> {
     let bytes = crate::input::bytes(path, HOSTS_MAX * (NAME_BYTES_MAX + 1))?;
@@ -93,7 +86,7 @@ fn checked(hosts: Vec<String>) -> Result<Vec<String>, HostsError> {
 }
 
 /// The items between commas outside brackets.
-fn items(text: &str) -> Result<Vec<&str>, HostsError> {
+pub(crate) fn items(text: &str) -> Result<Vec<&str>, HostsError> {
     let (mut items, mut start, mut open) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
         match c {
@@ -227,12 +220,5 @@ mod tests {
         let file = "# made by the scheduler\nn1\nn1\nn2 slots=8\n\n  n1\nn3#rack 4\n";
         assert_eq!(read_lines(file).unwrap(), ["n1", "n2", "n3"]);
         assert_eq!(read_lines("\n#\n"), Err(HostsError::Empty));
-    }
-
-    #[test]
-    fn a_short_name_is_the_same_host() {
-        assert!(same_host("gpu1", "gpu1.cluster.example") && same_host("gpu1.cluster.example", "gpu1"));
-        assert!(same_host("gpu1", "gpu1"));
-        assert!(!same_host("gpu1", "gpu10") && !same_host("gpu1.a", "gpu1.b"));
     }
 }

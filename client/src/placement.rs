@@ -1,8 +1,125 @@
-//! Whether the nodes a scheduler gave to a job are those a topology is for, as far as both say.
+//! Which devices the ranks of a plan are: as the command line says it, and as the nodes of a job come to.
 
-use canopy_topology::Topology;
+use std::collections::HashMap;
+use std::io::Read as _;
 
-use crate::hosts::same_host;
+use canopy_proto::v1;
+use canopy_topology::{Topology, own_slots, same_host};
+
+use crate::hosts;
+
+/// Most ranks that are placed.
+const RANKS_MAX: usize = 1 << 16;
+/// Longest file of a placement in bytes: some hundred for each rank.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Arguments that say where ranks are.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct PlacementArgs {
+    /// Devices of the ranks, by rank, such as gpu[001-002]:0-7 or a:0+2,b:1, or @FILE with such items
+    #[arg(long, value_name = "NODES:DEVICES,...", value_parser = read)]
+    pub(crate) placement: Option<v1::Placement>,
+}
+
+/// Reads `gpu[001-002]:0-7,login1:0+2`, or `@FILE` with such items, separated by commas or lines; `#` begins a comment.
+///
+/// Nodes are a hostlist, devices are numbers and ranges joined by `+`. Ranks count through the devices of a node first.
+pub(crate) fn read(text: &str) -> Result<v1::Placement, String> {
+    let Some(path) = text.strip_prefix('@') else { return parse(text) };
+    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
+    let mut content = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("`{path}` is longer than {FILE_BYTES_MAX} bytes; name each rank's device once"));
+    }
+    let lines = content.lines().map(|line| line.split('#').next().unwrap_or_default().trim().trim_end_matches(','));
+    parse(&lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(","))
+}
+
+fn parse(text: &str) -> Result<v1::Placement, String> {
+    let mut slots = Vec::new();
+    for item in hosts::items(text).map_err(|error| error.to_string())? {
+        let shown: String = item.chars().take(80).collect();
+        let error = || format!("`{shown}` places no rank; write nodes and devices such as gpu[001-002]:0-7 or a:0+2");
+        let (nodes, devices) = item.rsplit_once(':').ok_or_else(error)?;
+        let devices = numbers(devices).ok_or_else(error)?;
+        for node in hosts::expand(nodes).map_err(|error| error.to_string())? {
+            if slots.len() + devices.len() > RANKS_MAX {
+                return Err(format!("more than {RANKS_MAX} ranks are placed"));
+            }
+            slots.extend(devices.iter().map(|&device| v1::RankSlot { node: node.clone(), device }));
+        }
+    }
+    Ok(v1::Placement { slots })
+}
+
+/// Reads `0-3+7`; none: it is no list of numbers, or one of too many.
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    let number = |digits: &str| -> Option<u32> {
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+        digits.parse().ok()
+    };
+    let mut numbers = Vec::new();
+    for part in text.split('+') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = number(first).zip(number(last)).filter(|(first, last)| first <= last)?;
+        if (last - first) as usize >= RANKS_MAX - numbers.len() {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
+/// A rank map as [`read`] takes it: `gpu1:0-7,gpu2:0+2`. O(ranks).
+pub(crate) fn in_words(map: &v1::Placement) -> String {
+    let mut items: Vec<(&str, Vec<(u32, u32)>)> = Vec::new();
+    for slot in &map.slots {
+        match items.last_mut() {
+            Some((node, runs)) if *node == slot.node => match runs.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(slot.device) => *last = slot.device,
+                _ => runs.push((slot.device, slot.device)),
+            },
+            _ => items.push((&slot.node, vec![(slot.device, slot.device)])),
+        }
+    }
+    let run = |&(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let item = |(node, runs): &(&str, Vec<(u32, u32)>)| {
+        format!("{node}:{}", runs.iter().map(run).collect::<Vec<_>>().join("+"))
+    };
+    items.iter().map(item).collect::<Vec<_>>().join(",")
+}
+
+/// Where the ranks of a topology are on the nodes of a job, which [`check`] has found to fit: consecutive ranks on one
+/// node, in the order of the nodes; ranks of one box on one node. O(ranks).
+pub(crate) fn on_nodes(topology: &Topology, nodes: &[String]) -> v1::Placement {
+    let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device };
+    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
+    let slots = match own_slots(topology) {
+        // The topology names the machines itself, and they are these.
+        Some(own) if ranks.clone().all(|node| node.attributes.host.is_some()) => {
+            own.iter().map(|own| slot(&own.node, own.device)).collect()
+        }
+        Some(own) => {
+            let mut places: HashMap<&str, usize> = HashMap::new();
+            let place =
+                |own: &canopy_topology::Slot, at: usize| slot(nodes.get(at).map_or("", String::as_str), own.device);
+            let mut slots = Vec::with_capacity(own.len());
+            for own in &own {
+                let next = places.len();
+                slots.push(place(own, *places.entry(own.node.as_str()).or_insert(next)));
+            }
+            slots
+        }
+        None => {
+            let each = (topology.rank_count() as usize / nodes.len().max(1)).max(1);
+            let devices = (0..each).filter_map(|device| u32::try_from(device).ok());
+            nodes.iter().flat_map(|node| devices.clone().map(|device| slot(node, device))).collect()
+        }
+    };
+    v1::Placement { slots }
+}
 
 /// Nodes that cannot be those of the topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +201,39 @@ mod tests {
             draft.add_link(id(rank), id(next), Capacity::from_bytes_per_sec(1).unwrap(), Latency::default());
         }
         draft.build(&TopologyLimits::STANDARD).unwrap()
+    }
+
+    #[track_caller]
+    fn reads(text: &str, words: &str) {
+        let placement = read(text).unwrap();
+        assert_eq!(in_words(&placement), words);
+        assert_eq!(read(words), Ok(placement), "what is printed can be read");
+    }
+
+    #[test]
+    fn placements_are_read_by_node_and_device() {
+        reads("gpu[001-002]:0-1", "gpu001:0-1,gpu002:0-1");
+        reads("b:3,a:0+2,a:1", "b:3,a:0+2+1");
+        reads("a:1-2+0,b.x:4", "a:1-2+0,b.x:4");
+        for text in ["", "a", "a:", "a:x", "a:1-0", "a:0,", ":0", "a b:0", "a:0-99999999", "a:4294967296", "@/no/such"]
+        {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# by rank\n\nn[1-2]:0-1,\nn3:7 # the last\n").unwrap();
+        assert_eq!(in_words(&read(&format!("@{}", file.path().display())).unwrap()), "n1:0-1,n2:0-1,n3:7");
+    }
+
+    #[test]
+    fn the_nodes_of_a_job_place_its_ranks() {
+        let words = |topology: &Topology, names: &[&str]| {
+            assert_eq!(check(topology, &nodes(names)), Ok(()));
+            in_words(&on_nodes(topology, &nodes(names)))
+        };
+        let generated = |text: &str| generate(text, &TopologyLimits::STANDARD).unwrap();
+        assert_eq!(words(&on_hosts(&["a.x", "a.x", "b.x"]), &["a", "b"]), "a.x:0-1,b.x:0");
+        assert_eq!(words(&generated("dgx-a100:boxes=2,gpus=2"), &["x", "y"]), "x:0-1,y:0-1");
+        assert_eq!(words(&generated("ring:6"), &["x", "y", "z"]), "x:0-1,y:0-1,z:0-1");
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("size_bytes_max", "--size"),
         ("shares", "--shares"),
         ("ranks", "--ranks"),
+        ("placement", "--placement"),
         ("algorithm", "--algorithm"),
         ("trees_per_root", "--trees"),
         ("max_chunks", "--max-chunks"),

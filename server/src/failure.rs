@@ -5,7 +5,7 @@ mod call;
 use canopy_plan::{EmulationError, LowerError};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
-use canopy_topology::{ExpressionError, GroupError, Ratio, ReadError, TopologyError};
+use canopy_topology::{ExpressionError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
 
 pub(crate) use self::call::CallFailure;
 use crate::key::RequestKey;
@@ -23,6 +23,8 @@ pub enum PlanFailure {
     Document(ReadError),
     #[error(transparent)]
     Inline(#[from] InlineError),
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     #[error(transparent)]
     Group(#[from] GroupError),
     #[error(transparent)]

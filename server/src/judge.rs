@@ -119,6 +119,7 @@ mod tests {
             root: None,
             shares: Vec::new(),
             group: None,
+            placement: None,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

@@ -11,7 +11,7 @@ use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
-use canopy_topology::{Topology, TopologyHash, Transit, content_hash, identity_hash};
+use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, identity_hash};
 
 use crate::order::{Group, Order, Output};
 use crate::shapes::canonical_hash;
@@ -116,6 +116,14 @@ impl PlanKey {
         }
         Self(fields.finish())
     }
+
+    /// The key of the same plan with its ranks on these devices: it holds there and nowhere else. O(slots).
+    pub fn placed(self, slots: &[Slot]) -> Self {
+        let mut fields = Fields::new("canopy placed plan key 1");
+        fields.bytes(&self.0);
+        slot_fields(&mut fields, slots);
+        Self(fields.finish())
+    }
 }
 
 impl ScheduleKey {
@@ -168,7 +176,18 @@ impl RequestKey {
             };
             fields.text("group").text(transit).numbers(ranks.iter().copied().map(u64::from));
         }
+        if let Some(slots) = &order.placement {
+            fields.text("placement");
+            slot_fields(&mut fields, slots);
+        }
         Self(fields.finish())
+    }
+}
+
+fn slot_fields(fields: &mut Fields, slots: &[Slot]) {
+    fields.number(slots.len() as u64);
+    for Slot { node, device } in slots {
+        fields.text(node).number(u64::from(*device));
     }
 }
 

@@ -10,7 +10,7 @@ use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
-use canopy_topology::{DocumentFormat, Transit};
+use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
 /// What is to be planned.
@@ -24,8 +24,10 @@ pub struct Order {
     pub root: Option<u32>,
     /// Sizes of the ranks' shares in proportion to each other; empty: all are of one size.
     pub shares: Vec<u64>,
-    /// Who takes part; none: all ranks.
+    /// Who takes part; none: all ranks, or those that are placed.
     pub group: Option<Group>,
+    /// Where the ranks are, as stated; whether they can be there is not checked here.
+    pub placement: Option<Vec<Slot>>,
     /// Greatest message in bytes, inclusive.
     pub size_bytes_max: u64,
     /// Whether output and input share memory.
@@ -55,7 +57,8 @@ impl Order {
     /// Bytes that waiting in the queue holds in memory, roughly.
     pub(crate) fn weight_bytes(&self) -> usize {
         let ranks = self.group.as_ref().map_or(0, |group| size_of_val(group.ranks.as_slice()));
-        self.topology.weight_bytes() + size_of_val(self.shares.as_slice()) + ranks
+        let slots = self.placement.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
+        self.topology.weight_bytes() + size_of_val(self.shares.as_slice()) + ranks + slots.sum::<usize>()
     }
 
     /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
@@ -67,7 +70,7 @@ impl Order {
 /// The ranks of the topology that take part, in the order in which they are numbered anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// As stated; not checked here.
+    /// As stated; not checked here. None: those that are placed.
     pub ranks: Vec<u32>,
     /// What the other compute nodes do.
     pub transit: Transit,
@@ -171,6 +174,17 @@ pub(crate) fn instances(asked: Option<Instancing>) -> Option<Instances> {
         Some(Instancing::Instances(instances)) => NonZeroU32::new(instances).map(Instances::Exactly),
         Some(Instancing::AutomaticInstances(_)) => Some(Instances::Auto),
     }
+}
+
+/// The slots that a caller states.
+pub(crate) fn slots(stated: v1::Placement) -> Vec<Slot> {
+    stated.slots.into_iter().map(|v1::RankSlot { node, device }| Slot { node, device }).collect()
+}
+
+/// Slots on the wire.
+pub(crate) fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
+    let slots = slots.iter().map(|Slot { node, device }| v1::RankSlot { node: node.clone(), device: *device });
+    v1::Placement { slots: slots.collect() }
 }
 
 /// The tolerance that a caller states; `None` for one that is none.

@@ -12,13 +12,14 @@ mod fewer;
 mod files;
 mod input;
 mod memory;
+mod seats;
 
 use std::sync::Arc;
 
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
-use canopy_topology::{Rank, Topology, TopologyLimits, renumbering};
+use canopy_topology::{Rank, Topology, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
 use self::canon::Canon;
@@ -26,10 +27,11 @@ pub(crate) use self::describe::{collective as collective_on_the_wire, topology_s
 use self::fewer::Fitted;
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
+use self::seats::Seats;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, ScheduleKey};
-use crate::order::{Group, Order};
+use crate::order::Order;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::shapes::{ScheduleOptions, Schedules, Shapes};
 use crate::store::{MemoryStore, Store, StoredPlan};
@@ -136,16 +138,7 @@ impl Planner for Pipeline {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
         let (whole, mut warnings) = read_topology(&order.topology, &self.limits, stop)?;
         ask(stop)?;
-        let topology = match &order.group {
-            None => whole,
-            Some(Group { ranks, transit }) => {
-                let members: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
-                let group = whole.group(&members, *transit)?;
-                let text = renumbering(&members);
-                warnings.extend(text.map(|text| v1::Warning { code: "RANKS_RENUMBERED".to_owned(), text }));
-                group
-            }
-        };
+        let Seats { topology, rank_map } = seats::take(whole, order, &mut warnings)?;
         ask(stop)?;
         let collective = Collective::new(order.kind, order.root.map(Rank::new), topology.rank_count())?;
         let shares = match order.shares.as_slice() {
@@ -155,6 +148,7 @@ impl Planner for Pipeline {
         let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
+        let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
         let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, outputs);
         let mut memory_bytes = estimate(Form::Phases);
@@ -167,7 +161,7 @@ impl Planner for Pipeline {
                 memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
             }
         }
-        Ok(Prepared { key, topology, topology_key, collective, shares, memory_bytes, warnings })
+        Ok(Prepared { key, topology, topology_key, rank_map, collective, shares, memory_bytes, warnings })
     }
 
     fn produce(

@@ -3,7 +3,7 @@
 use canopy_proto::v1;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::Stop;
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{Rate, Slot, Topology};
 
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, ScheduleKey, TopologyKey};
@@ -61,6 +61,8 @@ pub struct Prepared {
     pub topology: Topology,
     /// Its hashes.
     pub topology_key: TopologyKey,
+    /// By rank: which device it is; none: nobody says.
+    pub rank_map: Option<Vec<Slot>>,
     /// What to plan on it.
     pub collective: Collective,
     /// How large the ranks' shares are.
@@ -81,7 +83,8 @@ impl Prepared {
             size_of_val(node) + node.id.len() + attributes.sum::<usize>()
         });
         let shares = if let Shares::Weighted(weights) = &self.shares { size_of_val(weights.as_slice()) } else { 0 };
-        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares
+        let slots = self.rank_map.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
+        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares + slots.sum::<usize>()
     }
 }
 

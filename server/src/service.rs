@@ -13,6 +13,7 @@ mod listing;
 mod operations;
 mod oversize;
 mod plan_admin;
+mod rank_map;
 mod request_log;
 mod server_admin;
 mod stand_in;
@@ -304,16 +305,22 @@ impl Planner for PlannerService {
     }
 
     async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
-        let (headers, _, GetPlanRequest { name }) = request.into_parts();
-        let plan = self.desk.run("GetPlan", &headers, move |records| desk::plan_of(records, &name, false)).await?;
-        Ok(Response::new(plan_header(&plan.plan, 0)))
+        let (headers, _, GetPlanRequest { name, placement }) = request.into_parts();
+        let found = self.desk.run("GetPlan", &headers, move |records| {
+            let plan = desk::plan_of(records, &name, false)?;
+            rank_map::require(&plan.plan, placement)?;
+            Ok(plan_header(&plan.plan, 0))
+        });
+        found.await.map(Response::new)
     }
 
     async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
-        let (headers, _, ExplainPlanRequest { name }) = request.into_parts();
-        let explained = self
-            .desk
-            .run("ExplainPlan", &headers, move |records| cached::explain(&*desk::plan_of(records, &name, false)?));
+        let (headers, _, ExplainPlanRequest { name, placement }) = request.into_parts();
+        let explained = self.desk.run("ExplainPlan", &headers, move |records| {
+            let plan = desk::plan_of(records, &name, false)?;
+            rank_map::require(&plan.plan, placement)?;
+            cached::explain(&plan)
+        });
         explained.await.map(Response::new)
     }
 
@@ -326,7 +333,9 @@ impl Planner for PlannerService {
         let (headers, _, request) = request.into_parts();
         let chosen = self.desk.run("FetchArtifact", &headers, move |records| {
             // A transfer that goes on is not another use.
-            cached::choose(&*desk::plan_of(records, &request.plan, request.offset == 0)?, &request)
+            let plan = desk::plan_of(records, &request.plan, request.offset == 0)?;
+            rank_map::require(&plan.plan, request.placement.clone())?;
+            cached::choose(&plan, &request)
         });
         let chosen = chosen.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use canopy_plan::{LowerError, ProfileError};
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
-use canopy_topology::{ExpressionError, ReadError, TopologyError};
+use canopy_topology::{ExpressionError, PlacementError, ReadError, TopologyError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -155,6 +155,7 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Expression(error) => expression(error),
         PlanFailure::Document(error) => document(error),
         PlanFailure::Inline(error) => inline(error),
+        PlanFailure::Placement(error) => placement(error),
         PlanFailure::Group(error) => {
             let field = error.position().map_or("ranks".to_owned(), |position| format!("ranks[{position}]"));
             Refusal::input("GROUP_INVALID", field)
@@ -198,6 +199,21 @@ fn refusal(failure: &PlanFailure) -> Refusal {
                 None => refusal,
             }
         }
+    }
+}
+
+fn placement(error: &PlacementError) -> Refusal {
+    let reason = match error {
+        PlacementError::Twice { .. } => "PLACEMENT_DUPLICATE",
+        PlacementError::NoSuchNode { .. } | PlacementError::NoSuchDevice { .. } => "UNKNOWN_NODE",
+        PlacementError::Disagree { .. } | PlacementError::Count { .. } | PlacementError::Boxes { .. } => {
+            "PLACEMENT_DISAGREES"
+        }
+        PlacementError::Name { .. } | PlacementError::Ambiguous { .. } => "PLACEMENT_INVALID",
+    };
+    match error.rank() {
+        Some(rank) => Refusal::input(reason, format!("placement.slots[{rank}]")).with("rank", rank),
+        None => Refusal::input(reason, "placement"),
     }
 }
 

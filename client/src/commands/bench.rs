@@ -273,7 +273,8 @@ fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
     let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
     let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
-    Ok((FileName { plan: plan.id.clone(), format, profile, instances, ranks: Vec::new() }, artifact.size_bytes))
+    let name = FileName { plan: plan.id.clone(), format, profile, instances, ..FileName::default() };
+    Ok((name, artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {

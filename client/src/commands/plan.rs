@@ -19,6 +19,7 @@ use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
 use crate::output::cannot_write;
+use crate::placement::PlacementArgs;
 use crate::request;
 
 use later::Later;
@@ -32,6 +33,7 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
+  canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
 Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
@@ -43,6 +45,8 @@ pub(crate) struct PlanArgs {
     collective: CollectiveArgs,
     #[command(flatten)]
     part: PartArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
     /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
@@ -229,6 +233,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         shares: args.part.weights(),
         ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
         transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
+        placement: args.placement.placement.clone(),
         ..PlanRequest::default()
     }))
 }

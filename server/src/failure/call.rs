@@ -2,6 +2,7 @@
 
 use canopy_plan::NoSuchRank;
 use canopy_proto::v1::OutputFormat;
+use canopy_topology::Slot;
 
 use super::PlanFailure;
 use crate::receipts::{NotAnId, ReceiptError};
@@ -19,6 +20,17 @@ pub(crate) enum CallFailure {
     PlanDamaged { name: String, damage: DamagedRecord },
     #[error("plan `{plan}` has no file of format {}{}; ask for one that it lists", format.as_str_name(), kind(profile, *instances))]
     ArtifactUnknown { plan: String, format: OutputFormat, profile: String, instances: u32 },
+    #[error(
+        "rank {rank} of plan `{plan}` is {}, and {} by the placement given; a plan holds for its own devices only, ask \
+         for one with this placement",
+        place(has),
+        place(wanted)
+    )]
+    RankMap { plan: String, rank: usize, has: Option<Slot>, wanted: Option<Slot> },
+    #[error(
+        "plan `{plan}` was made without a rank map, and the placement given has rank 0 on {wanted}; ask for a plan with this placement"
+    )]
+    NoRankMap { plan: String, wanted: Slot },
     #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
     #[error("files of format {} cannot be cut by ranks; fetch the whole file", format.as_str_name())]
@@ -63,6 +75,11 @@ pub(crate) enum CallFailure {
     Silence { seconds: u64 },
     #[error("the call failed inside the server; this is a bug in canopy, please report it")]
     Broken { what: String },
+}
+
+/// Where a rank is, in words.
+fn place(slot: &Option<Slot>) -> String {
+    slot.as_ref().map_or_else(|| "not there".to_owned(), |slot| format!("on {slot}"))
 }
 
 /// What tells a file from others of its format, as far as it was asked for.

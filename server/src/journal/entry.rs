@@ -11,8 +11,8 @@ use prost::Message as _;
 use super::Unfinished;
 use crate::key::RequestKey;
 use crate::order::{
-    Group, Order, Output, Priority, TopologyInput, form, form_on_the_wire, instances, roots, roots_on_the_wire,
-    tolerance, tolerance_on_the_wire,
+    Group, Order, Output, Priority, TopologyInput, form, form_on_the_wire, instances, roots, roots_on_the_wire, slots,
+    slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 use crate::store::{decode_record, encode_record};
 
@@ -58,6 +58,8 @@ struct Entry {
     form: i32,
     #[prost(enumeration = "v1::RootPolicy", tag = "19")]
     root_policy: i32,
+    #[prost(message, optional, tag = "20")]
+    placement: Option<v1::Placement>,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -109,6 +111,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         tolerance: order.limits.tolerance.map(tolerance_on_the_wire),
         form: order.sums.form.map_or(v1::AllreduceForm::Unspecified, form_on_the_wire).into(),
         root_policy: roots_on_the_wire(order.sums.roots).into(),
+        placement: order.placement.as_deref().map(slots_on_the_wire),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -144,6 +147,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         root: entry.root,
         shares: entry.shares,
         group: transit.map(|transit| Group { ranks: entry.ranks, transit }),
+        placement: entry.placement.map(slots),
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
         algorithm: entry.algorithm.parse().ok()?,

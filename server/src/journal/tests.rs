@@ -6,7 +6,7 @@ use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
-use canopy_topology::{DocumentFormat, TopologyLimits, Transit};
+use canopy_topology::{DocumentFormat, Slot, TopologyLimits, Transit};
 
 use super::*;
 use crate::clock;
@@ -29,6 +29,7 @@ fn order(expression: &str) -> Order {
         root: None,
         shares: Vec::new(),
         group: None,
+        placement: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,
@@ -151,6 +152,8 @@ fn every_order_is_read_back() {
                 let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
                 let transit = if in_place { Transit::Forward } else { Transit::Unused };
                 let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
+                let slot = |device| Slot { node: "a.example".to_owned(), device };
+                let placement = (number % 5 < 2).then(|| vec![slot(u32::MAX), slot(0)]);
                 let size_bytes_max = number;
                 let order = Order {
                     topology,
@@ -158,6 +161,7 @@ fn every_order_is_read_back() {
                     root,
                     shares,
                     group,
+                    placement,
                     algorithm,
                     limits,
                     sums,

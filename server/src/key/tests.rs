@@ -15,6 +15,7 @@ fn order() -> Order {
         root: Some(1),
         shares: Vec::new(),
         group: None,
+        placement: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Forest,
@@ -22,6 +23,10 @@ fn order() -> Order {
         sums: SumOptions::AUTO,
         outputs: vec![Output::Json],
     }
+}
+
+fn slots(slots: &[(&str, u32)]) -> Vec<Slot> {
+    slots.iter().map(|&(node, device)| Slot { node: node.to_owned(), device }).collect()
 }
 
 fn times(instances: u32) -> Instances {
@@ -69,6 +74,13 @@ fn a_plan_key_changes_with_everything_a_plan_depends_on() {
         plan_key("ring:8,lat=5ns", 1, &order()),
     ];
     keys.extend(changed_orders().iter().map(|order| plan_key("ring:8", 1, order)));
+    let placed = |on: &[(&str, u32)]| plan_key("ring:8", 1, &order()).placed(&slots(on));
+    keys.extend([
+        placed(&[]),
+        placed(&[("a", 0), ("b", 0)]),
+        placed(&[("b", 0), ("a", 0)]),
+        placed(&[("a", 0), ("b", 1)]),
+    ]);
     let topology = TopologyKey::of(&generate("ring:8", &TopologyLimits::STANDARD).unwrap());
     let gather = Collective::new(CollectiveKind::Gather, Some(Rank::new(1)), 8).unwrap();
     let weighted = |last| Shares::Weighted([vec![1; 7], vec![last]].concat());
@@ -106,6 +118,9 @@ fn a_request_key_changes_with_every_field() {
         group(&[0, 1], Transit::Forward),
         group(&[1, 0], Transit::Unused),
         Order { shares: vec![1; 8], ..group(&[0, 1], Transit::Unused) },
+        Order { placement: Some(slots(&[("a", 0), ("b", 0)])), ..order() },
+        Order { placement: Some(slots(&[("a", 0), ("b", 1)])), ..order() },
+        Order { placement: Some(slots(&[("b", 0), ("a", 0)])), ..order() },
         topology(TopologyInput::Expression("ring:9".to_owned())),
         topology(document(canopy_topology::DocumentFormat::Yaml)),
         topology(document(canopy_topology::DocumentFormat::Json)),

@@ -10,7 +10,7 @@ use canopy_topology::{NodeIndex, Topology};
 use super::files::Files;
 use crate::failure::PlanFailure;
 use crate::key::TopologyKey;
-use crate::order::{Order, form_on_the_wire};
+use crate::order::{Order, form_on_the_wire, slots_on_the_wire};
 use crate::planner::Prepared;
 
 /// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint.
@@ -57,6 +57,7 @@ pub(super) fn plan(
         shares: weights(&plan.schedule.shares),
         form: plan.form.as_ref().map(form),
         family,
+        rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
     })
 }
 

@@ -5,9 +5,10 @@ use canopy_plan::{Instances, LowerError, Profile};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, TreeLimits};
-use canopy_topology::{DocumentFormat, GroupError, Rate, Transit};
+use canopy_topology::{DocumentFormat, GroupError, PlacementError, Rate, Slot, Transit};
 
 use super::*;
+use crate::order::Group;
 use crate::order::{Output, TopologyInput};
 
 mod recall;
@@ -43,6 +44,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         root: None,
         shares: Vec::new(),
         group: None,
+        placement: None,
         size_bytes_max: 1 << 30,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,
@@ -461,6 +463,56 @@ fn groups_are_planned_on_their_part_of_the_network() {
     let refused = |ranks: &[u32]| pipeline.prepare(&group(ranks, Transit::Unused), &Never).unwrap_err();
     assert!(matches!(refused(&[0, 16]), PlanFailure::Group(GroupError::NoSuchRank { position: 1, .. })));
     assert!(matches!(refused(&[3]), PlanFailure::Group(GroupError::TooFewRanks { found: 1 })));
+}
+
+/// Of the boxes of a network and of what is placed there: the same ranks by either word are one plan, and the same ranks
+/// on other machines are another.
+#[test]
+fn plans_are_kept_by_the_devices_of_their_ranks() {
+    let whole = order(expression("dgx-a100:boxes=2,gpus=2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let placed = |slots: &[(&str, u32)]| {
+        let slot = |&(node, device): &(&str, u32)| Slot { node: node.to_owned(), device };
+        Order { placement: Some(slots.iter().map(slot).collect()), ..whole.clone() }
+    };
+    let listed = |ranks: &[u32], order: Order| Order {
+        group: Some(Group { ranks: ranks.to_vec(), transit: Transit::Unused }),
+        ..order
+    };
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let key = |order: &Order| pipeline.prepare(order, &Never).unwrap().key;
+    let in_order = [("b0", 0), ("b0", 1), ("b1", 0), ("b1", 1)];
+    assert_eq!(key(&placed(&in_order)), key(&whole));
+    let two = [("b1", 1), ("b0", 0)];
+    assert_eq!(key(&placed(&two)), key(&listed(&[3, 0], whole.clone())));
+    assert_eq!(key(&placed(&two)), key(&listed(&[3, 0], placed(&two))));
+    let on = |a: &'static str, b: &'static str| placed(&[(a, 0), (a, 1), (b, 0), (b, 1)]);
+    let keys =
+        [whole.clone(), on("x", "y"), on("y", "x"), on("x", "z"), placed(&[("x", 1), ("x", 0), ("y", 0), ("y", 1)])];
+    let distinct: std::collections::BTreeSet<_> = keys.iter().map(key).collect();
+    assert_eq!(distinct.len(), keys.len());
+    let refused = |order: &Order| pipeline.prepare(order, &Never).unwrap_err();
+    let disagreeing = refused(&listed(&[3, 1], placed(&two)));
+    assert!(matches!(disagreeing, PlanFailure::Placement(PlacementError::Disagree { rank: 1, .. })), "{disagreeing}");
+
+    let named = produce(&on("x", "y"), &Witness::default()).unwrap().plan.plan;
+    let own = produce(&whole, &Witness::default()).unwrap().plan.plan;
+    let nodes = |plan: &v1::Plan| -> Vec<String> {
+        let slots = &plan.rank_map.as_ref().unwrap().slots;
+        slots.iter().map(|slot| format!("{}:{}", slot.node, slot.device)).collect()
+    };
+    assert_eq!(nodes(&named), ["x:0", "x:1", "y:0", "y:1"]);
+    assert_eq!(nodes(&own), ["b0:0", "b0:1", "b1:0", "b1:1"]);
+}
+
+#[test]
+fn a_network_without_machines_has_an_assumed_rank_map() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let ring = order(expression("ring:2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let prepared = pipeline.prepare(&ring, &Never).unwrap();
+    assert_eq!((prepared.rank_map, prepared.warnings[0].code.as_str()), (None, "RANK_MAP_ASSUMED"));
+    let slot = |device| Slot { node: "x".to_owned(), device };
+    let placed = pipeline.prepare(&Order { placement: Some(vec![slot(1), slot(0)]), ..ring }, &Never).unwrap();
+    assert_eq!((placed.rank_map, placed.warnings), (Some(vec![slot(1), slot(0)]), Vec::new()));
 }
 
 /// No runtime makes a GPU forward that runs no program of its own; where none has to, files are written.

@@ -32,6 +32,7 @@ fn order(text: &str) -> Order {
         root: None,
         shares: Vec::new(),
         group: None,
+        placement: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,

@@ -7,7 +7,7 @@ use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
-use canopy_topology::{DocumentFormat, Ratio, Transit};
+use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use crate::job::{Goal, Terms, Worker};
 use crate::order::{self, Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
@@ -126,7 +126,8 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         kind,
         root: collective.root,
         shares: request.shares,
-        group: group(request.ranks, request.transit)?,
+        group: group(request.ranks, request.transit, request.placement.is_some())?,
+        placement: placement(request.placement)?,
         size_bytes_max,
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
@@ -145,7 +146,18 @@ fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
     })
 }
 
-fn group(ranks: Vec<u32>, transit: i32) -> Result<Option<Group>, RequestError> {
+/// Where the ranks are, by the caller's word.
+fn placement(stated: Option<v1::Placement>) -> Result<Option<Vec<Slot>>, RequestError> {
+    let slots = stated.map(order::slots);
+    let remedy = "say for each rank which device of which node it is, or leave out placement";
+    match slots.as_deref() {
+        Some([]) => Err(RequestError::Missing { field: "placement.slots", remedy }),
+        _ => Ok(slots),
+    }
+}
+
+/// Who takes part; `is_placed`: slots may say so instead of ranks.
+fn group(ranks: Vec<u32>, transit: i32, is_placed: bool) -> Result<Option<Group>, RequestError> {
     let transit = match v1::GroupTransit::try_from(transit) {
         Ok(v1::GroupTransit::Unspecified) if ranks.is_empty() => return Ok(None),
         Ok(v1::GroupTransit::Unspecified | v1::GroupTransit::Unused) => Transit::Unused,
@@ -155,7 +167,7 @@ fn group(ranks: Vec<u32>, transit: i32) -> Result<Option<Group>, RequestError> {
             return Err(RequestError::UnknownValue { field, number, known: TRANSITS });
         }
     };
-    if ranks.is_empty() {
+    if ranks.is_empty() && !is_placed {
         let remedy = "list the ranks that take part, or leave out transit";
         return Err(RequestError::Missing { field: "ranks", remedy });
     }

@@ -15,6 +15,9 @@ const OPERATION: &str = "canopy.v1.Operation";
 const TOPOLOGY: &str = "canopy.v1.Topology";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
 
+/// The reason where a plan is for other devices than the caller has.
+const RANK_MAP_MISMATCH: &str = "RANK_MAP_MISMATCH";
+
 /// The status of such a failure.
 pub(crate) fn call_status(failure: &CallFailure) -> Status {
     status(call_refusal(failure), &chain(failure))
@@ -28,6 +31,16 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::new(Code::DataLoss, "STORED_PLAN_CORRUPT", Detail::Resource(PLAN, name.clone()))
         }
         CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
+        CallFailure::RankMap { rank, has, wanted, .. } => {
+            let refusal = Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", rank);
+            let slots = [("plan_slot", has), ("given_slot", wanted)].into_iter();
+            slots.fold(refusal, |refusal, (name, slot)| {
+                slot.iter().fold(refusal, |refusal, slot| refusal.with(name, slot))
+            })
+        }
+        CallFailure::NoRankMap { wanted, .. } => {
+            Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", 0).with("given_slot", wanted)
+        }
         CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
         CallFailure::NotSliced { .. } => Refusal::input("SLICE_UNSUPPORTED", "ranks"),
         CallFailure::SliceRank(error) => {

@@ -103,9 +103,11 @@ async fn a_plan_is_described_and_explained_by_its_name() {
     let server = TestServer::start().await;
     let (plan, _) = planned(&server, PlanRequest { outputs: both_outputs(), ..request("torus:4x4") }).await;
     let name = plan.id.clone();
-    let described = server.client().get_plan(GetPlanRequest { name: name.clone() }).await.unwrap().into_inner();
+    let described =
+        server.client().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await.unwrap().into_inner();
     assert_eq!(described, plan);
-    let explained = server.client().explain_plan(ExplainPlanRequest { name }).await.unwrap().into_inner();
+    let explained =
+        server.client().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
     assert_eq!((&*explained.gap, explained.gap_float), ("0/1", 0.0));
     let bound = &plan.quality.as_ref().unwrap().bound;
     assert!(explained.limit.contains(&format!("no schedule exceeds {bound} bytes/s")), "{}", explained.limit);
@@ -146,7 +148,8 @@ async fn files_of_one_runtime_are_told_apart_by_their_instances() {
     let refused = fetch(&server, wanted(3)).await;
     check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
     let name = plan.id.clone();
-    let explained = server.client().explain_plan(ExplainPlanRequest { name }).await.unwrap().into_inner();
+    let explained =
+        server.client().explain_plan(ExplainPlanRequest { name, placement: None }).await.unwrap().into_inner();
     for facts in &explained.artifacts {
         let msccl = facts.msccl.as_ref().unwrap();
         assert_eq!(msccl.channels, facts.artifact.as_ref().unwrap().instances);
@@ -162,9 +165,9 @@ async fn what_is_not_cached_has_no_name() {
     let unknown = format!("plans/{:032}", 7);
     for name in ["", "plans/", "plans/x", "ring:4", "operations/1", &unknown] {
         let name = name.to_owned();
-        let refused = server.client().get_plan(GetPlanRequest { name: name.clone() }).await;
+        let refused = server.client().get_plan(GetPlanRequest { name: name.clone(), placement: None }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
-        let refused = server.client().explain_plan(ExplainPlanRequest { name: name.clone() }).await;
+        let refused = server.client().explain_plan(ExplainPlanRequest { name: name.clone(), placement: None }).await;
         check_refused(refused, Code::NotFound, "PLAN_UNKNOWN", &name);
         let format = OutputFormat::Json.into();
         let wanted = FetchArtifactRequest { plan: name.clone(), format, ..FetchArtifactRequest::default() };

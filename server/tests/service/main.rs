@@ -10,6 +10,7 @@ mod lifecycle;
 mod limits;
 mod operators;
 mod plans;
+mod rank_maps;
 mod refusals;
 mod repeats;
 mod successors;

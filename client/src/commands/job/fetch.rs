@@ -254,6 +254,8 @@ async fn slice(
         profile: artifact.profile.clone(),
         instances: artifact.instances,
         ranks: ranks.ranks().to_vec(),
+        // The ranks of this node, on its devices and no others.
+        placement: request.placement.clone(),
     };
     let mut file = new_file(folder)?;
     let mut write = |data: &[u8]| file.write_all(data);
@@ -306,7 +308,7 @@ impl Incoming {
             return Ok(None);
         };
         let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
-        let name = FileName { plan: plan.id.clone(), format, profile, instances, ranks: Vec::new() };
+        let name = FileName { plan: plan.id.clone(), format, profile, instances, ..FileName::default() };
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
         let mut write = |data: &[u8]| file.write_all(data);
         match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {

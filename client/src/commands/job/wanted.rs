@@ -78,9 +78,14 @@ impl WantedArgs {
             (None, Some(path)) => Some(hosts::read_file(path)?),
             (None, None) => None,
         };
-        if let Some(nodes) = &nodes {
-            placement::check(&input::topology(topology)?, nodes).map_err(|error| Failure::input(error.to_string()))?;
-        }
+        let placement = match &nodes {
+            None => None,
+            Some(nodes) => {
+                let network = input::topology(topology)?;
+                placement::check(&network, nodes).map_err(|error| Failure::input(error.to_string()))?;
+                Some(placement::on_nodes(&network, nodes))
+            }
+        };
         let source = request::topology(topology)?;
         let request = |&kind: &CollectiveKind| {
             let request = PlanRequest {
@@ -96,6 +101,7 @@ impl WantedArgs {
                     profile: self.profile.name().to_owned(),
                     instancing: None,
                 }],
+                placement: placement.clone(),
                 priority: priority.into(),
                 detached,
                 ..PlanRequest::default()

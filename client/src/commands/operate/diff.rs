@@ -8,6 +8,7 @@ use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::placement;
 use crate::request::collective_name;
 use crate::table::Table;
 
@@ -49,7 +50,8 @@ struct Difference {
 pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
     let names = [&args.a, &args.b].map(|name| full_name("plans/", name));
     let [a, b] = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let get = |name: &String| connection.shared().get_plan(GetPlanRequest { name: name.clone() }, left);
+        let get =
+            |name: &String| connection.shared().get_plan(GetPlanRequest { name: name.clone(), placement: None }, left);
         Ok([get(&names[0]).await?, get(&names[1]).await?])
     })
     .await?;
@@ -95,6 +97,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
         ("topology.ranks", topology.ranks.to_string()),
         ("topology.nodes", topology.nodes.to_string()),
         ("topology.links", topology.links.to_string()),
+        ("rank_map", plan.rank_map.as_ref().map(placement::in_words).unwrap_or_default()),
         ("shares", plan.shares.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")),
         ("algorithm", plan.algorithm.clone()),
         ("version", provenance.version),

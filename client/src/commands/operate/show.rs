@@ -9,6 +9,7 @@ use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json, shares_in_words};
+use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
 
 use super::{CommonArgs, full_name};
@@ -22,6 +23,8 @@ pub(crate) struct ShowArgs {
     /// Say what limits the plan and what is in its files
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    placement: PlacementArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -48,6 +51,9 @@ struct Shown {
     /// The member of a family whose boxes it was planned with.
     #[serde(skip_serializing_if = "String::is_empty")]
     family: String,
+    /// The devices of the ranks, as `--placement` takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_map: Option<String>,
     algbw: String,
     bound: String,
     tight: bool,
@@ -132,11 +138,11 @@ struct Explanation {
 pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = full_name("plans/", &args.plan);
     let explained = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let (client, name) = (connection.shared(), name.clone());
+        let (client, name, placement) = (connection.shared(), name.clone(), args.placement.placement.clone());
         if args.explain {
-            return client.explain_plan(ExplainPlanRequest { name }, left).await.map(|told| (told, true));
+            return client.explain_plan(ExplainPlanRequest { name, placement }, left).await.map(|told| (told, true));
         }
-        let plan = client.get_plan(GetPlanRequest { name }, left).await?;
+        let plan = client.get_plan(GetPlanRequest { name, placement }, left).await?;
         Ok((PlanExplanation { plan: Some(plan), ..PlanExplanation::default() }, false))
     })
     .await?;
@@ -168,6 +174,7 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
         family: plan.family,
+        rank_map: plan.rank_map.as_ref().map(placement::in_words),
         algbw: quality.achieved,
         bound: quality.bound,
         tight: quality.tight,
@@ -239,6 +246,9 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    if let Some(map) = &shown.rank_map {
+        lines.insert(3, format!("rank map   {map}"));
+    }
     if !shown.shares.is_empty() {
         lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares)));
     }

@@ -12,7 +12,7 @@ use crate::form::FormSummary;
 use crate::output::{
     FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, TopologySummary, gigabytes_per_sec, print_json,
 };
-use crate::request;
+use crate::{placement, request};
 
 /// A plan that is there, and its file in place.
 #[derive(Debug)]
@@ -31,6 +31,9 @@ struct Planned {
     plan: String,
     cache: &'static str,
     topology: TopologySummary,
+    /// The devices of the ranks, as `--placement` takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_map: Option<String>,
     collective: &'static str,
     /// Why the plan stands in for the one that was asked for, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +117,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             CacheOutcome::Unspecified => return Err(missing("what the cache had to do with it")),
         },
         topology: topology(plan).ok_or_else(|| missing("the topology"))?,
+        rank_map: plan.rank_map.as_ref().map(placement::in_words),
         collective: request::collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
         fallback: outcome.reply.fallback.as_ref().map(|fallback| FallbackSummary {
             reason: fallback.reason.clone(),

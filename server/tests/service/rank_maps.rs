@@ -1,0 +1,82 @@
+//! Rank maps on the wire: in requests, in answers, and asked for where plans are fetched.
+
+use canopy_proto::v1::{
+    CacheOutcome, ExplainPlanRequest, FetchArtifactRequest, GetPlanRequest, OutputFormat, Placement, PlanRequest,
+    RankSlot,
+};
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use crate::cached::check_refused;
+use crate::support::{TestServer, request};
+
+fn placement(slots: &[(&str, u32)]) -> Option<Placement> {
+    let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device };
+    Some(Placement { slots: slots.iter().map(slot).collect() })
+}
+
+fn placed(slots: &[(&str, u32)]) -> PlanRequest {
+    PlanRequest { placement: placement(slots), ..request("dgx-a100:boxes=2,gpus=1") }
+}
+
+#[tokio::test]
+async fn a_plan_says_its_rank_map_and_answers_no_other() {
+    let server = TestServer::start().await;
+    let here = [("a.site", 0), ("b.site", 0)];
+    let reply = server.client().plan(placed(&here)).await.unwrap().into_inner();
+    assert_eq!((reply.warnings.clone(), reply.plan.as_ref().unwrap().rank_map.clone()), (Vec::new(), placement(&here)));
+    let name = reply.plan.unwrap().id;
+    let again = server.client().lookup_plan(placed(&here)).await.unwrap().into_inner();
+    assert_eq!((again.cache(), again.plan.unwrap().rank_map), (CacheOutcome::Hit, placement(&here)));
+    for other in [[("b.site", 0), ("a.site", 0)], [("a.site", 1), ("b.site", 0)]] {
+        let elsewhere = server.client().lookup_plan(placed(&other)).await;
+        check_refused(elsewhere, Code::NotFound, "PLAN_NOT_CACHED", "");
+    }
+
+    let wrong = placement(&[("a", 0), ("c", 0)]);
+    let mut client = server.client();
+    let get = GetPlanRequest { name: name.clone(), placement: wrong.clone() };
+    let explain = ExplainPlanRequest { name: name.clone(), placement: wrong.clone() };
+    let fetch = FetchArtifactRequest {
+        plan: name.clone(),
+        format: OutputFormat::Json.into(),
+        placement: wrong,
+        ..FetchArtifactRequest::default()
+    };
+    let refusals = [
+        client.get_plan(get.clone()).await.unwrap_err(),
+        client.explain_plan(explain).await.unwrap_err(),
+        client.fetch_artifact(fetch.clone()).await.unwrap_err(),
+    ];
+    for refused in refusals {
+        let details = refused.get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!((refused.code(), &*info.reason), (Code::FailedPrecondition, "RANK_MAP_MISMATCH"));
+        let said = |name: &str| info.metadata.get(name).map(String::as_str);
+        assert_eq!((said("rank"), said("plan_slot"), said("given_slot")), (Some("1"), Some("b.site:0"), Some("c:0")));
+        assert_eq!(details.precondition_failure().unwrap().violations[0].subject, "placement");
+    }
+    let right = placement(&[("a", 0), ("b", 0)]);
+    client.get_plan(GetPlanRequest { placement: right.clone(), ..get }).await.unwrap();
+    client.fetch_artifact(FetchArtifactRequest { placement: right, ..fetch }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_placement_is_refused_by_its_field() {
+    let server = TestServer::start().await;
+    let mut client = server.client();
+    let twice = client.plan(placed(&[("a", 0), ("a", 0)])).await;
+    check_refused(twice, Code::InvalidArgument, "PLACEMENT_DUPLICATE", "placement.slots[1]");
+    let unknown = client.plan(placed(&[("b1", 0), ("b2", 0)])).await;
+    check_refused(unknown, Code::InvalidArgument, "UNKNOWN_NODE", "placement.slots[1]");
+    let nameless = client.plan(placed(&[("a", 0), ("", 0)])).await;
+    check_refused(nameless, Code::InvalidArgument, "PLACEMENT_INVALID", "placement.slots[1]");
+    let few = client.plan(placed(&[("a", 0)])).await;
+    check_refused(few, Code::InvalidArgument, "PLACEMENT_DISAGREES", "placement");
+    let disagreeing = client.plan(PlanRequest { ranks: vec![1, 0], ..placed(&[("b0", 0), ("b1", 0)]) }).await;
+    check_refused(disagreeing, Code::InvalidArgument, "PLACEMENT_DISAGREES", "placement.slots[0]");
+    let none = client.plan(placed(&[])).await;
+    check_refused(none, Code::InvalidArgument, "FIELD_MISSING", "placement.slots");
+    let asked = client.get_plan(GetPlanRequest { name: "plans/none".to_owned(), placement: placement(&[]) }).await;
+    check_refused(asked, Code::NotFound, "PLAN_UNKNOWN", "plans/none");
+}
