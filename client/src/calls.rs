@@ -61,6 +61,8 @@ calls! {
     unpin_plan = plan_admin.unpin_plan(UnpinPlanRequest) -> PlanSummary;
     /// Removes plans from the cache.
     evict_plans = plan_admin.evict_plans(EvictPlansRequest) -> EvictPlansReply;
+    /// Forgets which requests were found to have no plan.
+    forget_refusals = plan_admin.forget_refusals(ForgetRefusalsRequest) -> ForgetRefusalsReply;
     /// Stores a topology.
     put_topology = topologies.put_topology(PutTopologyRequest) -> PutTopologyReply;
     /// Describes a stored topology and brings a part of its document.

@@ -88,6 +88,8 @@ pub struct Refusal {
     pub violations: Vec<(String, String)>,
     /// When to try again.
     pub retry_after: Option<Duration>,
+    /// Since when the server knows it, where it did not find it out for this call.
+    pub known_for: Option<Duration>,
     /// Whether the same call may succeed later: UNAVAILABLE, ABORTED, and RESOURCE_EXHAUSTED that says when.
     pub may_be_retried: bool,
 }
@@ -129,6 +131,9 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
     if let Some(quota) = details.quota_failure() {
         violations.extend(quota.violations.iter().map(|found| (found.subject.clone(), found.description.clone())));
     }
+    let metadata = |name: &str| details.error_info().and_then(|info| info.metadata.get(name));
+    let known_for =
+        metadata("cache").filter(|cache| *cache == "negative").and_then(|_| metadata("age_s")?.parse().ok());
     let retry_after = details.retry_info().and_then(|retry| retry.retry_delay);
     ClientError::Refused(Box::new(Refusal {
         class: class_of(status.code(), retry_after.is_some()),
@@ -136,6 +141,7 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
         reason: details.error_info().map(|info| info.reason.clone()),
         violations,
         retry_after,
+        known_for: known_for.map(Duration::from_secs),
         may_be_retried: match status.code() {
             Code::Unavailable | Code::Aborted => true,
             Code::ResourceExhausted => retry_after.is_some(),
@@ -199,6 +205,7 @@ mod tests {
                 reason: Some("QUEUE_FULL".to_owned()),
                 violations: vec![("queue".to_owned(), "64 jobs wait".to_owned())],
                 retry_after: Some(Duration::from_secs(2)),
+                known_for: None,
                 may_be_retried: true,
             }
         );

@@ -137,6 +137,12 @@ impl From<ClientError> for Failure {
             }
         };
         let failure = refusal.violations.iter().fold(failure, note);
+        let failure = match refusal.known_for {
+            Some(age) => {
+                failure.note(format!("known for {age:?} and not tried again, see `canopy plans forget-refusals`"))
+            }
+            None => failure,
+        };
         match refusal.retry_after {
             Some(delay) => failure.help(format!("try again in {delay:?}")),
             None => failure,

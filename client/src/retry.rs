@@ -130,6 +130,7 @@ mod tests {
             reason: None,
             violations: Vec::new(),
             retry_after,
+            known_for: None,
             may_be_retried: true,
         }))
     }

@@ -16,6 +16,7 @@ use canopy_topology::TopologyLimits;
 pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
 pub use self::types::{AdminListen, LogFormat, Time};
+use crate::refusals::RefusalOptions;
 use crate::store::{RecordOptions, StoreEngine};
 
 /// Everything a server needs to know.
@@ -44,6 +45,8 @@ pub struct Options {
     pub job_memory_bytes_max: u64,
     /// Greatest topology. The limit in bytes is that of a whole request, too.
     pub limits: TopologyLimits,
+    /// How many requests are remembered to have no plan, and for how long.
+    pub refusals: RefusalOptions,
     /// Deadline of calls that state none.
     pub default_deadline: Duration,
     /// Greatest deadline.
@@ -89,6 +92,7 @@ impl Options {
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
             job_memory_bytes_max: JOB_MEMORY_BYTES_DEFAULT,
             limits: TopologyLimits::STANDARD,
+            refusals: RefusalOptions::STANDARD,
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
@@ -107,6 +111,10 @@ impl Options {
             store_bytes_max: said.store_bytes.unwrap_or(self.store_bytes_max),
             worker_count: said.workers.unwrap_or(self.worker_count),
             job_memory_bytes_max: said.job_memory_bytes.unwrap_or(self.job_memory_bytes_max),
+            refusals: RefusalOptions {
+                count_max: said.negative_entries.unwrap_or(self.refusals.count_max),
+                lifetime: said.negative_ttl.map_or(self.refusals.lifetime, |lifetime| lifetime.0),
+            },
             limits: TopologyLimits {
                 nodes_max: said.max_nodes.unwrap_or(self.limits.nodes_max),
                 links_max: said.max_links.unwrap_or(self.limits.links_max),

@@ -2,6 +2,9 @@
 
 mod call;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use canopy_plan::{EmulationError, LowerError};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
@@ -51,6 +54,9 @@ pub enum PlanFailure {
         "the job was begun {starts} times, and each time the server ended before it did; it is not tried again, ask again if the plan is still wanted"
     )]
     Abandoned { starts: u32 },
+    /// The same as was found before, given again without a search.
+    #[error("{}", chain(&**failure))]
+    Remembered { failure: Arc<Self>, age: Duration },
     #[error("the job was stopped because nobody waits for it")]
     Stopped,
     #[error("the job was cancelled by an operator; ask again if the plan is still wanted")]
@@ -86,8 +92,9 @@ impl PlanFailure {
     }
 
     /// Whether another algorithm may well do what could not be done: the request itself is right.
-    pub(crate) const fn may_be_stood_in(&self) -> bool {
+    pub(crate) fn may_be_stood_in(&self) -> bool {
         match self {
+            Self::Remembered { failure, .. } => failure.may_be_stood_in(),
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
             Self::Lower { .. }
             | Self::TooLargeToRun { .. }

@@ -28,6 +28,7 @@ mod planner;
 mod process;
 mod queue;
 mod receipts;
+mod refusals;
 mod reload;
 mod rpc;
 mod server;
@@ -56,6 +57,7 @@ pub use order::{Group, Order, Output, RequestError, TopologyInput};
 pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, Produced, Recall, Watch};
 pub use process::{ServeError, run_server};
+pub use refusals::RefusalOptions;
 pub use server::{RunError, Server, StartError, Statistics};
 pub use socket::SocketPath;
 pub use store::{

@@ -35,6 +35,9 @@ struct Registry {
     seconds: seconds::Seconds,
 }
 
+/// What the cache had to do with a refusal that was remembered.
+pub(crate) const NEGATIVE: &str = "negative";
+
 /// A label: its name, and a value out of a bounded set.
 type Pair = (&'static str, SharedString);
 
@@ -89,7 +92,8 @@ impl Metrics {
         }
     }
 
-    /// A request for a plan has ended; `cache` is the name of the outcome in the protocol, empty if there is none.
+    /// A request for a plan has ended; `cache` is the name of the outcome in the protocol, [`NEGATIVE`] for a refusal that
+    /// was remembered, empty if there is none.
     /// `ranks` is the size of the topology, 0 if unknown.
     pub(crate) fn plan_request(
         &self,
@@ -104,6 +108,7 @@ impl Metrics {
             "CACHE_OUTCOME_HIT" => "hit",
             "CACHE_OUTCOME_JOINED" => "joined",
             "CACHE_OUTCOME_MISS" => "miss",
+            NEGATIVE => "negative",
             _ => "none",
         };
         let labels = [("collective", collective.into()), ("cache", cache.into()), ("outcome", outcome(code).into())];

@@ -29,6 +29,7 @@ use crate::pipeline::Pipeline;
 use crate::planner::Planner;
 use crate::queue::{Queue, QueueCounts, QueueLimits};
 use crate::receipts::{ReceiptOptions, Receipts};
+use crate::refusals::Refusals;
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
 use crate::socket::{self, SocketPath};
@@ -166,6 +167,7 @@ impl Server {
             queue: Queue::new(limits, journal.clone()),
             planner: Arc::new(ObservedPlanner { inner: planner(&options, opened.schedules), metrics: metrics.clone() }),
             records: Records::with_options(store, record_options),
+            refusals: Refusals::new(options.refusals),
             journal,
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
@@ -329,6 +331,9 @@ impl Statistics {
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
         const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
+        let refusals = self.workshop.refusals.counts();
+        metrics.set("canopy_negative_cache_entries", &[], refusals.kept as f64);
+        metrics.count_is("canopy_negative_cache_hits_total", &[], refusals.served);
         let records = &self.workshop.records;
         let memory = records.memory_usage();
         metrics.count_is("canopy_cache_evictions_total", DISK, records.eviction_count());

@@ -85,6 +85,11 @@ pub(crate) fn to_status(failure: &PlanFailure) -> Status {
     status(refusal(failure), &chain(failure))
 }
 
+/// Whether a failure follows from the request alone, so that asking again is in vain until the planner changes.
+pub(crate) fn follows_from_request(failure: &PlanFailure) -> bool {
+    matches!(refusal(failure).code, Code::InvalidArgument | Code::FailedPrecondition)
+}
+
 /// The same as it is shown with an operation.
 pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
     let Refusal { code, reason, .. } = refusal(failure);
@@ -176,6 +181,9 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
         PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
         PlanFailure::Abandoned { starts } => Refusal::fault("JOB_ABANDONED").with("starts", starts),
+        PlanFailure::Remembered { failure, age } => {
+            refusal(failure).with("cache", "negative").with("age_s", age.as_secs())
+        }
         PlanFailure::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
         PlanFailure::NotCached => Refusal::new(Code::NotFound, "PLAN_NOT_CACHED", Detail::None),

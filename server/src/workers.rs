@@ -22,6 +22,7 @@ use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Produced, Recall, Watch};
 use crate::queue::Queue;
+use crate::refusals::Refusals;
 use crate::store::{Lookup, Records, StoredPlan};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
@@ -39,6 +40,8 @@ pub(crate) struct Workshop {
     pub(crate) queue: Queue,
     pub(crate) planner: Arc<dyn Planner>,
     pub(crate) records: Records,
+    /// Plans that are known not to be.
+    pub(crate) refusals: Refusals,
     /// Where jobs that must survive a crash are written down.
     pub(crate) journal: Option<Arc<Journal>>,
     /// Syntheses that were started.
@@ -196,6 +199,11 @@ impl Workshop {
             let warnings = prepared.warnings;
             return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
         }
+        if job.goal == Goal::Plan
+            && let Some(known) = self.refusals.find(&prepared.key, clock::now())
+        {
+            return Some(Err(Arc::new(known)));
+        }
         if let Err(failure) = self.queue.check_memory(prepared.memory_bytes) {
             return Some(Err(Arc::new(failure)));
         }
@@ -265,13 +273,15 @@ impl Workshop {
         self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job))
     }
 
-    /// Reports a job that failed through a bug.
+    /// Remembers that there is no such plan, and reports a job that failed through a bug.
     fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
         if let Some(fault) = failure.fault() {
             let (request, plan) = (job.key, read.prepared.key);
             tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
         }
-        Arc::new(failure)
+        let failure = Arc::new(failure);
+        self.refusals.learn(&read.prepared.key, &failure, clock::now());
+        failure
     }
 
     /// Stores a plan, and gives it to those who wait.

@@ -15,6 +15,7 @@ use super::{
     AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, LogFormat, Options, QUEUE_BYTES_DEFAULT,
     QUEUE_LENGTH_DEFAULT, Tenure, Time, data_dir_default, worker_count_default,
 };
+use crate::refusals::RefusalOptions;
 use crate::store::{RecordOptions, StoreEngine};
 use crate::telemetry::Telemetry;
 
@@ -65,6 +66,12 @@ pub struct Settings {
     /// Most bytes of a request [default: 67108864].
     #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES")]
     pub max_request_bytes: Option<usize>,
+    /// How long a request that can have no plan is refused again without a search; 0s for not at all [default: 10m].
+    #[arg(long, env = "CANOPY_NEGATIVE_TTL", value_name = "TIME")]
+    pub negative_ttl: Option<Time>,
+    /// Most requests that are remembered so [default: 4096].
+    #[arg(long, env = "CANOPY_NEGATIVE_ENTRIES", value_name = "COUNT")]
+    pub negative_entries: Option<usize>,
     /// Deadline of calls that state none [default: 30s].
     #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
     pub default_deadline: Option<Time>,
@@ -182,6 +189,8 @@ impl Settings {
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
+            negative_ttl: Some(Time(RefusalOptions::STANDARD.lifetime)),
+            negative_entries: Some(RefusalOptions::STANDARD.count_max),
             default_deadline: Some(Time(Duration::from_secs(30))),
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
@@ -236,6 +245,10 @@ impl Settings {
                 links_max: all.max_links.expect(GIVEN),
                 bytes_max: all.max_request_bytes.expect(GIVEN),
             },
+            refusals: RefusalOptions {
+                count_max: all.negative_entries.expect(GIVEN),
+                lifetime: all.negative_ttl.expect(GIVEN).0,
+            },
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
@@ -274,6 +287,8 @@ impl Settings {
             max_nodes,
             max_links,
             max_request_bytes,
+            negative_ttl,
+            negative_entries,
             default_deadline,
             max_deadline,
             drain_timeout,

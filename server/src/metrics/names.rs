@@ -44,6 +44,12 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Gauge, "canopy_cache_capacity_bytes", "Most bytes of plans the cache may hold."),
     (Gauge, "canopy_cache_pinned_entries", "Plans in the store that are never evicted."),
     (Counter, "canopy_cache_evictions_total", "Plans that made room for others."),
+    (Gauge, "canopy_negative_cache_entries", "Requests that are remembered to have no plan."),
+    (
+        Counter,
+        "canopy_negative_cache_hits_total",
+        "Requests that were refused without a search, because it is remembered.",
+    ),
     (Counter, "canopy_store_operations_total", "Reads and writes of the store."),
     (Histogram, "canopy_store_operation_duration_seconds", "Time of a read or write of the store."),
     (Counter, "canopy_store_corruptions_total", "Damaged records that were met and put into quarantine."),

@@ -269,6 +269,9 @@ impl CallTerms {
     fn refuse(&mut self, failure: &PlanFailure) -> Status {
         let status = to_status(failure);
         self.log.failed(&status);
+        if matches!(failure, PlanFailure::Remembered { .. }) {
+            self.log.remembered();
+        }
         status
     }
 

@@ -3,8 +3,9 @@
 use canopy_proto::v1;
 use canopy_proto::v1::plan_admin_server::PlanAdmin;
 use canopy_proto::v1::{
-    EvictPlansReply, EvictPlansRequest, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
-    ListPlansReply, ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
+    EvictPlansReply, EvictPlansRequest, ExportPlansEvent, ExportPlansRequest, ForgetRefusalsReply,
+    ForgetRefusalsRequest, ImportPlansReply, ImportPlansRequest, ListPlansReply, ListPlansRequest, PinPlanRequest,
+    UnpinPlanRequest,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
@@ -18,6 +19,7 @@ use crate::failure::CallFailure;
 use crate::job::timestamp;
 use crate::key::PlanKey;
 use crate::pipeline::collective_on_the_wire;
+use crate::refusals::Refusals;
 use crate::store::{Eviction, PlanSummary, Records};
 
 /// Summaries read at once.
@@ -49,11 +51,12 @@ const FIELDS: &[Field<PlanSummary>] = &[
 pub(crate) struct PlanAdminService {
     desk: Desk,
     archives: Archives,
+    refusals: Refusals,
 }
 
 impl PlanAdminService {
-    pub(crate) const fn new(desk: Desk, archives: Archives) -> Self {
-        Self { desk, archives }
+    pub(crate) const fn new(desk: Desk, archives: Archives, refusals: Refusals) -> Self {
+        Self { desk, archives, refusals }
     }
 }
 
@@ -108,6 +111,17 @@ impl PlanAdmin for PlanAdminService {
         request: Request<Streaming<ImportPlansRequest>>,
     ) -> Result<Response<ImportPlansReply>, Status> {
         self.archives.import(request).await.map(Response::new)
+    }
+
+    async fn forget_refusals(
+        &self,
+        request: Request<ForgetRefusalsRequest>,
+    ) -> Result<Response<ForgetRefusalsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let call = (&headers, &*request.request_id, &request);
+        let refusals = self.refusals.clone();
+        let forget = move |_: &Records| Ok(ForgetRefusalsReply { forgotten: refusals.clear() as u64 });
+        self.desk.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
     }
 }
 

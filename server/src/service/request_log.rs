@@ -8,6 +8,7 @@ use tonic::{Code, Status};
 use crate::call::{self, CallContext};
 use crate::clock;
 use crate::key::RequestKey;
+use crate::metrics::NEGATIVE;
 use crate::order::Order;
 
 /// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
@@ -63,6 +64,11 @@ impl RequestLog {
     pub(crate) fn stood_in(&mut self, fallback: &Fallback) {
         self.fallback.clone_from(&fallback.reason);
         call::metrics_of_call().plan_fallback(&self.fallback);
+    }
+
+    /// What ends the call was remembered, not found out for it.
+    pub(crate) fn remembered(&mut self) {
+        self.cache = NEGATIVE;
     }
 
     /// The job goes on without its caller.

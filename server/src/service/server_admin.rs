@@ -63,7 +63,7 @@ impl ServerAdmin for ServerAdminService {
             Ok((records.usage()?, records.corruption_count(), shelf.usage()?))
         });
         let (usage, corruptions, (topologies, topology_bytes)) = usage.await?;
-        let queue = self.workshop.queue.counts();
+        let (queue, refusals) = (self.workshop.queue.counts(), self.workshop.refusals.counts());
         let counts = ServerCounts {
             plans: usage.records as u64,
             pinned_plans: usage.pinned as u64,
@@ -74,6 +74,8 @@ impl ServerAdmin for ServerAdminService {
             running: queue.running as u64,
             topologies: topologies as u64,
             topology_bytes,
+            refusals: refusals.kept as u64,
+            refusals_served: refusals.served,
         };
         Ok(Response::new(ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),

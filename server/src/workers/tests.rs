@@ -12,6 +12,7 @@ use crate::order::{Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::{Prepared, Produced};
 use crate::queue::{QueueLimits, Subscription};
+use crate::refusals::RefusalOptions;
 use crate::store::{MemoryStore, Store as _};
 
 /// Plans like the real one, but does something else first.
@@ -65,6 +66,7 @@ impl Shop {
             queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
             planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
             records: Records::new(Arc::clone(&store) as Arc<_>),
+            refusals: Refusals::new(RefusalOptions::STANDARD),
             journal: None,
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),

@@ -8,6 +8,7 @@ mod fallbacks;
 mod jobs;
 mod lifecycle;
 mod limits;
+mod negatives;
 mod operators;
 mod plans;
 mod rank_maps;

@@ -2,7 +2,8 @@
 
 use canopy_client::RequestId;
 use canopy_proto::v1::{
-    EvictPlansReply, EvictPlansRequest, ListPlansRequest, PinPlanRequest, PlanSummary, UnpinPlanRequest,
+    EvictPlansReply, EvictPlansRequest, ForgetRefusalsRequest, ListPlansRequest, PinPlanRequest, PlanSummary,
+    UnpinPlanRequest,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub(crate) enum PlansCommand {
     Unpin(NamesArgs),
     /// Remove plans from the cache; pinned ones stay
     Evict(EvictArgs),
+    /// Forget which requests were found to have no plan, so that they are tried again
+    ForgetRefusals(CommonArgs),
     /// Write plans with their pins, and all stored topologies, into a file
     Export(archive::ExportArgs),
     /// Store what such a file holds; a damaged one is refused whole
@@ -127,6 +130,14 @@ struct Evicted {
     pinned: u64,
 }
 
+/// JSON object of `forget-refusals`.
+#[derive(Serialize)]
+struct Forgotten {
+    canopy: u32,
+    command: &'static str,
+    forgotten: u64,
+}
+
 impl Row {
     fn of(plan: PlanSummary) -> Self {
         let kind = plan.collective.as_ref().map_or_else(Default::default, |collective| collective.kind());
@@ -157,6 +168,7 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
         PlansCommand::Pin(args) => pin(&args, true).await,
         PlansCommand::Unpin(args) => pin(&args, false).await,
         PlansCommand::Evict(args) => evict(&args).await,
+        PlansCommand::ForgetRefusals(args) => forget_refusals(&args).await,
         PlansCommand::Export(args) => archive::export(&args).await,
         PlansCommand::Import(args) => archive::import(&args).await,
     }
@@ -256,4 +268,17 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
     print(&format!("{evicted} plans {verb}, {freed_bytes} bytes; {pinned} pinned ones stay"))
+}
+
+async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
+    let request = ForgetRefusalsRequest { request_id: RequestId::random().to_string() };
+    let reply = ask(&args.server, Some(args.deadline), async |connection, left| {
+        connection.shared().forget_refusals(request.clone(), left).await
+    })
+    .await?;
+    let forgotten = reply.forgotten;
+    if args.json {
+        return print_json(&Forgotten { canopy: FORMAT_VERSION, command: "plans forget-refusals", forgotten });
+    }
+    print(&format!("{forgotten} refusals forgotten"))
 }

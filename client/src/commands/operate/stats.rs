@@ -34,6 +34,8 @@ struct Stats {
     plan_bytes: u64,
     syntheses: u64,
     corruptions: u64,
+    refusals: u64,
+    refusals_served: u64,
     waiting: u64,
     running: u64,
     workers: u32,
@@ -80,6 +82,8 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
         plan_bytes: counts.plan_bytes,
         syntheses: counts.syntheses,
         corruptions: counts.corruptions,
+        refusals: counts.refusals,
+        refusals_served: counts.refusals_served,
         waiting: counts.waiting,
         running: counts.running,
         workers: limits.workers,
@@ -101,6 +105,10 @@ fn readable(stats: Stats) -> String {
         ),
         format!("cache      {} plans, {} pinned, {} bytes", stats.plans, stats.pinned_plans, stats.plan_bytes),
         format!("since start {} syntheses, {} damaged records", stats.syntheses, stats.corruptions),
+        format!(
+            "no plan    {} requests are known to have none, {} were told so",
+            stats.refusals, stats.refusals_served
+        ),
         format!(
             "queue      {} running on {} workers, {} of at most {} waiting, {} of {} bytes",
             stats.running, stats.workers, stats.waiting, stats.queue_length_max, stats.held_bytes, stats.held_bytes_max
