@@ -55,6 +55,8 @@ calls! {
     cancel_operation = operations.cancel_operation(CancelOperationRequest) -> Operation;
     /// A page of cached plans.
     list_plans = plan_admin.list_plans(ListPlansRequest) -> ListPlansReply;
+    /// What is known of a cached plan: its size, uses and age.
+    get_plan_summary = plan_admin.get_plan_summary(GetPlanSummaryRequest) -> PlanSummary;
     /// Keeps a plan from being evicted.
     pin_plan = plan_admin.pin_plan(PinPlanRequest) -> PlanSummary;
     /// Lets a plan be evicted again.

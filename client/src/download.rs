@@ -170,8 +170,8 @@ async fn next(
     loop {
         match stream.message().await.map_err(|status| from_status(&status, limit))? {
             None => return Ok(None),
-            Some(FetchArtifactEvent { event: Some(event) }) => return Ok(Some(event)),
-            Some(FetchArtifactEvent { event: None }) => {}
+            Some(FetchArtifactEvent { event: Some(event), .. }) => return Ok(Some(event)),
+            Some(FetchArtifactEvent { event: None, .. }) => {}
         }
     }
 }

@@ -117,7 +117,8 @@ fn events(
         }));
         at += piece_bytes;
     }
-    let mut events: Vec<_> = events.into_iter().map(|event| Ok(FetchArtifactEvent { event: Some(event) })).collect();
+    let mut events: Vec<_> =
+        events.into_iter().map(|event| Ok(FetchArtifactEvent { event: Some(event), ..Default::default() })).collect();
     if let Some((count, status)) = breaks_after {
         events.truncate(1 + count);
         events.push(Err(status));

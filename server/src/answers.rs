@@ -75,6 +75,13 @@ impl Answers {
         }
     }
 
+    /// Notes that a plan is sent in place of the one under `wanted`.
+    pub(crate) fn stood_in(&self, delivery: &Delivery, wanted: &PlanKey) {
+        if let Some(plan) = PlanKey::from_digits(&delivery.plan.plan.content_key) {
+            self.records.note_stand_in(&plan, wanted);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -19,6 +19,11 @@ use crate::shapes::canonical_hash;
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
 const PLANNER_CLASS: &str = "canopy-planner-5";
 
+/// The class of this server's plans.
+pub(crate) const fn planner_class() -> &'static str {
+    PLANNER_CLASS
+}
+
 /// 256-bit key of a stored plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlanKey([u8; 32]);
@@ -94,6 +99,11 @@ impl TopologyKey {
 }
 
 impl PlanKey {
+    /// The id of the plan under this key.
+    pub(crate) fn plan_id(&self) -> String {
+        format!("plans/{:.32}", self.to_string())
+    }
+
     /// Reads what a key prints.
     pub(crate) fn from_digits(digits: &str) -> Option<Self> {
         let digits = digits.as_bytes().chunks_exact(2).map(|pair| {

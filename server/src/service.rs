@@ -310,7 +310,8 @@ impl Planner for PlannerService {
         let found = self.desk.run("GetPlan", &headers, move |records| {
             let plan = desk::plan_of(records, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
-            Ok(plan_header(&plan.plan, 0))
+            let superseded_by = desk::successor(records, &plan)?;
+            Ok(Plan { superseded_by, ..plan_header(&plan.plan, 0) })
         });
         found.await.map(Response::new)
     }
@@ -320,7 +321,9 @@ impl Planner for PlannerService {
         let explained = self.desk.run("ExplainPlan", &headers, move |records| {
             let plan = desk::plan_of(records, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
-            cached::explain(&plan)
+            let mut explained = cached::explain(&plan)?;
+            explained.plan.get_or_insert_default().superseded_by = desk::successor(records, &plan)?;
+            Ok(explained)
         });
         explained.await.map(Response::new)
     }
@@ -336,22 +339,27 @@ impl Planner for PlannerService {
             // A transfer that goes on is not another use.
             let plan = desk::plan_of(records, &request.plan, request.offset == 0)?;
             rank_map::require(&plan.plan, request.placement.clone())?;
-            cached::choose(&plan, &request)
+            Ok((cached::choose(&plan, &request)?, desk::successor(records, &plan)?))
         });
-        let chosen = chosen.await?;
+        let (chosen, superseded_by) = chosen.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        let task = tasks::spawn("fetch-artifact", send_file(chosen, sender));
+        let task = tasks::spawn("fetch-artifact", send_file(chosen, superseded_by, sender));
         Ok(Response::new(EventStream::new(receiver, task)))
     }
 }
 
 /// Sends a file: what it is, then its pieces. A reader that takes nothing for a long time is given up.
-async fn send_file(file: ChosenFile, sender: mpsc::Sender<Result<FetchArtifactEvent, Status>>) {
+async fn send_file(
+    file: ChosenFile,
+    mut superseded_by: String,
+    sender: mpsc::Sender<Result<FetchArtifactEvent, Status>>,
+) {
     let ChosenFile { position, artifact, offset } = file;
     let content = artifact.content.clone().unwrap_or_default();
     let header = Event::Artifact(Artifact { content: None, ..artifact });
     for event in std::iter::once(header).chain(pieces(position, content, offset).map(Event::Content)) {
-        let event = FetchArtifactEvent { event: Some(event) };
+        let superseded_by = std::mem::take(&mut superseded_by);
+        let event = FetchArtifactEvent { event: Some(event), superseded_by };
         if !matches!(time::timeout(STALL_MAX, sender.send(Ok(event))).await, Ok(Ok(()))) {
             return;
         }

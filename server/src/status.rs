@@ -17,6 +17,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 pub(crate) use self::call::call_status;
 use crate::failure::{InlineError, PlanFailure, chain};
+use crate::key::PlanKey;
 use crate::order::RequestError;
 
 /// Domain of every `ErrorInfo`.
@@ -97,13 +98,16 @@ pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
 }
 
 /// The same as it is shown with a plan that stands in for the one that failed.
-pub(crate) fn to_fallback(failure: &PlanFailure, operation: Option<String>) -> v1::Fallback {
+///
+/// `operation` is the job that goes on making that one, and `wanted` its key, where they are known.
+pub(crate) fn to_fallback(failure: &PlanFailure, operation: Option<String>, wanted: Option<&PlanKey>) -> v1::Fallback {
     let reason = match failure {
         PlanFailure::Deadline { .. } => "DEADLINE",
         _ => refusal(failure).reason,
     };
     let (text, operation) = (words(&chain(failure)), operation.unwrap_or_default());
-    v1::Fallback { reason: reason.to_owned(), text, operation }
+    let plan = wanted.map(PlanKey::plan_id).unwrap_or_default();
+    v1::Fallback { reason: reason.to_owned(), text, operation, plan }
 }
 
 /// What is wrong with a topology, where that is the failure's cause; none for what is the server's affair.

@@ -286,7 +286,8 @@ impl Workshop {
 
     /// Stores a plan, and gives it to those who wait.
     fn kept(&self, job: &Job, read: &Read, queue_ms: f64, produced: Produced) -> Delivery {
-        let Produced { plan, timings, is_recalled } = produced;
+        let Produced { mut plan, timings, is_recalled } = produced;
+        plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
         let mut warnings = read.prepared.warnings.clone();
         job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
         if let Err(error) = self.records.put(&read.prepared.key, &plan) {

@@ -79,6 +79,11 @@ fn cached_plans_are_listed_shown_pinned_and_evicted() {
     assert!(shown["files"][0]["msccl"]["channels"].as_u64().unwrap() > 0);
     let short = torus.strip_prefix("plans/").unwrap();
     assert!(desk.run(&format!("plans show {short}")).stdout.contains("9 ranks"));
+    let (record, origin) = (&shown["record"], &shown["provenance"]);
+    assert_eq!((&record["hits"], &record["pinned"]), (&0.into(), &false.into()), "{shown}");
+    assert!(record["bytes"].as_u64() > Some(0) && record["age_seconds"].as_u64() < Some(600), "{shown}");
+    assert!(origin["planner_class"].as_str().unwrap().starts_with("canopy-planner-"), "{shown}");
+    assert_eq!(origin["request"].as_str().map(str::len), Some(64), "{shown}");
     desk.refused("plans show plans/none", 2, &["plans/none"]);
 
     assert_eq!(desk.json(&format!("plans pin {torus} --json"))["plans"][0]["pinned"], true);

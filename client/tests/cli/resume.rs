@@ -103,7 +103,7 @@ impl Planner for Breaking {
         }
         let start = usize::try_from(offset).unwrap();
         let events = [Fetched::Artifact(artifact()), Fetched::Content(piece(start, &CONTENT[start..]))];
-        let events = events.map(|event| Ok(FetchArtifactEvent { event: Some(event) }));
+        let events = events.map(|event| Ok(FetchArtifactEvent { event: Some(event), ..Default::default() }));
         Ok(Response::new(Box::pin(tokio_stream::iter(events))))
     }
 }

@@ -9,7 +9,7 @@ use canopy_topology::{NodeIndex, Topology};
 
 use super::files::Files;
 use crate::failure::PlanFailure;
-use crate::key::TopologyKey;
+use crate::key::{TopologyKey, planner_class};
 use crate::order::{Order, form_on_the_wire, slots_on_the_wire};
 use crate::planner::Prepared;
 
@@ -23,7 +23,6 @@ pub(super) fn plan(
     family: String,
     wall_ms: f64,
 ) -> Result<v1::Plan, PlanFailure> {
-    let key = prepared.key.to_string();
     let valid_for = v1::Validity {
         ranks: plan.topology.rank_count(),
         size_bytes_min: files.size_bytes_min,
@@ -32,12 +31,15 @@ pub(super) fn plan(
         alignment_elements: files.alignment_elements,
     };
     Ok(v1::Plan {
-        id: format!("plans/{key:.32}"),
-        content_key: key,
+        id: prepared.key.plan_id(),
+        content_key: prepared.key.to_string(),
         provenance: Some(v1::Provenance {
             version: plan.provenance.version.clone(),
             algorithm_requested: plan.provenance.algorithm.clone(),
             wall_ms,
+            planner_class: planner_class().to_owned(),
+            // Whose request it was is for the server to say.
+            request_key: String::new(),
         }),
         quality: Some(quality(plan)?),
         topology: Some(topology_summary(&prepared.topology, &prepared.topology_key)),
@@ -58,6 +60,7 @@ pub(super) fn plan(
         form: plan.form.as_ref().map(form),
         family,
         rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
+        superseded_by: String::new(),
     })
 }
 

@@ -165,7 +165,9 @@ impl Call {
         {
             let job = self.subscription.job();
             let goes_on = late && job.ties().detached;
-            let fallback = to_fallback(&failure, goes_on.then(|| job.operation()));
+            let wanted = job.read.get().map(|read| read.prepared.key);
+            wanted.iter().for_each(|wanted| self.answers.stood_in(&delivery, wanted));
+            let fallback = to_fallback(&failure, goes_on.then(|| job.operation()), wanted.as_ref());
             self.terms.log.stood_in(&fallback);
             return Ok(Verdict { delivery, fallback: Some(fallback), shortfall: None });
         }

@@ -173,6 +173,14 @@ pub(crate) fn plan_of(records: &Records, name: &str, uses: bool) -> Result<Arc<S
     }
 }
 
+/// The id of the plan that a stored one was last sent in place of, if that is there by now; else empty.
+pub(crate) fn successor(records: &Records, plan: &StoredPlan) -> Result<String, CallFailure> {
+    let Some(key) = PlanKey::from_digits(&plan.plan.content_key) else { return Ok(String::new()) };
+    let summary = records.summary(&key)?;
+    let successor = summary.as_ref().map(|summary| records.successor(summary)).transpose()?;
+    Ok(successor.flatten().unwrap_or_default())
+}
+
 /// As much of a caller's text as is given back.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().take(80).collect()

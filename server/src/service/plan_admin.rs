@@ -1,11 +1,13 @@
 //! `canopy.v1.PlanAdmin`: the plans of the store.
 
+use std::time::Duration;
+
 use canopy_proto::v1;
 use canopy_proto::v1::plan_admin_server::PlanAdmin;
 use canopy_proto::v1::{
     EvictPlansReply, EvictPlansRequest, ExportPlansEvent, ExportPlansRequest, ForgetRefusalsReply,
-    ForgetRefusalsRequest, ImportPlansReply, ImportPlansRequest, ListPlansReply, ListPlansRequest, PinPlanRequest,
-    UnpinPlanRequest,
+    ForgetRefusalsRequest, GetPlanSummaryRequest, ImportPlansReply, ImportPlansRequest, ListPlansReply,
+    ListPlansRequest, PinPlanRequest, UnpinPlanRequest,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
@@ -15,6 +17,7 @@ use super::desk::{Desk, key_of, shown};
 use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use super::{EventStream, archives::Archives};
+use crate::clock;
 use crate::failure::CallFailure;
 use crate::job::timestamp;
 use crate::key::PlanKey;
@@ -68,13 +71,25 @@ impl PlanAdmin for PlanAdminService {
         listed.await.map(Response::new)
     }
 
+    async fn get_plan_summary(
+        &self,
+        request: Request<GetPlanSummaryRequest>,
+    ) -> Result<Response<v1::PlanSummary>, Status> {
+        let (headers, _, GetPlanSummaryRequest { name }) = request.into_parts();
+        let found = self.desk.run("GetPlanSummary", &headers, move |records| {
+            let summary = records.summary(&key_of(records, &name)?)?;
+            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
+        });
+        found.await.map(Response::new)
+    }
+
     async fn pin_plan(&self, request: Request<PinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
         let name = request.name.clone();
         let pin = move |records: &Records| {
             let summary = records.pin(&key_of(records, &name)?)?;
-            summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
+            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
         self.desk.once("PinPlan", call, pin, || {}).await.map(Response::new)
     }
@@ -85,7 +100,7 @@ impl PlanAdmin for PlanAdminService {
         let name = request.name.clone();
         let unpin = move |records: &Records| {
             let summary = records.unpin(&key_of(records, &name)?)?;
-            summary.map(on_the_wire).ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })
+            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
         self.desk.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
     }
@@ -149,7 +164,7 @@ fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply,
     };
     let page = listing.finish();
     Ok(ListPlansReply {
-        plans: page.items.into_iter().map(on_the_wire).collect(),
+        plans: page.items.into_iter().map(|summary| on_the_wire(records, summary)).collect::<Result<_, _>>()?,
         next_page_token: page.next_page_token,
         total_size: plain_total.unwrap_or(page.total),
     })
@@ -228,8 +243,11 @@ pub(super) fn for_each(
     }
 }
 
-fn on_the_wire(summary: PlanSummary) -> v1::PlanSummary {
-    v1::PlanSummary {
+fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1::PlanSummary, CallFailure> {
+    let age = Duration::from_millis(clock::unix_ms().saturating_sub(summary.created_ms));
+    Ok(v1::PlanSummary {
+        superseded_by: records.successor(&summary)?.unwrap_or_default(),
+        age: age.try_into().ok(),
         id: summary.id,
         content_key: summary.key.to_string(),
         collective: Some(summary.collective),
@@ -242,7 +260,7 @@ fn on_the_wire(summary: PlanSummary) -> v1::PlanSummary {
         last_use_time: Some(timestamp(summary.last_used_ms)),
         hits: summary.hits,
         pinned: summary.pinned,
-    }
+    })
 }
 
 /// The name of a collective in text; empty for none.

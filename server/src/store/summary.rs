@@ -41,6 +41,8 @@ pub struct PlanSummary {
     pub pinned: bool,
     /// How long it took to make, in milliseconds.
     pub synthesis_ms: u64,
+    /// The plan that was asked for when this one was last sent in its place.
+    pub stood_in_for: Option<PlanKey>,
 }
 
 /// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
@@ -76,6 +78,8 @@ struct Fields {
     pinned: bool,
     #[prost(uint64, tag = "15")]
     synthesis_ms: u64,
+    #[prost(bytes = "vec", tag = "16")]
+    stood_in_for: Vec<u8>,
 }
 
 impl PlanSummary {
@@ -101,6 +105,7 @@ impl PlanSummary {
             hits: 0,
             pinned: false,
             synthesis_ms: u64::try_from(synthesis.as_millis()).unwrap_or(u64::MAX),
+            stood_in_for: None,
         }
     }
 
@@ -122,6 +127,7 @@ impl PlanSummary {
             hits: self.hits,
             pinned: self.pinned,
             synthesis_ms: self.synthesis_ms,
+            stood_in_for: self.stood_in_for.map(|key| key.as_bytes().to_vec()).unwrap_or_default(),
         };
         encode_record(&fields.encode_to_vec())
     }
@@ -148,18 +154,27 @@ impl PlanSummary {
             hits: fields.hits,
             pinned: fields.pinned,
             synthesis_ms: fields.synthesis_ms,
+            stood_in_for: fields.stood_in_for.try_into().ok().map(PlanKey::from_bytes),
         })
     }
 
     /// The same with the uses, the pin and the creation of another.
     pub(crate) fn with_history_of(&self, other: &Self) -> Self {
-        let Self { created_ms, hits, pinned, .. } = *other;
-        Self { created_ms, last_used_ms: self.last_used_ms.max(other.last_used_ms), hits, pinned, ..self.clone() }
+        let Self { created_ms, hits, pinned, stood_in_for, .. } = *other;
+        let last_used_ms = self.last_used_ms.max(other.last_used_ms);
+        Self { created_ms, last_used_ms, hits, pinned, stood_in_for, ..self.clone() }
     }
 
     /// Whether both are of the same record, whatever its history.
     pub(crate) fn describes_same_as(&self, other: &Self) -> bool {
-        let bare = |summary: &Self| Self { created_ms: 0, last_used_ms: 0, hits: 0, pinned: false, ..summary.clone() };
+        let bare = |summary: &Self| Self {
+            created_ms: 0,
+            last_used_ms: 0,
+            hits: 0,
+            pinned: false,
+            stood_in_for: None,
+            ..summary.clone()
+        };
         bare(self) == bare(other)
     }
 
@@ -167,6 +182,7 @@ impl PlanSummary {
     pub(crate) fn add_uses(&mut self, uses: Uses) {
         self.hits = self.hits.saturating_add(uses.count);
         self.last_used_ms = self.last_used_ms.max(uses.last_ms);
+        self.stood_in_for = uses.stood_in_for.or(self.stood_in_for);
     }
 }
 
@@ -177,4 +193,6 @@ pub(crate) struct Uses {
     pub(crate) count: u64,
     /// When the last one was, in milliseconds since 1970 UTC.
     pub(crate) last_ms: u64,
+    /// The plan that it was sent in place of last, if it was.
+    pub(crate) stood_in_for: Option<PlanKey>,
 }

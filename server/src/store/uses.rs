@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Records, StoreError};
+use super::{PlanSummary, Records, StoreError};
 use crate::key::PlanKey;
 
 /// Plans whose uses are remembered before they are written down.
@@ -17,6 +17,20 @@ impl Records {
     /// The engine failed while earlier uses were written down.
     pub fn note_use(&self, key: &PlanKey) -> Result<(), StoreError> {
         if self.count_use(key) { self.write_back() } else { Ok(()) }
+    }
+
+    /// Notes that a plan was sent in place of another one, in memory only, as uses are.
+    pub(crate) fn note_stand_in(&self, key: &PlanKey, wanted: &PlanKey) {
+        self.shared.lock_uses().entry(*key).or_default().stood_in_for = Some(*wanted);
+    }
+
+    /// The id of the plan that this one was last sent in place of, if that is there by now.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub fn successor(&self, summary: &PlanSummary) -> Result<Option<String>, StoreError> {
+        let Some(wanted) = summary.stood_in_for else { return Ok(None) };
+        Ok(self.summary(&wanted)?.map(|found| found.id))
     }
 
     /// Counts a use of a plan in memory only, and says whether it is time for [`Records::write_back`].

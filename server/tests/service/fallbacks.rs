@@ -4,15 +4,20 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use canopy_proto::v1::operations_client::OperationsClient;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{OnMiss, Plan, PlanRequest, QualityPolicy};
+use canopy_proto::v1::{
+    CacheOutcome, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, GetPlanSummaryRequest, OnMiss,
+    OutputFormat, Plan, PlanRequest, QualityPolicy, WaitOperationRequest, fetch_artifact_event,
+};
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop, SynthesisError};
 use canopy_topology::{Ratio, TopologyLimits};
 use tonic::{Code, Request};
 use tonic_types::StatusExt as _;
 
-use crate::support::{Streamed, TestServer, request, stream};
+use crate::support::{Gate, Streamed, TestServer, request, stream};
 
 /// Makes plans of `direct` like the real planner, those that may lack a part of the rate if told to, and no others.
 struct OnlyDirect {
@@ -178,5 +183,84 @@ async fn what_cannot_be_made_exactly_is_made_nearly() {
     assert_eq!(reply.fallback.unwrap().reason, "TOO_MANY_TREES");
     let plan = reply.plan.unwrap();
     assert!(optimality(&plan) >= Ratio::new(63_u32, 64_u32).unwrap(), "{}", optimality(&plan));
+    server.stop().await;
+}
+
+/// Plans by `direct` at once, and by anything else once the gate is open.
+struct SlowSearch {
+    inner: Pipeline,
+    gate: Arc<Gate>,
+}
+
+impl Planner for SlowSearch {
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.inner.prepare(order, stop)
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        if order.algorithm != Algorithm::Direct {
+            self.gate.pass(stop);
+        }
+        self.inner.produce(order, prepared, stop, watch)
+    }
+}
+
+/// The json file of a plan as it is fetched, and what the first event says of its successor.
+async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
+    let format = OutputFormat::Json.into();
+    let wanted = FetchArtifactRequest { plan: plan.to_owned(), format, ..FetchArtifactRequest::default() };
+    let mut events = server.client().fetch_artifact(wanted).await.unwrap().into_inner();
+    let (mut bytes, mut successor) = (Vec::new(), None);
+    while let Some(FetchArtifactEvent { event, superseded_by }) = events.message().await.unwrap() {
+        successor.get_or_insert(superseded_by);
+        if let Some(fetch_artifact_event::Event::Content(piece)) = event {
+            bytes.extend_from_slice(&piece.data);
+        }
+    }
+    (bytes, successor.unwrap())
+}
+
+/// A plan that came under a deadline stays what it was: the finished one has an id of its own, which the first one says
+/// once it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provisional_plan_is_superseded_under_a_new_id() {
+    let gate = Arc::new(Gate::default());
+    let planner = SlowSearch { inner: Pipeline::new(TopologyLimits::STANDARD), gate: Arc::clone(&gate) };
+    let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
+    let mut asked = asking(OnMiss::Fallback, Duration::from_millis(1000));
+    asked.get_mut().detached = true;
+    let reply = server.client().plan(asked).await.unwrap().into_inner();
+    let (provisional, fallback) = (reply.plan.unwrap().id, reply.fallback.unwrap());
+    assert!(fallback.plan.starts_with("plans/") && fallback.plan != provisional, "{fallback:?}");
+    let get = async |name: &str| {
+        let wanted = GetPlanRequest { name: name.to_owned(), placement: None };
+        server.client().get_plan(wanted).await.map(tonic::Response::into_inner)
+    };
+    assert_eq!(get(&provisional).await.unwrap().superseded_by, "");
+    assert_eq!(get(&fallback.plan).await.unwrap_err().code(), Code::NotFound);
+    let (before, successor) = fetched(&server, &provisional).await;
+    assert_eq!(successor, "");
+
+    gate.open();
+    let mut operations = OperationsClient::new(server.channel.clone());
+    let ended = operations.wait_operation(WaitOperationRequest { name: fallback.operation, timeout: None }).await;
+    assert!(ended.unwrap().into_inner().done);
+    let finished = get(&fallback.plan).await.unwrap();
+    assert_eq!((finished.superseded_by.as_str(), finished.algorithm.as_str()), ("", "forest"));
+    let described = get(&provisional).await.unwrap();
+    assert_eq!((&described.superseded_by, described.algorithm.as_str()), (&fallback.plan, "direct"));
+    assert_eq!(fetched(&server, &provisional).await, (before, fallback.plan.clone()));
+    let again = server.client().plan(request("ring:6")).await.unwrap().into_inner();
+    assert_eq!((again.cache(), again.plan.unwrap().id), (CacheOutcome::Hit, fallback.plan.clone()));
+    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let summary = admin.get_plan_summary(GetPlanSummaryRequest { name: provisional }).await.unwrap().into_inner();
+    assert_eq!((summary.superseded_by, summary.algorithm.as_str()), (fallback.plan, "direct"));
+    assert!(summary.age.is_some() && summary.size_bytes > 0);
     server.stop().await;
 }

@@ -157,7 +157,8 @@ impl Gate {
         assert!(!result.timed_out(), "the planners came or went in time");
     }
 
-    fn pass(&self, stop: &dyn Stop) {
+    /// Waits until it is open, or nobody waits any more.
+    pub(crate) fn pass(&self, stop: &dyn Stop) {
         let mut state = self.state.lock().unwrap();
         state.arrived += 1;
         self.changed.notify_all();

@@ -1,7 +1,8 @@
 //! `canopy plans show`: what a cached plan is, and why it is no better.
 
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, GetPlanRequest, MscclFacts, OutputFormat, Plan, PlanExplanation, RuntimeLimit,
+    Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, MscclFacts, OutputFormat, Plan,
+    PlanExplanation, PlanSummary, RuntimeLimit,
 };
 use serde::Serialize;
 
@@ -47,6 +48,8 @@ struct Shown {
     form: Option<FormSummary>,
     version: String,
     wall_ms: f64,
+    provenance: Origin,
+    record: Kept,
     topology: Topology,
     /// The member of a family whose boxes it was planned with.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -70,6 +73,58 @@ struct Shown {
     files: Vec<FileRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Explanation>,
+}
+
+/// What the plan was asked for as, and by which request and class of planners it was made.
+#[derive(Serialize)]
+struct Origin {
+    algorithm_requested: String,
+    /// These are not known of plans of older servers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    planner_class: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    request: String,
+}
+
+/// What the cache knows of the plan.
+#[derive(Serialize)]
+struct Kept {
+    bytes: u64,
+    created: Option<String>,
+    age_seconds: i64,
+    last_used: Option<String>,
+    hits: u64,
+    pinned: bool,
+    /// The plan that this one stood in for, and which is there by now.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    superseded_by: String,
+}
+
+impl Kept {
+    fn of(summary: PlanSummary) -> Self {
+        Self {
+            bytes: summary.size_bytes,
+            created: summary.create_time.map(|time| time.to_string()),
+            age_seconds: summary.age.map_or(0, |age| age.seconds),
+            last_used: summary.last_use_time.map(|time| time.to_string()),
+            hits: summary.hits,
+            pinned: summary.pinned,
+            superseded_by: summary.superseded_by,
+        }
+    }
+
+    fn words(&self) -> String {
+        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "never".to_owned());
+        format!(
+            "{} bytes, {} hits, {} s old, stored {}, last used {}{}",
+            self.bytes,
+            self.hits,
+            self.age_seconds,
+            time(&self.created),
+            time(&self.last_used),
+            if self.pinned { ", pinned" } else { "" },
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -139,18 +194,20 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = full_name("plans/", &args.plan);
     let explained = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         let (client, name, placement) = (connection.shared(), name.clone(), args.placement.placement.clone());
-        if args.explain {
-            return client.explain_plan(ExplainPlanRequest { name, placement }, left).await.map(|told| (told, true));
-        }
-        let plan = client.get_plan(GetPlanRequest { name, placement }, left).await?;
-        Ok((PlanExplanation { plan: Some(plan), ..PlanExplanation::default() }, false))
+        let told = if args.explain {
+            client.explain_plan(ExplainPlanRequest { name: name.clone(), placement }, left).await?
+        } else {
+            let plan = client.get_plan(GetPlanRequest { name: name.clone(), placement }, left).await?;
+            PlanExplanation { plan: Some(plan), ..PlanExplanation::default() }
+        };
+        Ok((told, client.get_plan_summary(GetPlanSummaryRequest { name }, left).await?))
     })
     .await?;
-    let shown = shown(explained.0, explained.1)?;
+    let shown = shown(explained.0, args.explain, explained.1)?;
     if args.common.json { print_json(&shown) } else { print(&readable(&shown)) }
 }
 
-fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
+fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Shown, Failure> {
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
     let (reach, form) = (ReachSummary::of(&plan), FormSummary::of(&plan));
@@ -172,6 +229,12 @@ fn shown(told: PlanExplanation, explained: bool) -> Result<Shown, Failure> {
         form,
         version: provenance.version,
         wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
+        provenance: Origin {
+            algorithm_requested: provenance.algorithm_requested,
+            planner_class: provenance.planner_class,
+            request: provenance.request_key,
+        },
+        record: Kept::of(kept),
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
         family: plan.family,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
@@ -246,6 +309,14 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    let Origin { algorithm_requested, planner_class, request } = &shown.provenance;
+    if !request.is_empty() {
+        lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
+    }
+    lines.push(format!("cache      {}", shown.record.words()));
+    if !shown.record.superseded_by.is_empty() {
+        lines.push(format!("superseded by {}, for which it stood in", shown.record.superseded_by));
+    }
     if let Some(map) = &shown.rank_map {
         lines.insert(3, format!("rank map   {map}"));
     }

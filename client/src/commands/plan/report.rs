@@ -70,6 +70,9 @@ struct FallbackSummary {
     text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     operation: String,
+    /// What the plan that was asked for is called, once it is made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    plan: String,
 }
 
 /// Wall times in milliseconds.
@@ -123,6 +126,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             reason: fallback.reason.clone(),
             text: fallback.text.clone(),
             operation: fallback.operation.clone(),
+            plan: fallback.plan.clone(),
         }),
         root: collective.root,
         shares: plan.shares.clone(),
