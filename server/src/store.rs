@@ -51,6 +51,15 @@ pub trait Store: Send + Sync + 'static {
     /// The engine failed; the record may or may not be there.
     fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError>;
 
+    /// The same without waiting for the disk: a crash of the machine may lose the record, or leave a damaged one. For
+    /// what can be made again at once.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    fn put_lazily(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.put(key, record, summary)
+    }
+
     /// Removes records and their summaries; those that are not there are passed over.
     ///
     /// # Errors

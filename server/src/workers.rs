@@ -23,7 +23,7 @@ use crate::key::PlanKey;
 use crate::planner::{Planner, Produced, Recall, Watch};
 use crate::queue::Queue;
 use crate::refusals::Refusals;
-use crate::store::{Lookup, Records, StoredPlan};
+use crate::store::{Durability, Lookup, Records, StoredPlan};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
 /// others see to it that an answer that is there does not.
@@ -290,7 +290,9 @@ impl Workshop {
         plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
         let mut warnings = read.prepared.warnings.clone();
         job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
-        if let Err(error) = self.records.put(&read.prepared.key, &plan) {
+        // What was made without a search can be made again: its schedule survives crashes of the machine.
+        let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
+        if let Err(error) = self.records.put_with(&read.prepared.key, &plan, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";
             warnings.push(v1::Warning { code: "NOT_STORED".to_owned(), text: text.to_owned() });

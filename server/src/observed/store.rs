@@ -36,6 +36,10 @@ impl Store for ObservedStore {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put(key, record, summary)))
     }
 
+    fn put_lazily(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_lazily(key, record, summary)))
+    }
+
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
         self.watched("remove", || self.inner.remove(keys))
     }

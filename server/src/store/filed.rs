@@ -87,21 +87,35 @@ impl<S: Store> FiledSpace<S> {
         self.folder.join(format!("{name:.2}")).join(name)
     }
 
-    /// Writes a file in place of an earlier one; returns once it survives a crash.
-    fn write(&self, key: &PlanKey, parts: [&[u8]; 2]) -> io::Result<()> {
+    /// Writes a file in place of an earlier one; if asked to, returns only once it survives a crash of the machine.
+    fn write(&self, key: &PlanKey, parts: [&[u8]; 2], durability: Durability) -> io::Result<()> {
+        let is_synced = durability == Durability::Synced;
         let path = self.path_of(key);
         let folder = path.parent().expect("files of records are in folders");
         if !folder.exists() {
             fs::create_dir_all(folder)?;
+            // Also for a lazy write: whoever finds the folder there relies on it.
             sync_folder(&self.folder)?;
         }
         let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
         for part in parts {
             file.write_all(part)?;
         }
-        file.as_file().sync_all()?;
+        if is_synced {
+            file.as_file().sync_all()?;
+        }
         file.persist(&path)?;
-        sync_folder(folder)
+        if is_synced { sync_folder(folder) } else { Ok(()) }
+    }
+
+    /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
+    fn put_with(&self, key: &PlanKey, record: &[u8], summary: &[u8], durability: Durability) -> Result<(), StoreError> {
+        let too_long = || self.failed("writing a record")(io::Error::other("its summary is too long"));
+        let head = head(key, summary).ok_or_else(too_long)?;
+        self.write(key, [&head, record], durability).map_err(self.failed("writing a record"))?;
+        let is_new = self.lock_keys().insert(*key);
+        let durability = if is_new { Durability::Lazy } else { Durability::Synced };
+        self.index.set_summaries(&[(*key, summary.to_vec())], durability)
     }
 
     /// Writes a summary into the file of its record. A file that is damaged or not there is left as it is.
@@ -109,7 +123,7 @@ impl<S: Store> FiledSpace<S> {
         let Some(file) = self.read(key)? else { return Ok(()) };
         let (Some(record), Some(head)) = (record_range(&file, key), head(key, summary)) else { return Ok(()) };
         let record = file.get(record).unwrap_or_default();
-        self.write(key, [&head, record]).map_err(self.failed("writing a summary"))
+        self.write(key, [&head, record], Durability::Synced).map_err(self.failed("writing a summary"))
     }
 
     fn read(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
@@ -131,14 +145,12 @@ impl<S: Store> Store for FiledSpace<S> {
         Ok(Some(file))
     }
 
-    /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
     fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
-        let too_long = || self.failed("writing a record")(io::Error::other("its summary is too long"));
-        let head = head(key, summary).ok_or_else(too_long)?;
-        self.write(key, [&head, record]).map_err(self.failed("writing a record"))?;
-        let is_new = self.lock_keys().insert(*key);
-        let durability = if is_new { Durability::Lazy } else { Durability::Synced };
-        self.index.set_summaries(&[(*key, summary.to_vec())], durability)
+        self.put_with(key, record, summary, Durability::Synced)
+    }
+
+    fn put_lazily(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.put_with(key, record, summary, Durability::Lazy)
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {

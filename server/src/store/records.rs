@@ -167,6 +167,14 @@ impl Records {
     /// # Errors
     /// [`StoreError::Full`] when it does not fit beside the pinned ones; otherwise the engine failed.
     pub fn put(&self, key: &PlanKey, plan: &StoredPlan) -> Result<(), StoreError> {
+        self.put_with(key, plan, Durability::Synced)
+    }
+
+    /// The same; where the durability is lazy, a crash of the machine may lose the plan.
+    ///
+    /// # Errors
+    /// As [`Records::put`].
+    pub fn put_with(&self, key: &PlanKey, plan: &StoredPlan, durability: Durability) -> Result<(), StoreError> {
         let record = encode_plan(plan);
         let size_bytes = record.len() as u64;
         let mut summary = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
@@ -176,7 +184,11 @@ impl Records {
             summary = summary.with_history_of(&old);
         }
         self.shared.make_room(ledger, key, size_bytes)?;
-        let stored = self.shared.store.put(key, &record, &summary.encode());
+        let summary_bytes = summary.encode();
+        let stored = match durability {
+            Durability::Synced => self.shared.store.put(key, &record, &summary_bytes),
+            Durability::Lazy => self.shared.store.put_lazily(key, &record, &summary_bytes),
+        };
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.enter(&summary);

@@ -87,7 +87,8 @@ fn what_is_put_is_got_at_every_size() {
             records.put(&key(1), &plan).unwrap();
             assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan.into()), "{engine}: {size} bytes");
         }
-        records.put(&key(2), &plan(&key(2), 200_000)).unwrap();
+        records.put_with(&key(2), &plan(&key(2), 200_000), Durability::Lazy).unwrap();
+        assert_eq!(records.peek(&key(2)).unwrap(), Lookup::Found(plan(&key(2), 200_000).into()), "{engine}");
         assert_eq!(records.usage().unwrap().records, 2, "{engine}");
         assert_eq!(store.keys(None, 9).unwrap(), [key(1), key(2)], "{engine}");
     });

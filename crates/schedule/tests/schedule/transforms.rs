@@ -35,8 +35,7 @@ fn in_sequence(a: &Rate, b: &Rate) -> Rate {
 fn shuffled(topology: &Topology, random: &mut Random) -> (Vec<Rank>, Vec<LinkIndex>) {
     let mut ranks: Vec<Rank> = topology.ranks().collect();
     (1..ranks.len()).for_each(|last| ranks.swap(last, random.below(last + 1)));
-    let node =
-        |node: canopy_topology::NodeIndex| topology.rank_of(node).map_or(node, |rank| ranks[rank.index()].node());
+    let node = |node: NodeIndex| topology.rank_of(node).map_or(node, |rank| ranks[rank.index()].node());
     let image = |link: &canopy_topology::Link| {
         let mut there = topology.links_from(node(link.from));
         there.find(|&other| topology.link(other).to == node(link.to)).unwrap()
