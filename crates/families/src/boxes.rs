@@ -66,15 +66,15 @@ pub(crate) fn rail(summary: &Summary<'_>) -> Vec<String> {
             let sides = summary.sides_of_switches();
             let of_rate = |rate| sides.iter().filter(|side| side.to_ranks == Some((rate, rate))).count();
             let orientations = match slow == fast {
-                true => pairs(ranks, switches),
-                false => vec![(of_rate(fast), of_rate(slow)), (of_rate(slow), of_rate(fast))],
+                true => pairs(ranks, switches).into_iter().map(|sizes| (sizes, fast, slow)).collect(),
+                false => {
+                    let (faster, slower) = (of_rate(fast), of_rate(slow));
+                    vec![((faster, slower), fast, slow), ((slower, faster), slow, fast)]
+                }
             };
-            let fitting =
-                orientations.into_iter().enumerate().filter(|(_, (boxes, gpus))| *boxes > 1 && boxes * gpus == ranks);
-            let (nv, nic) = ([fast, slow], [slow, fast]);
-            fitting
-                .map(|(at, (boxes, gpus))| format!("boxes={boxes},gpus={gpus},nv={},nic={}", nv[at], nic[at]))
-                .collect()
+            let fitting = orientations.into_iter().filter(|&((boxes, gpus), ..)| boxes > 1 && boxes * gpus == ranks);
+            let named = |((boxes, gpus), nv, nic)| format!("boxes={boxes},gpus={gpus},nv={nv},nic={nic}");
+            fitting.map(named).collect()
         }
         (_, Some((&spine, &count))) if links == 2 * ranks && summary.among_switches.len() == 1 => {
             // Rails are the switches that have links to ranks and to the spine.
@@ -92,8 +92,8 @@ pub(crate) fn rail(summary: &Summary<'_>) -> Vec<String> {
 }
 
 /// The two numbers, greater first, that have this product and this sum.
-fn pairs(product: usize, sum: usize) -> Vec<(usize, usize)> {
+fn pairs(product: usize, sum: usize) -> Option<(usize, usize)> {
     let smaller =
         (1..=product.isqrt()).rev().find(|smaller| smaller.saturating_mul(sum.saturating_sub(*smaller)) == product);
-    smaller.map(|smaller| (sum - smaller, smaller)).into_iter().collect()
+    smaller.map(|smaller| (sum - smaller, smaller))
 }

@@ -33,7 +33,8 @@ pub(crate) struct Side {
 
 impl<'a> Summary<'a> {
     /// Counts. `None` where the network can be no member of any family: where a node only forwards, a switch replicates
-    /// or reduces, latencies differ, there are no links, or those from switches to ranks are not like those back. O(nodes + links log links).
+    /// or reduces, latencies differ, there are no links, or those from switches to ranks are not like those back.
+    /// O(nodes + links log links).
     pub(crate) fn of(topology: &'a Topology) -> Option<Self> {
         let is_plain = |kind| matches!(kind, NodeKind::Compute | NodeKind::PLAIN_SWITCH);
         let latency = topology.links().first()?.latency;
