@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::assembly::is_digest;
-use crate::calls::{answer, limited};
+use crate::calls::answer;
 use crate::client::{Client, DEADLINE_GRACE};
 use crate::error::{ClientError, from_status};
 use crate::request_id::RequestId;
@@ -62,7 +62,7 @@ impl Client {
         deadline: Option<Duration>,
         receiver: &mut dyn ArchiveReceiver,
     ) -> Result<ArchiveEnd, ClientError> {
-        let request = limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
+        let request = self.limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
         let mut service = self.plan_admin.clone();
         let mut stream = answer(service.export_plans(request), deadline).await?;
         let mut check = Check::default();
@@ -100,7 +100,7 @@ impl Client {
         let (sender, receiver) = mpsc::channel(PIECES_WAITING);
         let reading = spawn_blocking(move || send(archive, request_id, &sender, sent));
         let mut service = self.plan_admin.clone();
-        let reply = answer(service.import_plans(limited(ReceiverStream::new(receiver), deadline)), deadline).await;
+        let reply = answer(service.import_plans(self.limited(ReceiverStream::new(receiver), deadline)), deadline).await;
         // The call has ended, so the reader ends, too; what kept it from reading matters more than what came of that.
         match reading.await {
             Ok(Err(error)) => Err(ClientError::Read(error)),

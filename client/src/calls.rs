@@ -27,7 +27,7 @@ macro_rules! calls {
                     deadline: Option<Duration>,
                 ) -> Result<v1::$reply, ClientError> {
                     let mut service = self.$service.clone();
-                    answer(service.$procedure(limited(request, deadline)), deadline).await
+                    answer(service.$procedure(self.limited(request, deadline)), deadline).await
                 }
             )*
         }
@@ -83,13 +83,16 @@ calls! {
     drain = server_admin.drain(DrainRequest) -> DrainReply;
 }
 
-/// A request with its deadline.
-pub(crate) fn limited<T>(message: T, deadline: Option<Duration>) -> Request<T> {
-    let mut request = Request::new(message);
-    if let Some(limit) = deadline {
-        request.set_timeout(limit);
+impl Client {
+    /// A request with its deadline, and whose it is.
+    pub(crate) fn limited<T>(&self, message: T, deadline: Option<Duration>) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(limit) = deadline {
+            request.set_timeout(limit);
+        }
+        self.tenant.iter().for_each(|tenant| tenant.sign(&mut request));
+        request
     }
-    request
 }
 
 /// Waits for what comes of a call, but not much longer than its deadline.

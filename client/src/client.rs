@@ -14,8 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::address::ServerAddress;
 use crate::assembly::Assembly;
-use crate::calls::limited;
 use crate::error::{ClientError, from_status};
+use crate::tenant::Tenant;
 
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -56,6 +56,7 @@ pub struct Client {
     pub(crate) plan_admin: PlanAdminClient<Channel>,
     pub(crate) server_admin: ServerAdminClient<Channel>,
     pub(crate) topologies: TopologiesClient<Channel>,
+    pub(crate) tenant: Option<Tenant>,
 }
 
 impl Client {
@@ -80,7 +81,14 @@ impl Client {
             plan_admin: PlanAdminClient::new(channel.clone()),
             server_admin: ServerAdminClient::new(channel.clone()),
             topologies: TopologiesClient::new(channel),
+            tenant: None,
         })
+    }
+
+    /// The same for calls of this tenant, none for those of nobody in particular.
+    #[must_use]
+    pub fn of_tenant(self, tenant: Option<Tenant>) -> Self {
+        Self { tenant, ..self }
     }
 
     /// Asks for a plan and follows it to the last byte of its files. Dropping the future cancels the call.
@@ -96,7 +104,7 @@ impl Client {
         deadline: Option<Duration>,
         receiver: &mut dyn PlanReceiver,
     ) -> Result<PlanReply, ClientError> {
-        let request = limited(request, deadline);
+        let request = self.limited(request, deadline);
         let to_the_plan = async {
             let response = self.planner.plan_stream(request).await.map_err(|status| from_status(&status, deadline))?;
             let mut events = Events { stream: response.into_inner(), sequence_next: 0, deadline };

@@ -6,7 +6,7 @@ mod folder;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, Retries, RetryPolicy, ServerAddress};
+use canopy_client::{Client, ClientError, Retries, RetryPolicy, ServerAddress, Tenant};
 
 use crate::clock::{self, Deadline};
 use crate::exit::Failure;
@@ -27,6 +27,9 @@ pub(crate) struct ServerArgs {
     /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
     #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
+    /// Whose the request is, where the server keeps tenants apart
+    #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
+    tenant: Option<String>,
 }
 
 impl ServerArgs {
@@ -40,6 +43,7 @@ impl ServerArgs {
 #[derive(Debug)]
 pub(crate) struct Connections {
     way: Way,
+    tenant: Option<Tenant>,
     losses: u32,
 }
 
@@ -47,7 +51,7 @@ pub(crate) struct Connections {
 enum Way {
     Named(ServerAddress),
     #[cfg(feature = "embedded")]
-    Folder(Folder),
+    Folder(Box<Folder>),
 }
 
 /// A connection, and what must live as long as it.
@@ -67,28 +71,30 @@ impl Connections {
                 Way::Named(text.parse().map_err(refuse)?)
             }
             #[cfg(feature = "embedded")]
-            None => Way::Folder(Folder::new(args.data_dir.clone())?),
+            None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
             #[cfg(not(feature = "embedded"))]
             None => {
                 return Err(Failure::input("no server is named, and this build of canopy has none in it")
                     .help("add `--server ADDR` or set CANOPY_SERVER"));
             }
         };
-        Ok(Self { way, losses: 0 })
+        let tenant = args.tenant.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose();
+        let tenant = tenant.map_err(|error: canopy_client::NotATenant| Failure::input(error.to_string()))?;
+        Ok(Self { way, tenant, losses: 0 })
     }
 
     /// Connects, starting a server in this process if need be.
     pub(crate) async fn open(&self) -> Result<Connection, Failure> {
         match &self.way {
             Way::Named(address) => Ok(Connection {
-                client: Client::connect(address).await?,
+                client: Client::connect(address).await?.of_tenant(self.tenant.clone()),
                 #[cfg(feature = "embedded")]
                 host: folder::Host::Elsewhere,
             }),
             #[cfg(feature = "embedded")]
             Way::Folder(folder) => {
                 let (client, host) = folder.open().await?;
-                Ok(Connection { client, host })
+                Ok(Connection { client: client.of_tenant(self.tenant.clone()), host })
             }
         }
     }
@@ -97,7 +103,10 @@ impl Connections {
     pub(crate) async fn open_patiently(&self, retries: &mut Retries, end: Deadline) -> Result<Connection, Failure> {
         match &self.way {
             Way::Named(address) => Ok(Connection {
-                client: retries.run(end.remaining(), async |_| Client::connect(address).await).await?,
+                client: retries
+                    .run(end.remaining(), async |_| Client::connect(address).await)
+                    .await?
+                    .of_tenant(self.tenant.clone()),
                 #[cfg(feature = "embedded")]
                 host: folder::Host::Elsewhere,
             }),

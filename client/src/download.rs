@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tonic::Streaming;
 
 use crate::assembly::Assembly;
-use crate::calls::{answer, limited};
+use crate::calls::answer;
 use crate::client::Client;
 use crate::error::{ClientError, from_status};
 use crate::retry::Retries;
@@ -144,7 +144,7 @@ impl Client {
             placement: file.placement.clone(),
         };
         let mut planner = self.planner.clone();
-        let mut stream = answer(planner.fetch_artifact(limited(request, limit)), limit).await?;
+        let mut stream = answer(planner.fetch_artifact(self.limited(request, limit)), limit).await?;
         let Some(Event::Artifact(artifact)) = next(&mut stream, limit).await? else {
             return Err(ClientError::Protocol { what: "the description of the file is missing" });
         };

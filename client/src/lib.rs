@@ -15,6 +15,7 @@ mod download;
 mod error;
 mod request_id;
 mod retry;
+mod tenant;
 
 pub use address::{AddressError, ServerAddress};
 pub use archive::ArchiveReceiver;
@@ -25,3 +26,4 @@ pub use download::{FileName, PartialFile};
 pub use error::{ClientError, Refusal};
 pub use request_id::RequestId;
 pub use retry::{Jitter, Retries, RetryPolicy};
+pub use tenant::{NotATenant, Tenant};

@@ -18,6 +18,7 @@ pub use self::settings::{ServerFlags, Settings};
 pub use self::types::{AdminListen, LogFormat, Time};
 use crate::refusals::RefusalOptions;
 use crate::store::{RecordOptions, StoreEngine};
+use crate::tenant::IsolatedTenant;
 
 /// Everything a server needs to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Options {
     pub job_memory_bytes_max: u64,
     /// Greatest topology. The limit in bytes is that of a whole request, too.
     pub limits: TopologyLimits,
+    /// Tenants whose plans nobody else gets.
+    pub isolated_tenants: Vec<IsolatedTenant>,
     /// How many requests are remembered to have no plan, and for how long.
     pub refusals: RefusalOptions,
     /// Deadline of calls that state none.
@@ -92,6 +95,7 @@ impl Options {
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
             job_memory_bytes_max: JOB_MEMORY_BYTES_DEFAULT,
             limits: TopologyLimits::STANDARD,
+            isolated_tenants: Vec::new(),
             refusals: RefusalOptions::STANDARD,
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),

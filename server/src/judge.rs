@@ -120,6 +120,7 @@ mod tests {
             shares: Vec::new(),
             group: None,
             placement: None,
+            tenant: None,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

@@ -15,6 +15,7 @@ use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, ident
 
 use crate::order::{Group, Order, Output};
 use crate::shapes::canonical_hash;
+use crate::tenant::TenantName;
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
 const PLANNER_CLASS: &str = "canopy-planner-5";
@@ -127,6 +128,13 @@ impl PlanKey {
         Self(fields.finish())
     }
 
+    /// The key of the same plan where it is this tenant's alone.
+    pub fn of_tenant(self, tenant: &TenantName) -> Self {
+        let mut fields = Fields::new("canopy tenant plan key 1");
+        fields.bytes(&self.0).text(tenant.as_str());
+        Self(fields.finish())
+    }
+
     /// The key of the same plan with its ranks on these devices: it holds there and nowhere else. O(slots).
     pub fn placed(self, slots: &[Slot]) -> Self {
         let mut fields = Fields::new("canopy placed plan key 1");
@@ -150,6 +158,13 @@ impl ScheduleKey {
         fields.text(PLANNER_CLASS).bytes(form.as_bytes()).text(kind.name()).numbers(sizes.iter().copied());
         fields.text(algorithm.name());
         search_fields(&mut fields, limits, sums);
+        Self(fields.finish())
+    }
+
+    /// The key of the same schedule where it is this tenant's alone: that it is there tells what was asked for.
+    pub(crate) fn of_tenant(self, tenant: &TenantName) -> Self {
+        let mut fields = Fields::new("canopy tenant schedule key 1");
+        fields.bytes(&self.0).text(tenant.as_str());
         Self(fields.finish())
     }
 }
@@ -189,6 +204,9 @@ impl RequestKey {
         if let Some(slots) = &order.placement {
             fields.text("placement");
             slot_fields(&mut fields, slots);
+        }
+        if let Some(tenant) = &order.tenant {
+            fields.text("tenant").text(tenant.as_str());
         }
         Self(fields.finish())
     }

@@ -39,6 +39,7 @@ mod status;
 mod store;
 mod tasks;
 mod telemetry;
+mod tenant;
 mod timeout;
 mod topologies;
 mod trace;
@@ -67,3 +68,4 @@ pub use store::{
     pending_migration, read_archive, receive_archive, write_archive,
 };
 pub use telemetry::{Telemetry, flush_log};
+pub use tenant::{IsolatedTenant, NotATenant, TenantName};

@@ -13,6 +13,8 @@ use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
+use crate::tenant::{NotATenant, TenantName};
+
 /// What is to be planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
@@ -40,6 +42,8 @@ pub struct Order {
     pub sums: SumOptions,
     /// Files to make: at least one, all different.
     pub outputs: Vec<Output>,
+    /// Whose the plan is, where nobody else is to get it.
+    pub tenant: Option<TenantName>,
 }
 
 impl Order {
@@ -293,6 +297,8 @@ pub enum RequestError {
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
     Tolerance { numerator: u64, denominator: u64 },
+    #[error(transparent)]
+    Tenant(#[from] NotATenant),
     #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },
 }
@@ -314,6 +320,7 @@ impl RequestError {
             }
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
+            Self::Tenant(_) => crate::tenant::HEADER.to_owned(),
             Self::Size { .. } => "size_bytes_max".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),

@@ -149,6 +149,7 @@ impl Planner for Pipeline {
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
+        let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
         let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, outputs);
         let mut memory_bytes = estimate(Form::Phases);

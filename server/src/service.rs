@@ -60,6 +60,7 @@ use crate::answers::{Answers, Found};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::{DrainHandle, GateLayer};
+use crate::failure::CallFailure;
 use crate::job::{Goal, Terms, plan_header};
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -67,6 +68,7 @@ use crate::queue::Queue;
 use crate::receipts::{Claim, Open, Repeatable};
 use crate::status::{call_status, to_status};
 use crate::tasks::{self, Task};
+use crate::tenant::{IsolatedTenant, Viewer};
 use crate::topologies::Shelf;
 use crate::workers::Workshop;
 
@@ -136,13 +138,21 @@ pub(crate) struct PlannerService {
     shelf: Shelf,
     answers: Answers,
     deadlines: DeadlinePolicy,
+    /// Tenants whose plans nobody else gets.
+    isolated: Arc<[IsolatedTenant]>,
     /// Shortest time between two reports of progress of one stream.
     progress_interval: Duration,
 }
 
 impl PlannerService {
     pub(crate) fn new(queue: Queue, desk: Desk, shelf: Shelf, answers: Answers, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, desk, shelf, answers, deadlines, progress_interval: Duration::from_millis(100) }
+        let isolated = Arc::from([]);
+        Self { queue, desk, shelf, answers, deadlines, isolated, progress_interval: Duration::from_millis(100) }
+    }
+
+    /// The same with tenants whose plans nobody else gets.
+    pub(crate) fn isolating(self, tenants: &[IsolatedTenant]) -> Self {
+        Self { isolated: tenants.into(), ..self }
     }
 
     /// Puts the text of a stored topology in place of its id, so that from here on a request says all it means,
@@ -165,7 +175,10 @@ impl PlannerService {
 
     /// Looks for the answer that a prefetch of this id got before. None: it is to be done, and its answer kept.
     async fn repeated(&self, request: &Request<PlanRequest>) -> Result<Result<Operation, Option<Open>>, Status> {
-        let wanted = Repeatable::new(Method::Prefetch.name(), &request.get_ref().request_id, request.get_ref());
+        let wanted = Viewer::of(request.metadata()).map_err(CallFailure::from).and_then(|viewer| {
+            let (method, request) = (viewer.method(Method::Prefetch.name()), request.get_ref());
+            Ok(Repeatable::new(&method, &request.request_id, request)?)
+        });
         let receipts = self.desk.receipts().clone();
         let arrived = clock::now();
         let claimed = self.desk.work(request.metadata(), move |_| match wanted? {
@@ -186,14 +199,19 @@ impl PlannerService {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(request.metadata());
         let mut log = RequestLog::new(method.name(), arrived);
-        match decode(request.into_inner(), method) {
+        let decoded = Viewer::of(request.metadata()).and_then(|viewer| {
+            let Decoded { mut order, quality, terms } = decode(request.into_inner(), method)?;
+            order.tenant = viewer.owner(&self.isolated);
+            Ok(Decoded { order, quality, terms })
+        });
+        match decoded {
             Ok(Decoded { order, quality, terms }) => {
                 let key = RequestKey::of(&order);
                 log.describe(&key, &order);
                 Ok((CallTerms { arrived, deadline, key, quality, log }, order, terms))
             }
             Err(error) => {
-                let status = to_status(&error.into());
+                let status = to_status(&error);
                 log.failed(&status);
                 Err(status)
             }
@@ -307,8 +325,9 @@ impl Planner for PlannerService {
 
     async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
         let (headers, _, GetPlanRequest { name, placement }) = request.into_parts();
+        let viewer = Viewer::of(&headers);
         let found = self.desk.run("GetPlan", &headers, move |records| {
-            let plan = desk::plan_of(records, &name, false)?;
+            let plan = desk::plan_of(records, &viewer?, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
             let superseded_by = desk::successor(records, &plan)?;
             Ok(Plan { superseded_by, ..plan_header(&plan.plan, 0) })
@@ -318,8 +337,9 @@ impl Planner for PlannerService {
 
     async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
         let (headers, _, ExplainPlanRequest { name, placement }) = request.into_parts();
+        let viewer = Viewer::of(&headers);
         let explained = self.desk.run("ExplainPlan", &headers, move |records| {
-            let plan = desk::plan_of(records, &name, false)?;
+            let plan = desk::plan_of(records, &viewer?, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
             let mut explained = cached::explain(&plan)?;
             explained.plan.get_or_insert_default().superseded_by = desk::successor(records, &plan)?;
@@ -335,9 +355,10 @@ impl Planner for PlannerService {
         request: Request<FetchArtifactRequest>,
     ) -> Result<Response<Self::FetchArtifactStream>, Status> {
         let (headers, _, request) = request.into_parts();
+        let viewer = Viewer::of(&headers);
         let chosen = self.desk.run("FetchArtifact", &headers, move |records| {
             // A transfer that goes on is not another use.
-            let plan = desk::plan_of(records, &request.plan, request.offset == 0)?;
+            let plan = desk::plan_of(records, &viewer?, &request.plan, request.offset == 0)?;
             rank_map::require(&plan.plan, request.placement.clone())?;
             Ok((cached::choose(&plan, &request)?, desk::successor(records, &plan)?))
         });

@@ -18,6 +18,7 @@ use super::{
 use crate::refusals::RefusalOptions;
 use crate::store::{RecordOptions, StoreEngine};
 use crate::telemetry::Telemetry;
+use crate::tenant::IsolatedTenant;
 
 /// One layer of settings; what it does not say is left to the layer below.
 ///
@@ -66,6 +67,9 @@ pub struct Settings {
     /// Most bytes of a request [default: 67108864].
     #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES")]
     pub max_request_bytes: Option<usize>,
+    /// Tenants, by the header `x-canopy-tenant`, whose plans nobody else gets; `*` for all that have a name [default: []].
+    #[arg(long, env = "CANOPY_ISOLATE_TENANTS", value_name = "TENANT,...", value_delimiter = ',')]
+    pub isolate_tenants: Option<Vec<IsolatedTenant>>,
     /// How long a request that can have no plan is refused again without a search; 0s for not at all [default: 10m].
     #[arg(long, env = "CANOPY_NEGATIVE_TTL", value_name = "TIME")]
     pub negative_ttl: Option<Time>,
@@ -189,6 +193,7 @@ impl Settings {
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
+            isolate_tenants: Some(Vec::new()),
             negative_ttl: Some(Time(RefusalOptions::STANDARD.lifetime)),
             negative_entries: Some(RefusalOptions::STANDARD.count_max),
             default_deadline: Some(Time(Duration::from_secs(30))),
@@ -245,6 +250,7 @@ impl Settings {
                 links_max: all.max_links.expect(GIVEN),
                 bytes_max: all.max_request_bytes.expect(GIVEN),
             },
+            isolated_tenants: all.isolate_tenants.expect(GIVEN),
             refusals: RefusalOptions {
                 count_max: all.negative_entries.expect(GIVEN),
                 lifetime: all.negative_ttl.expect(GIVEN).0,
@@ -287,6 +293,7 @@ impl Settings {
             max_nodes,
             max_links,
             max_request_bytes,
+            isolate_tenants,
             negative_ttl,
             negative_entries,
             default_deadline,

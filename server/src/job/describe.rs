@@ -43,6 +43,7 @@ impl Job {
             progress,
             create_time: Some(timestamp(self.arrived_unix_ms)),
             end_time: ended_unix_ms.filter(|_| result.is_some()).map(timestamp),
+            tenant: self.order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
         };
         v1::Operation { name: self.operation(), metadata: Some(metadata), done: result.is_some(), result }
     }

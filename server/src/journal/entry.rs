@@ -60,6 +60,9 @@ struct Entry {
     root_policy: i32,
     #[prost(message, optional, tag = "20")]
     placement: Option<v1::Placement>,
+    /// Empty: nobody's in particular.
+    #[prost(string, tag = "21")]
+    tenant: String,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -112,6 +115,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         form: order.sums.form.map_or(v1::AllreduceForm::Unspecified, form_on_the_wire).into(),
         root_policy: roots_on_the_wire(order.sums.roots).into(),
         placement: order.placement.as_deref().map(slots_on_the_wire),
+        tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -159,6 +163,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         },
         sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
+        tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
     };
     Some(Unfinished { number: entry.number, order, priority, starts: 0, arrived_unix_ms: entry.arrived_unix_ms })
 }

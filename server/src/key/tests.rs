@@ -16,6 +16,7 @@ fn order() -> Order {
         shares: Vec::new(),
         group: None,
         placement: None,
+        tenant: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Forest,
@@ -87,6 +88,8 @@ fn a_plan_key_changes_with_everything_a_plan_depends_on() {
     for shares in [Shares::Equal, weighted(2), weighted(3)] {
         keys.push(PlanKey::new(&topology, gather, &shares, &order()));
     }
+    let plain = plan_key("ring:8", 1, &order());
+    keys.extend(["red", "blue"].map(|tenant| plain.of_tenant(&tenant.parse().unwrap())));
     let count = keys.len();
     keys.sort_unstable();
     keys.dedup();
@@ -121,6 +124,8 @@ fn a_request_key_changes_with_every_field() {
         Order { placement: Some(slots(&[("a", 0), ("b", 0)])), ..order() },
         Order { placement: Some(slots(&[("a", 0), ("b", 1)])), ..order() },
         Order { placement: Some(slots(&[("b", 0), ("a", 0)])), ..order() },
+        Order { tenant: Some("red".parse().unwrap()), ..order() },
+        Order { tenant: Some("blue".parse().unwrap()), ..order() },
         topology(TopologyInput::Expression("ring:9".to_owned())),
         topology(document(canopy_topology::DocumentFormat::Yaml)),
         topology(document(canopy_topology::DocumentFormat::Json)),

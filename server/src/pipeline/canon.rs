@@ -67,7 +67,8 @@ impl Canon {
     /// Where the schedule within these limits is kept.
     pub(super) fn key(&self, order: &Order, limits: TreeLimits) -> ScheduleKey {
         let search = (order.algorithm, limits, order.sums);
-        ScheduleKey::of(&self.normal.hash, self.collective.kind(), &self.sizes, search)
+        let key = ScheduleKey::of(&self.normal.hash, self.collective.kind(), &self.sizes, search);
+        order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant))
     }
 
     /// The plan within these limits, if it is known.

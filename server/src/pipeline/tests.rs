@@ -45,6 +45,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         shares: Vec::new(),
         group: None,
         placement: None,
+        tenant: None,
         size_bytes_max: 1 << 30,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,

@@ -10,6 +10,7 @@ use super::{Lines, Queue, QueueLimits};
 use crate::failure::PlanFailure;
 use crate::job::{Job, JobState, Phase};
 use crate::order::Priority;
+use crate::tenant::TenantName;
 
 /// Most jobs that a look at the queue shows.
 const SHOWN_MAX: usize = 1000;
@@ -37,6 +38,14 @@ pub(crate) enum WaitedOperation {
 }
 
 impl WaitedOperation {
+    /// Whose it is alone; empty: everybody's.
+    pub(crate) fn tenant(&self) -> &str {
+        match self {
+            Self::Ended(operation) => operation.metadata.as_ref().map_or("", |metadata| metadata.tenant.as_str()),
+            Self::Live(job, _) => job.order.tenant.as_ref().map_or("", TenantName::as_str),
+        }
+    }
+
     /// The operation as it is now.
     pub(crate) fn describe(&self) -> v1::Operation {
         match self {

@@ -33,6 +33,7 @@ fn order(text: &str) -> Order {
         shares: Vec::new(),
         group: None,
         placement: None,
+        tenant: None,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,

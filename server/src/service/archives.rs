@@ -32,6 +32,7 @@ use crate::receipts::{Claim, Open, Repeatable};
 use crate::status::call_status;
 use crate::store::{ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError, read_archive};
 use crate::tasks;
+use crate::tenant::Viewer;
 use crate::topologies::{Shelf, id_of, judge_topology};
 
 /// Exports at once; the others wait.
@@ -87,8 +88,9 @@ impl Archives {
         let (headers, _, ExportPlansRequest { filter }) = request.into_parts();
         let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
         let shelf = self.shelf.clone();
+        let viewer = Viewer::of(&headers);
         let contents = self.desk.run("ExportPlans", &headers, move |records| {
-            let (keys, mut contents) = chosen(records, &filter)?;
+            let (keys, mut contents) = chosen(records, &viewer?, &filter)?;
             let (topologies, topology_bytes) = shelf.usage()?;
             contents.topologies = topologies as u64;
             contents.record_bytes += topology_bytes;

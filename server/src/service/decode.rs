@@ -134,6 +134,8 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         limits,
         sums,
         outputs: outputs(&request.outputs)?,
+        // Its name is not in the message.
+        tenant: None,
     };
     Ok(Decoded { order, quality: quality(request.quality, method)?, terms })
 }

@@ -18,6 +18,7 @@ use crate::key::PlanKey;
 use crate::receipts::{Claim, Receipts, Repeatable};
 use crate::status::call_status;
 use crate::store::{Lookup, Records, StoreError, StoredPlan};
+use crate::tenant::Viewer;
 
 /// Calls that use the store at once; the others wait.
 const AT_ONCE: usize = 8;
@@ -79,8 +80,11 @@ impl Desk {
         work: impl FnOnce(&Records) -> Result<R, CallFailure> + Send + 'static,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<R, Status> {
-        let (receipts, request) = (self.receipts.clone(), Repeatable::new(method, request_id, body));
+        let viewer = Viewer::of(headers);
+        let wanted = |viewer: &Viewer| Repeatable::new(&viewer.method(method), request_id, body);
+        let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));
         self.run(method, headers, move |records| {
+            viewer?;
             let open = match request?.map(|request| receipts.claim(&request)).transpose()? {
                 None => None,
                 Some(Claim::Open(open)) => Some(open),
@@ -155,14 +159,22 @@ pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallF
     tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), skipped, message);
 }
 
-/// The key of the plan with this name.
-pub(crate) fn key_of(records: &Records, name: &str) -> Result<PlanKey, CallFailure> {
-    records.find(name)?.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })
+/// The key of the plan with this name. One of another tenant is not there.
+pub(crate) fn key_of(records: &Records, viewer: &Viewer, name: &str) -> Result<PlanKey, CallFailure> {
+    let unknown = || CallFailure::PlanUnknown { name: shown(name) };
+    let key = records.find(name)?.ok_or_else(unknown)?;
+    let summary = records.summary(&key)?.filter(|summary| viewer.sees(&summary.tenant));
+    summary.map(|summary| summary.key).ok_or_else(unknown)
 }
 
 /// The plan with this name. Counts as a use if `uses`.
-pub(crate) fn plan_of(records: &Records, name: &str, uses: bool) -> Result<Arc<StoredPlan>, CallFailure> {
-    let key = key_of(records, name)?;
+pub(crate) fn plan_of(
+    records: &Records,
+    viewer: &Viewer,
+    name: &str,
+    uses: bool,
+) -> Result<Arc<StoredPlan>, CallFailure> {
+    let key = key_of(records, viewer, name)?;
     match if uses { records.get(&key)? } else { records.peek(&key)? } {
         Lookup::Found(plan) => Ok(plan),
         Lookup::Missing => Err(CallFailure::PlanUnknown { name: shown(name) }),

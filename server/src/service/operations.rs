@@ -8,6 +8,7 @@ use canopy_proto::v1::{
     WaitOperationRequest,
 };
 use tokio::time;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use super::deadline::DeadlinePolicy;
@@ -21,6 +22,7 @@ use crate::order::Priority;
 use crate::queue::{Queue, WaitedOperation};
 use crate::status::call_status;
 use crate::store::Records;
+use crate::tenant::Viewer;
 
 const STATES: &[&str] = &["queued", "running", "succeeded", "failed", "cancelled"];
 const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
@@ -71,15 +73,22 @@ impl OperationsService {
         Self { queue, desk, deadlines }
     }
 
-    fn find(&self, name: &str) -> Result<WaitedOperation, CallFailure> {
-        self.queue.operation(name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) })
+    /// The operation of this name, unless it is another tenant's.
+    fn find(&self, headers: &MetadataMap, name: &str) -> Result<WaitedOperation, CallFailure> {
+        let viewer = Viewer::of(headers)?;
+        let found = self.queue.operation(name).filter(|operation| viewer.sees(operation.tenant()));
+        found.ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) })
     }
 
-    fn list(&self, request: &ListOperationsRequest) -> Result<ListOperationsReply, CallFailure> {
+    fn list(&self, headers: &MetadataMap, request: &ListOperationsRequest) -> Result<ListOperationsReply, CallFailure> {
         let ListOperationsRequest { page_size, page_token, filter } = request;
         let mut listing =
             Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by: "" })?;
-        for (number, operation) in self.queue.operations() {
+        let viewer = Viewer::of(headers)?;
+        let is_seen = |operation: &Operation| {
+            viewer.sees(operation.metadata.as_ref().map_or("", |metadata| metadata.tenant.as_str()))
+        };
+        for (number, operation) in self.queue.operations().into_iter().filter(|(_, operation)| is_seen(operation)) {
             // Newest first.
             listing.show(operation, (u64::MAX - number).to_be_bytes().to_vec());
         }
@@ -88,12 +97,17 @@ impl OperationsService {
     }
 
     /// Waits at most so long for the end, and answers with what there is then.
-    async fn wait(&self, request: WaitOperationRequest, longest: Duration) -> Result<Operation, CallFailure> {
+    async fn wait(
+        &self,
+        headers: &MetadataMap,
+        request: WaitOperationRequest,
+        longest: Duration,
+    ) -> Result<Operation, CallFailure> {
         let wanted = match request.timeout {
             Some(timeout) => Duration::try_from(timeout).map_err(|_| CallFailure::Timeout)?,
             None => longest,
         };
-        let mut operation = self.find(&request.name)?;
+        let mut operation = self.find(headers, &request.name)?;
         if let WaitedOperation::Live(_, state) = &mut operation {
             let ended = state.wait_for(|state| matches!(state, JobState::Done(_)));
             // Late or not: what there is then is the answer.
@@ -117,7 +131,7 @@ fn answer<T>(
 impl Operations for OperationsService {
     async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<Operation>, Status> {
         let arrived = clock::now();
-        let found = self.find(&request.get_ref().name).map(|operation| operation.describe());
+        let found = self.find(request.metadata(), &request.get_ref().name).map(|operation| operation.describe());
         answer("GetOperation", arrived, found)
     }
 
@@ -125,20 +139,23 @@ impl Operations for OperationsService {
         &self,
         request: Request<ListOperationsRequest>,
     ) -> Result<Response<ListOperationsReply>, Status> {
-        answer("ListOperations", clock::now(), self.list(request.get_ref()))
+        answer("ListOperations", clock::now(), self.list(request.metadata(), request.get_ref()))
     }
 
     async fn wait_operation(&self, request: Request<WaitOperationRequest>) -> Result<Response<Operation>, Status> {
         let arrived = clock::now();
-        let longest = self.deadlines.apply(request.metadata()).work;
-        answer("WaitOperation", arrived, self.wait(request.into_inner(), longest).await)
+        let (headers, _, request) = request.into_parts();
+        let longest = self.deadlines.apply(&headers).work;
+        answer("WaitOperation", arrived, self.wait(&headers, request, longest).await)
     }
 
     async fn cancel_operation(&self, request: Request<CancelOperationRequest>) -> Result<Response<Operation>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (queue, name) = (self.queue.clone(), request.name.clone());
-        let cancel =
-            move |_: &Records| queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) });
+        let (this, name, caller) = (self.clone(), request.name.clone(), headers.clone());
+        let cancel = move |_: &Records| {
+            this.find(&caller, &name)?;
+            this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })
+        };
         let call = (&headers, &*request.request_id, &request);
         self.desk.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
     }

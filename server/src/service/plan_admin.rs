@@ -24,6 +24,7 @@ use crate::key::PlanKey;
 use crate::pipeline::collective_on_the_wire;
 use crate::refusals::Refusals;
 use crate::store::{Eviction, PlanSummary, Records};
+use crate::tenant::Viewer;
 
 /// Summaries read at once.
 const BATCH: usize = 1000;
@@ -46,6 +47,7 @@ const FIELDS: &[Field<PlanSummary>] = &[
     Field { name: "created", kind: Kind::Time, get: |plan| Value::Time(plan.created_ms) },
     Field { name: "last_used", kind: Kind::Time, get: |plan| Value::Time(plan.last_used_ms) },
     Field { name: "hits", kind: Kind::Number, get: |plan| Value::Number(plan.hits) },
+    Field { name: "tenant", kind: Kind::Text, get: |plan| Value::Text(plan.tenant.clone()) },
     Field { name: "pinned", kind: Kind::Flag, get: |plan| Value::Flag(plan.pinned) },
 ];
 
@@ -67,7 +69,8 @@ impl PlanAdminService {
 impl PlanAdmin for PlanAdminService {
     async fn list_plans(&self, request: Request<ListPlansRequest>) -> Result<Response<ListPlansReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let listed = self.desk.run("ListPlans", &headers, move |records| list(records, &request));
+        let viewer = Viewer::of(&headers);
+        let listed = self.desk.run("ListPlans", &headers, move |records| list(records, &viewer?, &request));
         listed.await.map(Response::new)
     }
 
@@ -76,8 +79,9 @@ impl PlanAdmin for PlanAdminService {
         request: Request<GetPlanSummaryRequest>,
     ) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, GetPlanSummaryRequest { name }) = request.into_parts();
+        let viewer = Viewer::of(&headers);
         let found = self.desk.run("GetPlanSummary", &headers, move |records| {
-            let summary = records.summary(&key_of(records, &name)?)?;
+            let summary = records.summary(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         });
         found.await.map(Response::new)
@@ -87,8 +91,9 @@ impl PlanAdmin for PlanAdminService {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
         let name = request.name.clone();
+        let viewer = Viewer::of(&headers);
         let pin = move |records: &Records| {
-            let summary = records.pin(&key_of(records, &name)?)?;
+            let summary = records.pin(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
         self.desk.once("PinPlan", call, pin, || {}).await.map(Response::new)
@@ -98,8 +103,9 @@ impl PlanAdmin for PlanAdminService {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
         let name = request.name.clone();
+        let viewer = Viewer::of(&headers);
         let unpin = move |records: &Records| {
-            let summary = records.unpin(&key_of(records, &name)?)?;
+            let summary = records.unpin(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
         self.desk.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
@@ -109,7 +115,9 @@ impl PlanAdmin for PlanAdminService {
         let (headers, _, request) = request.into_parts();
         let asked = request.clone();
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("EvictPlans", call, move |records| evict(records, &asked), || {}).await.map(Response::new)
+        let viewer = Viewer::of(&headers);
+        let evict = move |records: &Records| evict(records, &viewer?, &asked);
+        self.desk.once("EvictPlans", call, evict, || {}).await.map(Response::new)
     }
 
     type ExportPlansStream = EventStream<ExportPlansEvent>;
@@ -140,11 +148,12 @@ impl PlanAdmin for PlanAdminService {
     }
 }
 
-/// One page. With a filter or an order, reads every summary; O(page) otherwise.
-fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply, CallFailure> {
+/// One page of what the caller sees. With a filter or an order, and where plans are one tenant's alone, reads every
+/// summary; O(page) otherwise.
+fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Result<ListPlansReply, CallFailure> {
     let ListPlansRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-    let plain_total = if listing.is_plain() {
+    let plain_total = if listing.is_plain() && records.usage()?.owned == 0 {
         let after = match listing.after_id() {
             Some(id) => Some(PlanKey::from_bytes(id.try_into().map_err(|_| CallFailure::PageToken)?)),
             None => None,
@@ -155,7 +164,7 @@ fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply,
         }
         Some(records.usage()?.records as u64)
     } else {
-        for_each(records, |summary| {
+        for_each_seen(records, viewer, |summary| {
             let id = summary.key.as_bytes().to_vec();
             listing.show(summary, id);
             Ok(())
@@ -170,7 +179,7 @@ fn list(records: &Records, request: &ListPlansRequest) -> Result<ListPlansReply,
     })
 }
 
-fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansReply, CallFailure> {
+fn evict(records: &Records, viewer: &Viewer, request: &EvictPlansRequest) -> Result<EvictPlansReply, CallFailure> {
     let EvictPlansRequest { names, filter, validate_only, request_id: _ } = request;
     if names.is_empty() == filter.trim().is_empty() {
         return Err(CallFailure::EvictionTarget);
@@ -200,7 +209,7 @@ fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansRep
         // Every name is known before anything is removed.
         let mut named = Vec::with_capacity(names.len());
         for name in names {
-            let summary = records.summary(&key_of(records, name)?)?;
+            let summary = records.summary(&key_of(records, viewer, name)?)?;
             named.push(summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?);
         }
         named.sort_by_key(|summary| summary.key);
@@ -208,16 +217,20 @@ fn evict(records: &Records, request: &EvictPlansRequest) -> Result<EvictPlansRep
         named.into_iter().try_for_each(evict_one)?;
     } else {
         let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
-        for_each(records, |summary| if filter.accepts(&summary) { evict_one(summary) } else { Ok(()) })?;
+        for_each_seen(records, viewer, |summary| if filter.accepts(&summary) { evict_one(summary) } else { Ok(()) })?;
     }
     Ok(reply)
 }
 
 /// The keys of all plans that a filter wants, in their order, and what they come to.
-pub(super) fn chosen(records: &Records, filter: &str) -> Result<(Vec<PlanKey>, v1::ArchiveContents), CallFailure> {
+pub(super) fn chosen(
+    records: &Records,
+    viewer: &Viewer,
+    filter: &str,
+) -> Result<(Vec<PlanKey>, v1::ArchiveContents), CallFailure> {
     let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
     let (mut keys, mut contents) = (Vec::new(), v1::ArchiveContents::default());
-    for_each(records, |summary| {
+    for_each_seen(records, viewer, |summary| {
         if filter.accepts(&summary) {
             keys.push(summary.key);
             contents.plans += 1;
@@ -227,6 +240,15 @@ pub(super) fn chosen(records: &Records, filter: &str) -> Result<(Vec<PlanKey>, v
         Ok(())
     })?;
     Ok((keys, contents))
+}
+
+/// Shows every summary that the caller sees to `take`, in order of the keys.
+fn for_each_seen(
+    records: &Records,
+    viewer: &Viewer,
+    mut take: impl FnMut(PlanSummary) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
+    for_each(records, |summary| if viewer.sees(&summary.tenant) { take(summary) } else { Ok(()) })
 }
 
 /// Shows every summary to `take`, in order of the keys. What is removed meanwhile may or may not be shown.
@@ -260,6 +282,7 @@ fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1::PlanSummar
         last_use_time: Some(timestamp(summary.last_used_ms)),
         hits: summary.hits,
         pinned: summary.pinned,
+        tenant: summary.tenant,
     })
 }
 

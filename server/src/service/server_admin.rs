@@ -17,7 +17,10 @@ use super::desk::{Desk, log};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
+use crate::job::Job;
+use crate::status::to_status;
 use crate::store::Records;
+use crate::tenant::{TenantName, Viewer};
 use crate::topologies::Shelf;
 use crate::workers::Workshop;
 
@@ -94,8 +97,10 @@ impl ServerAdmin for ServerAdminService {
         }))
     }
 
-    async fn get_queue(&self, _request: Request<GetQueueRequest>) -> Result<Response<QueueStatus>, Status> {
+    async fn get_queue(&self, request: Request<GetQueueRequest>) -> Result<Response<QueueStatus>, Status> {
         let arrived = clock::now();
+        let viewer = Viewer::of(request.metadata()).map_err(|failure| to_status(&failure))?;
+        let is_seen = |job: &Arc<Job>| viewer.sees(job.order.tenant.as_ref().map_or("", TenantName::as_str));
         let counts = self.workshop.queue.counts();
         let status = QueueStatus {
             waiting: counts.waiting as u64,
@@ -111,7 +116,13 @@ impl ServerAdmin for ServerAdminService {
                     running: running as u64,
                 })
                 .collect(),
-            operations: counts.jobs.iter().map(|job| job.describe()).filter(|operation| !operation.done).collect(),
+            operations: counts
+                .jobs
+                .iter()
+                .filter(|job| is_seen(job))
+                .map(|job| job.describe())
+                .filter(|operation| !operation.done)
+                .collect(),
         };
         log("GetQueue", arrived, None);
         Ok(Response::new(status))

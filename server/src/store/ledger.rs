@@ -13,6 +13,7 @@ pub(super) struct Ledger {
     bytes: u64,
     pinned_bytes: u64,
     pinned_count: usize,
+    owned_count: usize,
 }
 
 /// What decides how long a plan stays.
@@ -23,6 +24,8 @@ struct Weight {
     hits: u64,
     last_used_ms: u64,
     pinned: bool,
+    /// Whether it is the plan of one tenant alone.
+    owned: bool,
 }
 
 impl Weight {
@@ -50,7 +53,9 @@ impl Ledger {
             hits: summary.hits,
             last_used_ms: summary.last_used_ms,
             pinned: summary.pinned,
+            owned: !summary.tenant.is_empty(),
         };
+        self.owned_count += usize::from(weight.owned);
         self.bytes += weight.bytes;
         if weight.pinned {
             self.pinned_bytes += weight.bytes;
@@ -63,6 +68,7 @@ impl Ledger {
     pub(super) fn strike(&mut self, key: &PlanKey) {
         if let Some(weight) = self.entries.remove(key) {
             self.bytes -= weight.bytes;
+            self.owned_count -= usize::from(weight.owned);
             if weight.pinned {
                 self.pinned_bytes -= weight.bytes;
                 self.pinned_count -= 1;
@@ -84,6 +90,10 @@ impl Ledger {
 
     pub(super) fn pinned_count(&self) -> usize {
         self.pinned_count
+    }
+
+    pub(super) fn owned_count(&self) -> usize {
+        self.owned_count
     }
 
     /// Bytes in use once a plan of `needed` bytes is stored under `key`, and how many of them would be pinned.

@@ -106,6 +106,8 @@ pub struct Usage {
     pub bytes_max: u64,
     /// Pinned plans.
     pub pinned: usize,
+    /// Plans that are one tenant's alone.
+    pub owned: usize,
     /// Bytes of the records of pinned plans.
     pub pinned_bytes: u64,
     /// Damaged records in quarantine.
@@ -324,6 +326,7 @@ impl Records {
             bytes: ledger.bytes(),
             bytes_max: self.shared.options.bytes_max,
             pinned: ledger.pinned_count(),
+            owned: ledger.owned_count(),
             pinned_bytes: ledger.pinned_bytes(),
             quarantined,
         })

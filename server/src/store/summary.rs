@@ -43,6 +43,8 @@ pub struct PlanSummary {
     pub synthesis_ms: u64,
     /// The plan that was asked for when this one was last sent in its place.
     pub stood_in_for: Option<PlanKey>,
+    /// The tenant whose plan it is alone; empty: everybody's.
+    pub tenant: String,
 }
 
 /// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
@@ -80,6 +82,8 @@ struct Fields {
     synthesis_ms: u64,
     #[prost(bytes = "vec", tag = "16")]
     stood_in_for: Vec<u8>,
+    #[prost(string, tag = "17")]
+    tenant: String,
 }
 
 impl PlanSummary {
@@ -106,6 +110,7 @@ impl PlanSummary {
             pinned: false,
             synthesis_ms: u64::try_from(synthesis.as_millis()).unwrap_or(u64::MAX),
             stood_in_for: None,
+            tenant: plan.provenance.as_ref().map(|provenance| provenance.tenant.clone()).unwrap_or_default(),
         }
     }
 
@@ -128,6 +133,7 @@ impl PlanSummary {
             pinned: self.pinned,
             synthesis_ms: self.synthesis_ms,
             stood_in_for: self.stood_in_for.map(|key| key.as_bytes().to_vec()).unwrap_or_default(),
+            tenant: self.tenant.clone(),
         };
         encode_record(&fields.encode_to_vec())
     }
@@ -155,6 +161,7 @@ impl PlanSummary {
             pinned: fields.pinned,
             synthesis_ms: fields.synthesis_ms,
             stood_in_for: fields.stood_in_for.try_into().ok().map(PlanKey::from_bytes),
+            tenant: fields.tenant,
         })
     }
 

@@ -83,6 +83,7 @@ impl Shop {
             shares: Vec::new(),
             group: None,
             placement: None,
+            tenant: None,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

@@ -16,5 +16,6 @@ mod refusals;
 mod repeats;
 mod successors;
 mod support;
+mod tenants;
 mod topologies;
 mod work;

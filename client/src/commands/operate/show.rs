@@ -84,6 +84,9 @@ struct Origin {
     planner_class: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     request: String,
+    /// Whose plan it is alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    tenant: String,
 }
 
 /// What the cache knows of the plan.
@@ -233,6 +236,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
             algorithm_requested: provenance.algorithm_requested,
             planner_class: provenance.planner_class,
             request: provenance.request_key,
+            tenant: provenance.tenant,
         },
         record: Kept::of(kept),
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
@@ -309,9 +313,12 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
-    let Origin { algorithm_requested, planner_class, request } = &shown.provenance;
+    let Origin { algorithm_requested, planner_class, request, tenant } = &shown.provenance;
     if !request.is_empty() {
         lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
+    }
+    if !tenant.is_empty() {
+        lines.push(format!("tenant     {tenant}, and nobody else's"));
     }
     lines.push(format!("cache      {}", shown.record.words()));
     if !shown.record.superseded_by.is_empty() {

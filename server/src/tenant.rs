@@ -1,0 +1,164 @@
+//! Tenants: whose a request is, and whose plans nobody else gets to see.
+//!
+//! A caller says its tenant in the metadata of a call. There is no authentication yet, so whatever stands before the
+//! server (a proxy that knows its callers) must set that header, or take it away.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tonic::metadata::MetadataMap;
+
+use crate::failure::PlanFailure;
+use crate::order::RequestError;
+
+/// The header that names the tenant of a call.
+pub(crate) const HEADER: &str = "x-canopy-tenant";
+/// Longest name in bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// Name of a tenant: 1 to 63 letters, digits, `.`, `-` and `_`, of ASCII.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantName(String);
+
+/// A text that names no tenant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is no tenant; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
+pub struct NotATenant {
+    found: String,
+}
+
+impl TenantName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TenantName {
+    type Err = NotATenant;
+
+    fn from_str(text: &str) -> Result<Self, NotATenant> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+        if is_plain && (1..=NAME_BYTES_MAX).contains(&text.len()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(NotATenant { found: text.chars().take(80).collect() })
+    }
+}
+
+/// Tenants whose plans are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum IsolatedTenant {
+    /// All that have a name, written `*`.
+    Every,
+    /// The one of this name.
+    Named(TenantName),
+}
+
+impl FromStr for IsolatedTenant {
+    type Err = NotATenant;
+
+    fn from_str(text: &str) -> Result<Self, NotATenant> {
+        if text == "*" { Ok(Self::Every) } else { text.parse().map(Self::Named) }
+    }
+}
+
+impl TryFrom<String> for IsolatedTenant {
+    type Error = NotATenant;
+
+    fn try_from(text: String) -> Result<Self, NotATenant> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for IsolatedTenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every => f.write_str("*"),
+            Self::Named(name) => f.write_str(name.as_str()),
+        }
+    }
+}
+
+impl From<IsolatedTenant> for String {
+    fn from(tenant: IsolatedTenant) -> Self {
+        tenant.to_string()
+    }
+}
+
+/// Who looks at plans and jobs: a tenant, or nobody in particular.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Viewer(Option<TenantName>);
+
+impl Viewer {
+    /// The caller of a call with these headers.
+    pub(crate) fn of(headers: &MetadataMap) -> Result<Self, PlanFailure> {
+        let Some(value) = headers.get(HEADER) else { return Ok(Self(None)) };
+        let text = String::from_utf8_lossy(value.as_bytes());
+        text.parse().map(|name| Self(Some(name))).map_err(|error| PlanFailure::Request(RequestError::Tenant(error)))
+    }
+
+    /// Whether what belongs to `owner` is there for this caller; nobody's, of the empty name, is there for all.
+    pub(crate) fn sees(&self, owner: &str) -> bool {
+        owner.is_empty() || self.0.as_ref().is_some_and(|name| name.as_str() == owner)
+    }
+
+    /// Whose the plans of this caller are; none: everybody's.
+    pub(crate) fn owner(&self, isolated: &[IsolatedTenant]) -> Option<TenantName> {
+        let name = self.0.as_ref()?;
+        let is_meant = |tenant: &IsolatedTenant| match tenant {
+            IsolatedTenant::Every => true,
+            IsolatedTenant::Named(other) => other == name,
+        };
+        isolated.iter().any(is_meant).then(|| name.clone())
+    }
+
+    /// The name of a method as the receipts of its calls know it: those of one tenant answer no other.
+    pub(crate) fn method(&self, method: &str) -> String {
+        self.0.as_ref().map_or_else(|| method.to_owned(), |name| format!("{method} of {}", name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viewer(name: Option<&str>) -> Viewer {
+        let mut headers = MetadataMap::new();
+        if let Some(name) = name {
+            headers.insert(HEADER, name.parse().unwrap());
+        }
+        Viewer::of(&headers).unwrap()
+    }
+
+    #[test]
+    fn names_are_plain_and_short() {
+        for good in ["a", "Team-7_x.y", &"n".repeat(63)] {
+            assert_eq!(good.parse::<TenantName>().unwrap().as_str(), good);
+        }
+        for bad in ["", "*", "a b", "a/b", "é", &"n".repeat(64)] {
+            assert!(bad.parse::<TenantName>().is_err(), "{bad}");
+            let mut headers = MetadataMap::new();
+            if let Ok(value) = bad.parse() {
+                headers.insert(HEADER, value);
+                assert!(Viewer::of(&headers).is_err(), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_an_owner_is_seen_by_the_owner_alone() {
+        let (red, blue, nobody) = (viewer(Some("red")), viewer(Some("blue")), viewer(None));
+        assert!(red.sees("red") && red.sees("") && blue.sees("") && nobody.sees(""));
+        assert!(!blue.sees("red") && !nobody.sees("red") && !red.sees("re"));
+        let named = ["red".parse().unwrap()];
+        assert_eq!([&red, &blue, &nobody].map(|viewer| viewer.owner(&named).is_some()), [true, false, false]);
+        assert_eq!(
+            [&red, &blue, &nobody].map(|viewer| viewer.owner(&[IsolatedTenant::Every]).is_some()),
+            [true, true, false]
+        );
+        assert_eq!(red.owner(&[]), None);
+    }
+}
