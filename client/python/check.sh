@@ -25,7 +25,10 @@ ask dgx-a100:boxes=2 --format msccl-xml --output "$work/warm.xml" | grep '"cache
 cmp "$work/cold.xml" "$work/warm.xml"
 ask torus:8x8 --output "$work/plan.json" >/dev/null
 ask ../../examples/two-boxes.yaml --output "$work/boxes.json" >/dev/null
-for plan in cold.xml plan.json boxes.json; do "$canopy" verify "$work/$plan" >/dev/null; done
+# A plan for other devices is another one.
+ask ring:2 --placement a:0,b:0 --output "$work/placed.json" | grep '"cache": "miss"' >/dev/null
+ask ring:2 --placement b:0,a:0 --output "$work/swapped.json" | grep '"cache": "miss"' >/dev/null
+for plan in cold.xml plan.json boxes.json placed.json; do "$canopy" verify "$work/$plan" >/dev/null; done
 
 # Refusals have the exit status of `canopy` and leave no file.
 refused() {
@@ -36,5 +39,6 @@ refused() {
 refused 2 ring:0 30
 refused 3 mesh:2x2,down=00-01+00-10 30
 refused 5 torus:40x40 0.3
+if ask ring:2 --placement a:x --output "$work/none.json" 2>/dev/null; then exit 1; fi
 if compgen -G "$work/none*" || compgen -G "$work/tmp*"; then exit 1; fi
 echo "python client: ok"

@@ -47,11 +47,23 @@ def topology_source(text: str) -> v1.TopologySource:
     return v1.TopologySource(document=v1.TopologyDocument(format=form, content=content))
 
 
+def placement(text: str) -> v1.Placement:
+    """Where the ranks are, one after the other: NODE:DEVICE,NODE:DEVICE,…"""
+    slots = []
+    for item in text.split(","):
+        node, _, device = item.rpartition(":")
+        if not node or not (device.isascii() and device.isdigit()):
+            raise argparse.ArgumentTypeError(f"`{item}` places no rank; write NODE:DEVICE for each rank")
+        slots.append(v1.RankSlot(node=node, device=int(device)))
+    return v1.Placement(slots=slots)
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Asks a running canopyd for a plan.")
     parser.add_argument("topology", help="generator expression or file")
     parser.add_argument("--collective", "-c", choices=COLLECTIVES, required=True)
     parser.add_argument("--format", "-f", choices=FORMATS, default="json")
+    parser.add_argument("--placement", type=placement, metavar="NODE:DEVICE,...", help="devices of the ranks, by rank")
     parser.add_argument("--output", "-o", type=Path, required=True, help="file to write")
     parser.add_argument("--deadline", type=float, default=30.0, metavar="SECONDS")
     parser.add_argument(
@@ -68,6 +80,7 @@ def request(args: argparse.Namespace) -> v1.PlanRequest:
         topology=topology_source(args.topology),
         collective=v1.CollectiveSpec(kind=kind),
         outputs=[v1.OutputSpec(format=FORMATS[args.format])],
+        placement=args.placement,
     )
 
 
