@@ -51,7 +51,7 @@ pub(crate) enum PlansCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
     /// `field op value` with AND, OR, NOT and parentheses, over id, collective, algorithm, topology, ranks, optimality,
-    /// size_bytes, hits, pinned, created and last_used
+    /// size_bytes, hits, pinned, tenant, created and last_used
     #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
     filter: String,
     /// Fields to sort by, each with `-` before it for falling order, such as -hits,ranks [default: id]
@@ -117,6 +117,12 @@ struct Row {
     last_used: Option<String>,
     hits: u64,
     pinned: bool,
+    /// The plan that it stood in for, and which is there by now.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    superseded_by: String,
+    /// Whose plan it is alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    tenant: String,
 }
 
 /// JSON object of `evict`.
@@ -155,6 +161,8 @@ impl Row {
             bytes: plan.size_bytes,
             hits: plan.hits,
             pinned: plan.pinned,
+            superseded_by: plan.superseded_by,
+            tenant: plan.tenant,
         }
     }
 }
