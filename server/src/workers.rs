@@ -268,6 +268,10 @@ impl Workshop {
     /// Makes the plan from what is known of the shape of the network, on the thread that read it: others may search for
     /// hours. Of large plans one at a time.
     fn recall(&self, job: &Job, read: &Read) -> Result<Recall, PlanFailure> {
+        if job.ties().written.is_some_and(|written| written.starts > 0) {
+            // It may be what ended an earlier process: it waits for a planner, who counts how often it was begun.
+            return Ok(Recall::Unknown(None));
+        }
         let is_large = read.prepared.memory_bytes > LARGE_BYTES;
         let _alone = is_large.then(|| self.large_recalls.lock().unwrap_or_else(PoisonError::into_inner));
         self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job))

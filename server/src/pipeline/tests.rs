@@ -11,6 +11,7 @@ use super::*;
 use crate::order::Group;
 use crate::order::{Output, TopologyInput};
 
+mod fewer;
 mod recall;
 
 /// Remembers what it is told.
@@ -306,106 +307,6 @@ fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
             }
         }
     }
-}
-
-/// Three ranks whose links share no factor: a chunk for each of 10⁵ units of bandwidth, of which files have room for a third.
-fn uneven() -> TopologyInput {
-    let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n\
-                - {from: a, to: b, bandwidth: 99991MB/s, both: true}\n\
-                - {from: b, to: c, bandwidth: 60013MB/s, both: true}\n\
-                - {from: a, to: c, bandwidth: 40009MB/s, both: true}\n";
-    TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from_static(yaml.as_bytes()) }
-}
-
-fn made_with(
-    limits: TreeLimits,
-    topology: TopologyInput,
-    kind: CollectiveKind,
-    output: Output,
-) -> Result<StoredPlan, PlanFailure> {
-    produce(&Order { limits, ..order(topology, kind, vec![output]) }, &Witness::default()).map(|produced| produced.plan)
-}
-
-/// MSCCL files name 32,767 chunks; the optimal plan has 3 · 50,011. The best plan that fits has five per rank: no
-/// other number up to a third of it comes as close.
-#[test]
-fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
-    let kind = CollectiveKind::Allgather;
-    let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
-    assert_eq!((json.plan.chunks_per_rank, json.warnings.len()), (50_011, 0));
-    let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
-    let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
-    assert_eq!(fitting.plan.chunks_per_rank, 5);
-    let [warning] = fitting.warnings.as_slice() else { panic!("{:?}", fitting.warnings) };
-    assert_eq!(warning.code, "FEWER_TREES");
-    let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 150032: planned with 5 trees \
-                    per root instead of 50011, at 300065/300066 of their rate; state trees_per_root to have a number of your \
-                    own";
-    assert_eq!(warning.text, expected);
-}
-
-/// The optimal allreduce adds its 200,013 chunks up anywhere; the best number of them that fits loses next to nothing,
-/// where two phases of a few trees per rank would lose a fifth.
-#[test]
-fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
-    let kind = CollectiveKind::Allreduce;
-    let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
-    assert_eq!((json.plan.quality.unwrap().optimality.as_str(), json.warnings.len()), ("1/1", 0));
-    let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
-    let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
-    let fewer = fitting.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
-    let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 200012: planned with 32610 trees \
-                    in all instead of 200013, at 1304682620/1304684799 of their rate; state trees_per_root to have a number \
-                    of your own";
-    assert_eq!(fewer.text, expected);
-}
-
-/// However few trees there is room for, they are of the form that was asked for; roots are spread in two phases then.
-#[test]
-fn trees_that_were_asked_for_are_never_made_two_phases() {
-    let asked = |form, roots| {
-        let sums = SumOptions { form, roots };
-        let msccl = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
-        let order = Order { sums, ..order(uneven(), CollectiveKind::Allreduce, msccl) };
-        produce(&order, &Witness::default()).map(|produced| produced.plan)
-    };
-    let trees = asked(Some(AllreduceForm::Trees), RootPolicy::Centre).unwrap();
-    let form = trees.plan.form.unwrap();
-    assert_eq!((form.form(), form.reason()), (v1::AllreduceForm::Trees, v1::FormReason::Asked));
-    assert!(trees.warnings.iter().any(|warning| warning.code == "FEWER_TREES"));
-    let spread = asked(None, RootPolicy::Spread).unwrap();
-    assert_eq!(spread.plan.form.unwrap().reason(), v1::FormReason::Limited);
-    assert_eq!(spread.warnings.first().map(|warning| warning.code.as_str()), Some("FEWER_TREES"));
-    let phases = asked(Some(AllreduceForm::TwoPhases), RootPolicy::Centre).unwrap();
-    assert_eq!(phases.plan.form.unwrap().reason(), v1::FormReason::Asked);
-}
-
-#[test]
-fn a_number_of_trees_that_was_stated_is_never_changed() {
-    let exactly = |trees| TreeLimits { trees_per_root: NonZeroU64::new(trees), ..TreeLimits::NONE };
-    let made = |trees| {
-        let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
-        made_with(exactly(trees), uneven(), CollectiveKind::Allgather, output)
-    };
-    match made(50_011) {
-        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { limit: 32_767, .. } }) => {}
-        other => panic!("{other:?}"),
-    }
-    let made = made(7).unwrap();
-    assert_eq!(made.plan.chunks_per_rank, 7);
-    assert!(made.warnings.iter().all(|warning| warning.code != "FEWER_TREES"), "{:?}", made.warnings);
-}
-
-/// Each of 66 ranks has a link to every other, and blocks for 64 of them.
-#[test]
-fn where_nothing_fits_the_fewest_trees_tried_say_why() {
-    let limits = TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
-    let output = Output::MscclXml(Profile::RcclMsccl, Instances::ONE);
-    let failure =
-        made_with(limits, expression("complete:66,degrade=0-1*1/2"), CollectiveKind::Allgather, output).unwrap_err();
-    let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
-        panic!("{failure}")
-    };
 }
 
 #[test]
