@@ -2,8 +2,8 @@
 //!
 //! Four stages, each in a file of its own: the optimum fixes how many trees there are and how many each link carries
 //! (`instance`); switches are replaced by edges between ranks (`switches`, `pattern`, on the routes kept in `logical`);
-//! trees are packed (`packing`, `trees`, `exact`, `rehang`); trees are laid on routes (`assembly`). What holds them together is one
-//! invariant (`condition`).
+//! trees are packed (`packing`, `parents`, `trees`, `exact`, `rehang`); trees are laid on routes (`assembly`). What holds them
+//! together is one invariant (`condition`).
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
@@ -40,6 +40,7 @@ mod logical;
 mod lower;
 mod network;
 mod packing;
+mod parents;
 mod pattern;
 mod piece;
 mod rehang;

@@ -1,8 +1,8 @@
 //! Packing of all trees into a network of ranks.
 //!
-//! Cheap attempts first: a greedy packing that serves every demand needs no proof, it fits or it does not. Where none
-//! does, greedy trees are tested in bulk against the condition, and where none of those may be taken, a tree is grown
-//! with one exact test per edge, which always succeeds.
+//! Cheap attempts first: stars, trees whose ranks choose their parents one by one (`parents`), and greedy packings. Such
+//! trees need no proof, they serve every demand or they do not. Where none does, greedy trees are tested in bulk against the
+//! condition, and where none of those may be taken, a tree is grown with one exact test per edge, which always succeeds.
 
 use canopy_optimize::{FlowUnit, Stop};
 
@@ -10,6 +10,7 @@ use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
+use crate::forest::parents::{Chosen, chosen_trees};
 use crate::forest::rehang::rehang;
 use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
 use crate::parts;
@@ -45,7 +46,11 @@ pub(super) enum Patience {
 /// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
 const WORK_MAX: u64 = 1_000_000;
 
-/// Packs trees for all demands: the best of some packings of different grain where they are cheap, else the first.
+/// Different trees per root up to which those of chosen parents are taken without looking for others.
+const CHOSEN_PER_ROOT: usize = 2;
+
+/// Packs trees for all demands: stars, or trees of chosen parents if these are few, else the best of some packings of
+/// different grain where they are cheap, or the first.
 ///
 /// Three levels of depth count as much as four more trees per root (a level costs a latency on every message, a tree only
 /// a few more steps of a file), and a packing of finer grain must be better by a tenth.
@@ -64,8 +69,25 @@ pub(super) fn pack<C: FlowUnit>(
     let grower = Grower::new(condition, rank_count);
     let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
+    let mut divisions = DIVISIONS.as_slice();
+    if let Some(Found { trees, way }) = at_once(condition, &grower, stop, progress)? {
+        let depth = depth_max(&grower, &trees, stop)?;
+        let root_count = (0..rank_count).filter(|&rank| condition.demand(rank) > C::ZERO).count();
+        let is_good = match way {
+            // Finer parts would only make more trees of stars.
+            AtOnce::Greedily => depth <= 1,
+            AtOnce::ByChoice => trees.len() <= CHOSEN_PER_ROOT * root_count,
+        };
+        if is_good || patience == Patience::First {
+            return Ok((grower, trees));
+        }
+        best = Some((score(depth, rank_count, trees.len()), trees));
+        divisions = if way == AtOnce::Greedily { &DIVISIONS[1..] } else { divisions };
+    }
     let mut any_tested = false;
-    for (parts, taste) in DIVISIONS.into_iter().filter(|&(parts, _)| parts == 1 || u128::from(parts) < 2 * demand_max) {
+    for (parts, taste) in
+        divisions.iter().copied().filter(|&(parts, _)| parts == 1 || u128::from(parts) < 2 * demand_max)
+    {
         // Where nothing had to be tested, the taste of what is tested makes no difference.
         if taste > 0 && !any_tested {
             break;
@@ -78,17 +100,10 @@ pub(super) fn pack<C: FlowUnit>(
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
         any_tested |= after.flows() > condition.flows();
-        if depth_max(&grower, &trees, stop)? <= 1 {
-            // As flat as trees can be, and finer parts would only make more of them.
-            if best.is_none() {
-                best = Some((0, trees));
-            }
-            break;
-        }
         let mut left = Remainder::of(&after, rank_count);
         rehang(&grower, &mut left, &mut trees, stop)?;
         let depth = depth_max(&grower, &trees, stop)?;
-        let score = 4 * u64::from(depth) * u64::from(rank_count) + 3 * trees.len() as u64;
+        let score = score(depth, rank_count, trees.len());
         if best.as_ref().is_none_or(|&(known, _)| score.saturating_mul(10) <= known.saturating_mul(9)) {
             best = Some((score, trees));
         }
@@ -99,6 +114,57 @@ pub(super) fn pack<C: FlowUnit>(
     }
     let (_, trees) = best.expect("the first division is always tried");
     Ok((grower, trees))
+}
+
+/// What speaks against a packing.
+fn score(depth: u32, rank_count: u32, tree_count: usize) -> u64 {
+    4 * u64::from(depth) * u64::from(rank_count) + 3 * tree_count as u64
+}
+
+/// How trees came about that needed no test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtOnce {
+    Greedily,
+    ByChoice,
+}
+
+/// Trees that needed no test.
+struct Found<C> {
+    trees: Vec<PackedTree<C>>,
+    way: AtOnce,
+}
+
+/// Trees for all demands found without any test, as flat as exchanges make them: the flattest greedy ones where a rank has
+/// edges to all others, else those whose ranks choose their parents.
+fn at_once<C: FlowUnit>(
+    condition: &Condition<'_, C>,
+    grower: &Grower<C>,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Option<Found<C>>, SynthesisError> {
+    let rank_count = u32::try_from(grower.rank_count()).expect("ranks are counted in u32");
+    let mut left = Remainder::of(condition, rank_count);
+    let mut found = None;
+    if (0..rank_count).any(|rank| grower.leaving(rank).len() + 1 == grower.rank_count()) {
+        let mut packing = Packing::new(condition.clone(), grower, (C::MAX, TASTES[0]), stop, progress);
+        if packing.finish_greedily(TASTES[0], Start::InTurn)? || packing.finish_greedily(TASTES[0], Start::Stars)? {
+            let is_flat = depth_max(grower, &packing.trees, stop)? <= 1;
+            found = Some((packing.trees, is_flat, AtOnce::Greedily));
+        }
+    }
+    if found.is_none()
+        && let Some(Chosen { trees, is_nearest }) = chosen_trees(grower, &left, stop)?
+    {
+        require_room(trees.len(), grower.rank_count())?;
+        found = Some((trees, is_nearest, AtOnce::ByChoice));
+        progress.report(Stage::Trees, 1, 1);
+    }
+    let Some((mut trees, is_flat, way)) = found else { return Ok(None) };
+    if !is_flat {
+        trees.iter().for_each(|tree| left.take(tree));
+        rehang(grower, &mut left, &mut trees, stop)?;
+    }
+    Ok(Some(Found { trees, way }))
 }
 
 fn depth_max<C: FlowUnit>(grower: &Grower<C>, trees: &[PackedTree<C>], stop: &dyn Stop) -> Result<u32, SynthesisError> {

@@ -5,6 +5,7 @@ mod limits;
 mod logical;
 mod lower;
 mod packing;
+mod parents;
 mod pieces;
 mod relays;
 mod rooted;

@@ -9,7 +9,7 @@ use crate::forest::rehang::rehang;
 use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
 
 /// Spanning, parents first.
-fn assert_spans<C: FlowUnit>(grower: &Grower<C>, tree: &PackedTree<C>) {
+pub(super) fn assert_spans<C: FlowUnit>(grower: &Grower<C>, tree: &PackedTree<C>) {
     let mut reached = vec![false; grower.rank_count()];
     reached[tree.root as usize] = true;
     for &edge in &tree.edges {
@@ -22,7 +22,7 @@ fn assert_spans<C: FlowUnit>(grower: &Grower<C>, tree: &PackedTree<C>) {
 
 /// Networks made of trees, so that it is known what fits: `(ranks, trees as (root, weight, parents))`, where each rank
 /// but the root has a parent among the ranks before it in a rotated order.
-fn planted() -> impl Strategy<Value = (u32, Vec<(u32, i64, Vec<u32>)>)> {
+pub(super) fn planted() -> impl Strategy<Value = (u32, Vec<(u32, i64, Vec<u32>)>)> {
     (2_u32..8).prop_flat_map(|ranks| {
         let parents: Vec<_> = (1..ranks).map(|rank| 0..rank).collect();
         let tree = (0..ranks, 1_i64..6, parents);
@@ -31,7 +31,7 @@ fn planted() -> impl Strategy<Value = (u32, Vec<(u32, i64, Vec<u32>)>)> {
 }
 
 /// Capacities that hold just the planted trees, with their demands.
-fn network(ranks: u32, trees: &[(u32, i64, Vec<u32>)]) -> Condition<'static, i64> {
+pub(super) fn network(ranks: u32, trees: &[(u32, i64, Vec<u32>)]) -> Condition<'static, i64> {
     let mut demands = vec![0; ranks as usize];
     let mut edges = Vec::new();
     for (root, weight, parents) in trees {

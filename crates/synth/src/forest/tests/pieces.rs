@@ -23,7 +23,7 @@ pub(super) fn in_pieces(topology: &Topology, kind: CollectiveKind) -> (Forest, R
 }
 
 /// The same with these shares.
-fn in_pieces_of(topology: &Topology, kind: CollectiveKind, shares: Shares) -> (Forest, Rate) {
+pub(super) fn in_pieces_of(topology: &Topology, kind: CollectiveKind, shares: Shares) -> (Forest, Rate) {
     let root = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce);
     let root = root.then_some(canopy_topology::Rank::new(0));
     let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
