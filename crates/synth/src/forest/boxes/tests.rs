@@ -3,6 +3,7 @@
 use canopy_optimize::Never;
 use proptest::prelude::*;
 
+use super::whole::whole_trees;
 use super::{BoxTrees, Layout, Member, Ports, box_trees};
 
 fn ports(amount: i64) -> Ports {
@@ -90,6 +91,27 @@ fn one_switch_outside_serves_all() {
     assert!(trees.trees.len() <= 2 * members.len(), "{}", trees.trees.len());
 }
 
+/// Demands of one to four units on machines that are just fast enough for the lightest box: next to no tree is divided,
+/// whether there is one switch outside or one for each place in a box.
+#[test]
+fn trees_of_different_demands_stay_whole() {
+    for trunks in [[0; 8], [0, 1, 2, 3, 4, 5, 6, 7]] {
+        let mut members = machine(&[trunks.as_slice(); 16], 0, 0, 0);
+        for (position, member) in members.iter_mut().enumerate() {
+            member.demand = 8 * [1, 3, 2, 4, 4, 1, 3][position * position % 7];
+        }
+        let of_boxes = members.chunks(8).map(|members| members.iter().map(|member| member.demand).sum::<i64>());
+        let (total, least) = (of_boxes.clone().sum::<i64>(), of_boxes.min().unwrap());
+        for member in &mut members {
+            (member.inner, member.outer) = (ports(total), ports((total - least + 7) / 8));
+        }
+        let trees = whole_trees(&Layout::new(members.clone()).unwrap(), &Never).unwrap().unwrap();
+        assert!(check(&members, &trees) <= 5);
+        assert!(trees.trees.len() <= members.len() * 5 / 4, "{}", trees.trees.len());
+        assert_eq!(found(&members), Some(trees));
+    }
+}
+
 /// Whoever has no way in is not reached, and whoever lacks a unit is not served.
 #[test]
 fn what_cannot_be_is_not_found() {
@@ -127,7 +149,9 @@ proptest! {
         if let Some(layout) = Layout::new(members.clone())
             && let Some(trees) = box_trees(&layout, &Never).unwrap()
         {
-            prop_assert!(check(&members, &trees) <= 3);
+            let depth = check(&members, &trees);
+            // Trees that stay whole may be passed on from box to box.
+            prop_assert!(depth <= if uneven { 5 } else { 3 }, "{depth} hops");
         }
     }
 }
