@@ -157,7 +157,9 @@ fn at_once<C: FlowUnit>(
     {
         require_room(trees.len(), grower.rank_count())?;
         found = Some((trees, is_nearest, AtOnce::ByChoice));
-        progress.report(Stage::Trees, 1, 1);
+        let total = left.demands.iter().map(|demand| demand.to_u128()).sum::<u128>();
+        let total = u64::try_from(total).expect("the number of all trees was checked");
+        progress.report(Stage::Trees, total, total);
     }
     let Some((mut trees, is_flat, way)) = found else { return Ok(None) };
     if !is_flat {
