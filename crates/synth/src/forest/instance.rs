@@ -176,7 +176,8 @@ impl Instance {
     /// The same rate with fewer trees per root, if links can do without the fraction of a tree they then can not carry.
     ///
     /// * **Source.** Zhao 2026, appendix B.5.4, for the k whose capacities `⌊k·b·p/q⌋` lose nothing of the optimum.
-    /// * **Cost.** One test for each of the least k, [`FEWER_TRIED`] at most.
+    /// * **Cost.** One test for each of the least k, [`FEWER_TRIED`] at most, and for each greater one that goes into the
+    ///   one at hand as many times or fewer.
     fn with_fewer_trees(
         &self,
         topology: &Topology,
@@ -186,7 +187,10 @@ impl Instance {
         stop: &dyn Stop,
     ) -> Result<Option<Self>, SynthesisError> {
         let (rank_count, node_count) = (topology.rank_count(), topology.nodes().len());
-        for trees_per_root in 1..self.trees_per_root.min(FEWER_TRIED + 1) {
+        // Where a cut needs all of several links, numbers that divide the one at hand are the likeliest.
+        let divisors = (1..=FEWER_TRIED).rev().filter(|&part| part > 1 && self.trees_per_root.is_multiple_of(part));
+        let divisors = divisors.map(|part| self.trees_per_root / part).filter(|&count| count > FEWER_TRIED);
+        for trees_per_root in (1..self.trees_per_root.min(FEWER_TRIED + 1)).chain(divisors) {
             let mut capacities = vec![0; self.capacities.len()];
             let mut sums = vec![(0_i64, 0_i64); node_count];
             for ((link, bandwidth), capacity) in topology.links().iter().zip(bandwidths).zip(&mut capacities) {
