@@ -48,7 +48,7 @@ fn parse(text: &str) -> Result<v1::Placement, String> {
             if slots.len() + devices.len() > RANKS_MAX {
                 return Err(format!("more than {RANKS_MAX} ranks are placed"));
             }
-            slots.extend(devices.iter().map(|&device| v1::RankSlot { node: node.clone(), device }));
+            slots.extend(devices.iter().map(|&device| v1::RankSlot { node: node.clone(), device, count: 1 }));
         }
     }
     Ok(v1::Placement { slots })
@@ -76,12 +76,13 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
 pub(crate) fn in_words(map: &v1::Placement) -> String {
     let mut items: Vec<(&str, Vec<(u32, u32)>)> = Vec::new();
     for slot in &map.slots {
+        let end = slot.device.saturating_add(slot.count.max(1) - 1);
         match items.last_mut() {
             Some((node, runs)) if *node == slot.node => match runs.last_mut() {
-                Some((_, last)) if last.checked_add(1) == Some(slot.device) => *last = slot.device,
-                _ => runs.push((slot.device, slot.device)),
+                Some((_, last)) if last.checked_add(1) == Some(slot.device) => *last = end,
+                _ => runs.push((slot.device, end)),
             },
-            _ => items.push((&slot.node, vec![(slot.device, slot.device)])),
+            _ => items.push((&slot.node, vec![(slot.device, end)])),
         }
     }
     let run = |&(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
@@ -94,7 +95,7 @@ pub(crate) fn in_words(map: &v1::Placement) -> String {
 /// Where the ranks of a topology are on the nodes of a job, which [`check`] has found to fit: consecutive ranks on one
 /// node, in the order of the nodes; ranks of one box on one node. O(ranks).
 pub(crate) fn on_nodes(topology: &Topology, nodes: &[String]) -> v1::Placement {
-    let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device };
+    let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device, count: 1 };
     let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
     let slots = match own_slots(topology) {
         // The topology names the machines itself, and they are these.

@@ -180,15 +180,33 @@ pub(crate) fn instances(asked: Option<Instancing>) -> Option<Instances> {
     }
 }
 
-/// The slots that a caller states.
-pub(crate) fn slots(stated: v1::Placement) -> Vec<Slot> {
-    stated.slots.into_iter().map(|v1::RankSlot { node, device }| Slot { node, device }).collect()
+/// Most ranks that a caller places: what a few bytes may stand for must end somewhere.
+const SLOTS_MAX: u64 = 1 << 17;
+
+/// The slots that a caller states, one for each rank.
+pub(crate) fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
+    let found = stated.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
+    if found > SLOTS_MAX {
+        return Err(RequestError::TooManySlots { found, limit: SLOTS_MAX });
+    }
+    let mut slots = Vec::new();
+    for (position, v1::RankSlot { node, device, count }) in stated.slots.iter().enumerate() {
+        let last = device.checked_add((*count).max(1) - 1).ok_or(RequestError::SlotDevices { position })?;
+        slots.extend((*device..=last).map(|device| Slot { node: node.clone(), device }));
+    }
+    Ok(slots)
 }
 
-/// Slots on the wire.
+/// Slots on the wire, those of devices in a row as one.
 pub(crate) fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
-    let slots = slots.iter().map(|Slot { node, device }| v1::RankSlot { node: node.clone(), device: *device });
-    v1::Placement { slots: slots.collect() }
+    let mut joined: Vec<v1::RankSlot> = Vec::new();
+    for Slot { node, device } in slots {
+        match joined.last_mut() {
+            Some(last) if last.node == *node && last.device.checked_add(last.count) == Some(*device) => last.count += 1,
+            _ => joined.push(v1::RankSlot { node: node.clone(), device: *device, count: 1 }),
+        }
+    }
+    v1::Placement { slots: joined }
 }
 
 /// The tolerance that a caller states; `None` for one that is none.
@@ -297,6 +315,10 @@ pub enum RequestError {
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
     Tolerance { numerator: u64, denominator: u64 },
+    #[error("{found} ranks are placed, over the limit of {limit}; leave out placement")]
+    TooManySlots { found: u64, limit: u64 },
+    #[error("the devices of placement.slots[{position}] go on beyond the greatest number; begin lower or count less")]
+    SlotDevices { position: usize },
     #[error(transparent)]
     Tenant(#[from] NotATenant),
     #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
@@ -320,6 +342,8 @@ impl RequestError {
             }
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
+            Self::TooManySlots { .. } => "placement.slots".to_owned(),
+            Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
             Self::Tenant(_) => crate::tenant::HEADER.to_owned(),
             Self::Size { .. } => "size_bytes_max".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),

@@ -242,6 +242,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } => "SIZE_INVALID",
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
+        RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
         RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",

@@ -151,7 +151,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         root: entry.root,
         shares: entry.shares,
         group: transit.map(|transit| Group { ranks: entry.ranks, transit }),
-        placement: entry.placement.map(slots),
+        placement: entry.placement.as_ref().map(slots).transpose().ok()?,
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
         algorithm: entry.algorithm.parse().ok()?,

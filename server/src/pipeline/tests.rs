@@ -400,10 +400,10 @@ fn plans_are_kept_by_the_devices_of_their_ranks() {
     let own = produce(&whole, &Witness::default()).unwrap().plan.plan;
     let nodes = |plan: &v1::Plan| -> Vec<String> {
         let slots = &plan.rank_map.as_ref().unwrap().slots;
-        slots.iter().map(|slot| format!("{}:{}", slot.node, slot.device)).collect()
+        slots.iter().map(|slot| format!("{}:{}x{}", slot.node, slot.device, slot.count)).collect()
     };
-    assert_eq!(nodes(&named), ["x:0", "x:1", "y:0", "y:1"]);
-    assert_eq!(nodes(&own), ["b0:0", "b0:1", "b1:0", "b1:1"]);
+    assert_eq!(nodes(&named), ["x:0x2", "y:0x2"]);
+    assert_eq!(nodes(&own), ["b0:0x2", "b1:0x2"]);
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
 
 /// Where the ranks are, by the caller's word.
 fn placement(stated: Option<v1::Placement>) -> Result<Option<Vec<Slot>>, RequestError> {
-    let slots = stated.map(order::slots);
+    let slots = stated.as_ref().map(order::slots).transpose()?;
     let remedy = "say for each rank which device of which node it is, or leave out placement";
     match slots.as_deref() {
         Some([]) => Err(RequestError::Missing { field: "placement.slots", remedy }),

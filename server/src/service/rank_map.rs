@@ -9,7 +9,9 @@ use crate::order::{self, RequestError};
 /// Refuses a plan for other devices than those given, naming the first rank that differs; names of machines may be short
 /// on one side. Nothing is asked where nothing is given. O(ranks).
 pub(super) fn require(plan: &Plan, given: Option<Placement>) -> Result<(), CallFailure> {
-    let Some(given) = given.map(order::slots) else { return Ok(()) };
+    let slots =
+        |stated: &Placement| order::slots(stated).map_err(|error| CallFailure::Plan(PlanFailure::Request(error)));
+    let Some(given) = given.as_ref().map(slots).transpose()? else { return Ok(()) };
     let Some(first) = given.first() else {
         let remedy = "say for each rank which device of which node it is, or leave out placement";
         return Err(CallFailure::Plan(PlanFailure::Request(RequestError::Missing {
@@ -17,7 +19,7 @@ pub(super) fn require(plan: &Plan, given: Option<Placement>) -> Result<(), CallF
             remedy,
         })));
     };
-    let Some(has) = plan.rank_map.clone().map(order::slots) else {
+    let Some(has) = plan.rank_map.as_ref().map(slots).transpose()? else {
         return Err(CallFailure::NoRankMap { plan: plan.id.clone(), wanted: first.clone() });
     };
     let is_same = |rank: &usize| match (has.get(*rank), given.get(*rank)) {
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     fn placement(slots: &[(&str, u32)]) -> Placement {
-        let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device };
+        let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device, count: 0 };
         Placement { slots: slots.iter().map(slot).collect() }
     }
 

@@ -11,7 +11,7 @@ use crate::cached::check_refused;
 use crate::support::{TestServer, request};
 
 fn placement(slots: &[(&str, u32)]) -> Option<Placement> {
-    let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device };
+    let slot = |&(node, device): &(&str, u32)| RankSlot { node: node.to_owned(), device, count: 1 };
     Some(Placement { slots: slots.iter().map(slot).collect() })
 }
 
@@ -62,6 +62,27 @@ async fn a_plan_says_its_rank_map_and_answers_no_other() {
     let right = placement(&[("a", 0), ("b", 0)]);
     client.get_plan(GetPlanRequest { placement: right.clone(), ..get }).await.unwrap();
     client.fetch_artifact(FetchArtifactRequest { placement: right, ..fetch }).await.unwrap();
+}
+
+/// A slot may stand for several ranks, and answers say it so; what it stands for is what counts.
+#[tokio::test]
+async fn ranks_in_a_row_are_placed_by_one_slot() {
+    let server = TestServer::start().await;
+    let slot = |node: &str, device, count| RankSlot { node: node.to_owned(), device, count };
+    let on = |slots| PlanRequest { placement: Some(Placement { slots }), ..request("dgx-a100:boxes=2,gpus=3") };
+    let rows = vec![slot("a", 1, 3), slot("b", 0, 3)];
+    let one_by_one = vec![slot("a", 1, 0), slot("a", 2, 0), slot("a", 3, 1), slot("b", 0, 2), slot("b", 2, 0)];
+    let reply = server.client().plan(on(rows.clone())).await.unwrap().into_inner();
+    let plan = reply.plan.unwrap();
+    assert_eq!(plan.rank_map.unwrap().slots, rows);
+    let again = server.client().plan(on(one_by_one.clone())).await.unwrap().into_inner();
+    assert_eq!((again.cache(), again.plan.unwrap().id), (CacheOutcome::Hit, plan.id.clone()));
+    let get = GetPlanRequest { name: plan.id, placement: Some(Placement { slots: one_by_one }) };
+    server.client().get_plan(get).await.unwrap();
+    let endless = server.client().plan(on(vec![slot("a", 0, u32::MAX); 2])).await;
+    check_refused(endless, Code::InvalidArgument, "PLACEMENT_INVALID", "placement.slots");
+    let beyond = server.client().plan(on(vec![slot("a", 0, 1), slot("b", u32::MAX, 2)])).await;
+    check_refused(beyond, Code::InvalidArgument, "PLACEMENT_INVALID", "placement.slots[1].count");
 }
 
 #[tokio::test]
