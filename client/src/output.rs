@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use canopy_canonical::{Analysis, Budget, WORK_STANDARD, analyse, form_hash, graph_of};
+use canopy_canonical::{Analysis, Budget, WORK_SERVED, analyse, form_hash, graph_of};
 use canopy_proto::v1::{InNetwork, Plan, Reach};
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
@@ -134,11 +134,11 @@ pub(crate) struct TopologySummary {
 
 impl TopologySummary {
     /// Counts and the hash that servers know the topology by: that of its shape, or of its content where the shape takes too
-    /// much work, about a second, to find.
+    /// much work to find.
     pub(crate) fn of(topology: &Topology) -> Self {
         let summary = Self::by_content(topology);
         let Some(graph) = graph_of(topology, &[]) else { return summary };
-        let analysis = analyse(&graph, Budget { work_max: WORK_STANDARD, stop: &|| false });
+        let analysis = analyse(&graph, Budget { work_max: WORK_SERVED, stop: &|| false });
         match analysis.as_ref().ok().and_then(Analysis::solution) {
             Some(solution) => {
                 let hash = form_hash(&solution.form(&graph)).to_string();

@@ -83,7 +83,7 @@ pub struct TopologyKey {
 }
 
 impl TopologyKey {
-    /// Finds the canonical form of a topology, or hashes it as it stands where that takes too much work: about a second.
+    /// Finds the canonical form of a topology, or hashes it as it stands where that takes too much work: a quarter of a second.
     pub fn of(topology: &Topology) -> Self {
         let canonical = canonical_hash(topology, &Never).expect("nobody asks it to stop");
         Self::known(topology, content_hash(topology), canonical)

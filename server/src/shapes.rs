@@ -5,7 +5,7 @@ mod schedules;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use canopy_canonical::{Budget, Normal, Stopped, WORK_STANDARD, analyse, form_hash, graph_of, normalised};
+use canopy_canonical::{Budget, Normal, Stopped, WORK_SERVED, analyse, form_hash, graph_of, normalised};
 use canopy_families::{Boxed, with_boxes};
 use canopy_synth::Stop;
 use canopy_topology::{Topology, TopologyHash, content_hash};
@@ -115,7 +115,7 @@ pub(crate) fn canonical_hash(topology: &Topology, stop: &dyn Stop) -> Result<Opt
 }
 
 const fn budget(stop: &dyn Fn() -> bool) -> Budget<'_> {
-    Budget { work_max: WORK_STANDARD, stop }
+    Budget { work_max: WORK_SERVED, stop }
 }
 
 fn lock<T>(memory: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

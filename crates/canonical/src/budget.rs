@@ -3,6 +3,10 @@
 /// Units of work that suffice for every network the generators make, and that end within about a second.
 pub const WORK_STANDARD: u64 = 1 << 27;
 
+/// Units of work that suffice for every network the generators make of up to 4,096 nodes, and that end within about a
+/// quarter of a second: for servers, where others wait, and whoever names topologies as they do.
+pub const WORK_SERVED: u64 = 1 << 25;
+
 /// What a search may take.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {

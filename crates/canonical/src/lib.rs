@@ -35,7 +35,7 @@ mod search;
 
 pub use analysis::{Analysis, Outcome, Solution, analyse};
 pub use automorphism::Automorphism;
-pub use budget::{Budget, Stopped, WORK_STANDARD};
+pub use budget::{Budget, Stopped, WORK_SERVED, WORK_STANDARD};
 pub use carriers::Carriers;
 pub use compare::{CompareError, Comparison, Difference, compare};
 pub use fingerprint::form_hash;
