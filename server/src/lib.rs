@@ -28,6 +28,7 @@ mod planner;
 mod process;
 mod queue;
 mod receipts;
+mod recent;
 mod refusals;
 mod reload;
 mod rpc;

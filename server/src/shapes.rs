@@ -1,6 +1,5 @@
 //! Shapes of networks: their canonical forms, remembered, and the schedules that were found for them.
 
-mod recent;
 mod schedules;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +9,9 @@ use canopy_families::{Boxed, with_boxes};
 use canopy_synth::Stop;
 use canopy_topology::{Topology, TopologyHash, content_hash};
 
-use self::recent::Recent;
 pub(crate) use self::schedules::{ScheduleOptions, Schedules};
 use crate::key::{RolesKey, TopologyKey};
+use crate::recent::Recent;
 
 /// Bytes of hashes that are remembered: some hundred thousand networks.
 const HASHES_BYTES_MAX: u64 = 32 << 20;

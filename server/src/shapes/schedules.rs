@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use canopy_plan::{PlanFile, read_plan, write_plan};
 use canopy_topology::{Topology, TopologyLimits};
 
-use super::recent::Recent;
 use crate::failure::chain;
 use crate::key::{PlanKey, ScheduleKey};
+use crate::recent::Recent;
 use crate::store::{Store, StoreError, decode_record, encode_record};
 
 /// Summaries read at a time.

@@ -1,10 +1,10 @@
 //! Plans that were read lately, in memory, so that an answer from the cache needs neither disk nor decoder.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Records, StoredPlan};
 use crate::key::PlanKey;
+use crate::recent::{self, MemoryUsage};
 
 /// What a decoded plan takes beside the bytes of its record, which its files share; a guess on the safe side.
 const OVERHEAD_BYTES: u64 = 4096;
@@ -15,48 +15,22 @@ const OVERHEAD_BYTES: u64 = 4096;
 /// read before such a change is not taken in after it.
 #[derive(Debug)]
 pub(super) struct Recent {
-    bytes_max: u64,
     plans: Mutex<Plans>,
-}
-
-/// How much is in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryUsage {
-    /// Plans.
-    pub(crate) records: usize,
-    /// Their bytes, estimated.
-    pub(crate) bytes: u64,
-    /// Most bytes.
-    pub(crate) bytes_max: u64,
-    /// Plans that made room for others.
-    pub(crate) evictions: u64,
 }
 
 /// A point between two changes of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment(u64);
 
-#[derive(Debug, Default)]
-struct Plans {
-    by_key: HashMap<PlanKey, Entry>,
-    /// The order of last uses.
-    by_use: BTreeMap<u64, PlanKey>,
-    use_count: u64,
-    bytes: u64,
-    change_count: u64,
-    evictions: u64,
-}
-
 #[derive(Debug)]
-struct Entry {
-    plan: Arc<StoredPlan>,
-    bytes: u64,
-    last_use: u64,
+struct Plans {
+    by_key: recent::Recent<PlanKey, Arc<StoredPlan>>,
+    change_count: u64,
 }
 
 impl Recent {
     pub(super) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, plans: Mutex::default() }
+        Self { plans: Mutex::new(Plans { by_key: recent::Recent::new(bytes_max), change_count: 0 }) }
     }
 
     /// The present, to be taken before the store is read.
@@ -64,37 +38,18 @@ impl Recent {
         Moment(self.lock().change_count)
     }
 
-    /// The plan, if it is here. O(log plans).
+    /// The plan, if it is here. O(1).
     pub(super) fn get(&self, key: &PlanKey) -> Option<Arc<StoredPlan>> {
-        let mut plans = self.lock();
-        let plans = &mut *plans;
-        let entry = plans.by_key.get_mut(key)?;
-        plans.by_use.remove(&entry.last_use);
-        plans.use_count += 1;
-        entry.last_use = plans.use_count;
-        plans.by_use.insert(entry.last_use, *key);
-        Some(Arc::clone(&entry.plan))
+        self.lock().by_key.get(key)
     }
 
     /// Takes in a plan that was read from a record of so many bytes, unless the store has changed since `read`.
-    /// Others make room for it; one that would take more than a quarter of the room is left out.
     pub(super) fn keep(&self, key: &PlanKey, plan: &Arc<StoredPlan>, record_bytes: usize, read: Moment) {
         let bytes = (record_bytes as u64).saturating_add(OVERHEAD_BYTES);
         let mut plans = self.lock();
-        if bytes > self.bytes_max / 4 || plans.change_count != read.0 {
-            return;
+        if plans.change_count == read.0 {
+            plans.by_key.keep(*key, Arc::clone(plan), bytes);
         }
-        plans.forget(key);
-        while plans.bytes.saturating_add(bytes) > self.bytes_max {
-            let Some((_, oldest)) = plans.by_use.pop_first() else { break };
-            plans.forget(&oldest);
-            plans.evictions += 1;
-        }
-        plans.use_count += 1;
-        let last_use = plans.use_count;
-        plans.by_use.insert(last_use, *key);
-        plans.bytes += bytes;
-        plans.by_key.insert(*key, Entry { plan: Arc::clone(plan), bytes, last_use });
     }
 
     /// The store has changed under these keys.
@@ -102,14 +57,12 @@ impl Recent {
         let mut plans = self.lock();
         plans.change_count += 1;
         for key in keys {
-            plans.forget(key);
+            plans.by_key.forget(key);
         }
     }
 
     pub(super) fn usage(&self) -> MemoryUsage {
-        let plans = self.lock();
-        let (records, bytes, evictions) = (plans.by_key.len(), plans.bytes, plans.evictions);
-        MemoryUsage { records, bytes, bytes_max: self.bytes_max, evictions }
+        self.lock().by_key.usage()
     }
 
     fn lock(&self) -> MutexGuard<'_, Plans> {
@@ -126,15 +79,6 @@ impl Records {
     /// How much is in memory.
     pub(crate) fn memory_usage(&self) -> MemoryUsage {
         self.shared.recent.usage()
-    }
-}
-
-impl Plans {
-    fn forget(&mut self, key: &PlanKey) {
-        if let Some(entry) = self.by_key.remove(key) {
-            self.by_use.remove(&entry.last_use);
-            self.bytes -= entry.bytes;
-        }
     }
 }
 

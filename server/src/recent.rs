@@ -4,18 +4,32 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
+/// How much is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryUsage {
+    /// Values.
+    pub(crate) records: usize,
+    /// Their bytes, estimated.
+    pub(crate) bytes: u64,
+    /// Most bytes.
+    pub(crate) bytes_max: u64,
+    /// Values that made room for others.
+    pub(crate) evictions: u64,
+}
+
 /// Values under keys; those that have not been asked for the longest leave first.
 #[derive(Debug)]
 pub(crate) struct Recent<K: Hash + Eq, V> {
     bytes_max: u64,
     bytes: u64,
+    evictions: u64,
     entries: LruCache<K, (V, u64)>,
 }
 
 impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     /// Room for values of so many bytes together.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, bytes: 0, entries: LruCache::unbounded() }
+        Self { bytes_max, bytes: 0, evictions: 0, entries: LruCache::unbounded() }
     }
 
     /// The value, if it is here. O(1).
@@ -33,9 +47,16 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         while self.bytes.saturating_add(bytes) > self.bytes_max {
             let Some((_, (_, freed))) = self.entries.pop_lru() else { break };
             self.bytes -= freed;
+            self.evictions += 1;
         }
         self.bytes += bytes;
         self.entries.put(key, (value, bytes));
+    }
+
+    /// How much is here.
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        let (bytes_max, evictions) = (self.bytes_max, self.evictions);
+        MemoryUsage { records: self.entries.len(), bytes: self.bytes, bytes_max, evictions }
     }
 
     /// Lets go of a value.
