@@ -23,6 +23,11 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
     (Counter, "canopy_plan_fallbacks_total", "Plans that were sent in place of the ones asked for."),
     (Histogram, "canopy_plan_quality_ratio", "Throughput of a finished plan ÷ its proven bound."),
+    (
+        Counter,
+        "canopy_recall_total",
+        "Looks for what is known of a shape: a plan `made` of it without a search, or `unknown`.",
+    ),
     (Counter, "canopy_synthesis_total", "Syntheses that have ended."),
     (Histogram, "canopy_synthesis_duration_seconds", "Time of a synthesis, by stage; stage `all` is the whole."),
     (Counter, "canopy_synthesis_cpu_seconds_total", "Time that syntheses had a processor."),
