@@ -100,7 +100,9 @@ fn bounds(layout: &Layout) -> Option<Vec<(i64, i64)>> {
     for (position, member) in layout.members.iter().enumerate() {
         let of_box = layout.demands[member.in_box];
         let low = (layout.total - member.demand - member.inner.receives).max(0);
-        let high = member.outer.receives.min(layout.total - of_box);
+        // Whoever is on no switch outside takes nothing from there.
+        let outer = member.trunk.map_or(0, |_| member.outer.receives);
+        let high = outer.min(layout.total - of_box);
         // All others of its box send to it.
         let fits = low <= high && of_box - member.demand <= member.inner.receives && layout.spare(position) >= 0;
         fits.then(|| bounds.push((low, high)))?;

@@ -121,6 +121,13 @@ fn what_cannot_be_is_not_found() {
     assert!(found(&members).is_some());
     members[0].outer.receives = 1;
     assert_eq!(found(&members), None);
+
+    // Its box has not enough for it, and it is on no switch outside, whatever its link could take there.
+    let mut members = machine(&[&[0, 0, 0], &[0, 0, 0]], 1, 9, 9);
+    (members[0].trunk, members[0].inner.receives) = (None, 5);
+    assert!(found(&members).is_some_and(|trees| check(&members, &trees) > 0));
+    members[0].inner.receives = 4;
+    assert_eq!(found(&members), None);
 }
 
 proptest! {
