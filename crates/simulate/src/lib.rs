@@ -1,0 +1,29 @@
+//! How long a schedule takes: discrete-event simulation of a transfer graph on its topology, for a message of any size.
+//!
+//! Pure: a graph and numbers in, integer picoseconds out, the same for the same input. It neither finds nor judges
+//! schedules: what it simulates has been checked, and a faster time than the exact bandwidth limit is impossible.
+//!
+//! **The model.** A transfer is cut into *pieces* ([`Pieces`]), each a message of its own. A message may start when what its
+//! transfer waits for has brought the same part of the chunks ([`Sync::Deps`]) or when everything of earlier steps has
+//! arrived ([`Sync::Steps`]), and when the piece before it has left the sender. It then takes α, crosses its route, and
+//! has arrived a route's latencies after its last byte was sent. Ranks store and forward, switches cut through. Links
+//! are shared fairly among the messages on them, or serve one after the other ([`Sharing`]).
+//!
+//! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
+//! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
+
+mod fair;
+mod fifo;
+mod gates;
+mod limit;
+mod options;
+mod outcome;
+mod run;
+mod steps;
+mod workload;
+
+pub use limit::{algbw, least_time_ps};
+pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
+pub use outcome::{Leg, LinkUse, Outcome, Start};
+pub use run::simulate;
+pub use steps::step_numbers;

@@ -1,0 +1,42 @@
+//! The exact bandwidth limit that every simulated time stands beside.
+
+use canopy_topology::Rate;
+
+/// Picoseconds of a second.
+pub(crate) const PS_PER_SEC: u64 = 1_000_000_000_000;
+
+/// Least whole number of picoseconds that a collective of this size takes at an exact algbw: `⌈size / algbw⌉`.
+///
+/// With the algbw that [`check`](canopy_schedule::check) finds for a schedule it is the time in which its busiest link can
+/// carry what it has to; with a proven bound, the time that no schedule beats. `None` for a rate of zero and times of
+/// 2⁶⁴ ps and more.
+pub fn least_time_ps(size_bytes: u64, algbw: &Rate) -> Option<u64> {
+    let (bytes, seconds) = algbw.parts();
+    let one = Rate::new(seconds * size_bytes * PS_PER_SEC, bytes)?;
+    let (whole, part) = one.parts();
+    let rounded_up = (&whole + &part - 1_u32) / &part;
+    u64::try_from(rounded_up).ok()
+}
+
+/// algbw of a collective of this size that took so long: `size / time`, exact. `None` for no time.
+pub fn algbw(size_bytes: u64, time_ps: u64) -> Option<Rate> {
+    Rate::new(u128::from(size_bytes) * u128::from(PS_PER_SEC), time_ps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_rounded_up_to_a_picosecond() {
+        let rate = |numerator: u64, denominator: u64| Rate::new(numerator, denominator).unwrap();
+        assert_eq!(least_time_ps(1_000, &rate(25_000_000_000, 1)), Some(40_000));
+        assert_eq!(least_time_ps(1, &rate(3_000_000_000_000, 1)), Some(1));
+        assert_eq!(least_time_ps(2, &rate(3_000_000_000_000, 2)), Some(2));
+        assert_eq!(least_time_ps(0, &rate(1, 1)), Some(0));
+        assert_eq!(least_time_ps(1, &Rate::zero()), None);
+        assert_eq!(least_time_ps(u64::MAX, &rate(1, 1)), None);
+        assert_eq!(algbw(1_000, 40_000), Some(rate(25_000_000_000, 1)));
+        assert_eq!(algbw(1, 0), None);
+    }
+}

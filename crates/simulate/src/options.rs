@@ -1,0 +1,88 @@
+//! What is simulated, and why it may be refused.
+
+use canopy_schedule::SharesError;
+use canopy_topology::Latency;
+
+/// Whether the caller wants the work to end. It is asked every few thousand events.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// A size, a cost of messages, and the three choices of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulateOptions<'a> {
+    /// *Size* of the collective, in bytes, as rates are stated: the full vector of all shares; the message for broadcast
+    /// and reduce; one rank's N blocks for all-to-all. Chunks are whole bytes: chunk `c` of `V` begins at `⌊c·size/V⌋`.
+    pub size_bytes: u64,
+    /// α: what every message takes before its first byte is sent. It keeps its transfer busy, but no link.
+    pub alpha: Latency,
+    /// How transfers are cut.
+    pub pieces: Pieces,
+    /// Who may use a link that several messages need.
+    pub sharing: Sharing,
+    /// What a transfer waits for.
+    pub sync: Sync<'a>,
+    /// Most work: each event counts one, and each look at a link while shares are computed. 10⁸ take some ten seconds.
+    pub work_max: u64,
+}
+
+/// How a transfer is cut into messages.
+///
+/// Each piece is the same part of every chunk, so what one transfer waits for can be told piece by piece, however the
+/// chunks of the others are batched. Pieces are numbered from 0, and no byte is lost: of `b` bytes, the first `i` of `P`
+/// pieces have `⌊i·b/P⌋`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pieces {
+    /// A transfer is one message.
+    Whole,
+    /// As few pieces as keep each at this many bytes or fewer, and at least one. Zero counts as one.
+    AtMost {
+        /// Greatest piece.
+        bytes: u64,
+    },
+    /// Every transfer has this many, however small. Zero counts as one.
+    Count(u32),
+}
+
+/// Who may use a link that several messages need at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// All at once: rates are max-min fair among the messages on the way, a message of `m` chunks counting as `m`, since it
+    /// stands for `m` trees.
+    Fair,
+    /// One after the other, in the order in which their first bytes arrive at the link.
+    Fifo,
+}
+
+/// What a transfer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync<'a> {
+    /// The transfers whose data it needs, and no others.
+    Deps,
+    /// Those, and all transfers of smaller step numbers: one number per transfer, as [`step_numbers`](crate::step_numbers)
+    /// gives them.
+    Steps(&'a [u32]),
+}
+
+/// Why there is no time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum SimulateError {
+    #[error("the graph has no chunks")]
+    Shares(#[from] SharesError),
+    #[error("transfer {transfer} {what}; check the graph before it is simulated")]
+    Malformed { transfer: u32, what: &'static str },
+    #[error("{found} step numbers for {expected} transfers; give one for each")]
+    StepCount { found: usize, expected: usize },
+    #[error("transfer {transfer} is of step {step}, but waits for one of step {later}; number steps along the waits")]
+    StepOrder { transfer: u32, step: u32, later: u32 },
+    #[error("size_bytes {size_bytes} puts more than {limit} bytes on the network; take a smaller size")]
+    SizeTooLarge { size_bytes: u64, limit: u64 },
+    #[error(
+        "{messages} messages take more than {limit} units of work; take larger pieces, a smaller size or FIFO links, or \
+         raise work_max"
+    )]
+    TooLarge { messages: u64, limit: u64 },
+    #[error("the simulation takes longer than 2^63 picoseconds; take a smaller size or a smaller alpha")]
+    TooLong,
+    #[error("stopped before the simulation ended")]
+    Stopped,
+}

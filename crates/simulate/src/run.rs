@@ -1,0 +1,357 @@
+//! The run itself: one event after the other until everything has arrived.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use canopy_schedule::{RouteIndex, TransferGraph};
+use canopy_topology::{LinkIndex, Topology};
+
+use crate::fair::Fair;
+use crate::fifo::Fifo;
+use crate::gates::{Freed, Gates};
+use crate::options::{Sharing, SimulateError, SimulateOptions, Stop};
+use crate::outcome::{Leg, LinkUse, Outcome, Start};
+use crate::workload::{Lane, Workload};
+
+/// Events between two questions to `stop`.
+const EVENTS_BETWEEN_STOPS: u64 = 4096;
+/// Latest time, so that sums of two do not overflow.
+const TIME_MAX: u64 = 1 << 63;
+/// No message.
+const NONE: u32 = u32::MAX;
+
+/// Simulates a transfer graph on its topology: when everything has arrived, what links did, and what took so long.
+///
+/// The model stands in the crate's documentation. Events of one picosecond are all taken before rates are computed (fair),
+/// and messages that reach a link at the same time are served in the order of the graph's transfers (FIFO), so the
+/// outcome does not depend on how links are numbered.
+///
+/// * **In.** A graph that [`check`](canopy_schedule::check) accepted for this topology.
+/// * **Errors.** What does not fit together, and more work, bytes or time than there is room for: see [`SimulateError`].
+/// * **Cost.** With `M` messages, O(M log M) and the links of their routes under FIFO. Under fair sharing each distinct
+///   time of an event costs up to O(R log L) more for the `R` routes in use and their `L` links, as far as they are
+///   connected; symmetric schedules have few distinct times. Some 40 bytes for each message.
+pub fn simulate(
+    topology: &Topology,
+    graph: &TransferGraph,
+    options: &SimulateOptions<'_>,
+    stop: Stop<'_>,
+) -> Result<Outcome, SimulateError> {
+    let workload = Workload::new(topology, graph, options)?;
+    let gates = Gates::new(graph, &workload, options.sync)?;
+    let network = match options.sharing {
+        Sharing::Fair => Network::Fair(Fair::new(topology, graph)),
+        Sharing::Fifo => Network::Fifo(Fifo::new(topology, graph, workload.message_count())),
+    };
+    let route_latency = |links: &[LinkIndex]| -> u64 {
+        let latency = |link: &LinkIndex| topology.link(*link).latency.nanos().saturating_mul(1_000);
+        links.iter().map(latency).fold(0, u64::saturating_add)
+    };
+    // Routes nobody uses may be nonsense; those in use have been looked at.
+    let exists = |links: &&[LinkIndex]| links.iter().all(|link| link.index() < topology.links().len());
+    let latencies = graph.routes.iter().map(|links| Some(links).filter(exists).map_or(0, route_latency)).collect();
+    let messages = vec![Message::default(); workload.message_count()];
+    let next_piece = vec![0; workload.lanes.len()];
+    let lane_arrived = vec![0; workload.lanes.len()];
+    let alpha_ps = options.alpha.nanos().saturating_mul(1_000);
+    let events = BinaryHeap::new();
+    let run = Run {
+        topology,
+        graph,
+        workload,
+        gates,
+        network,
+        latencies,
+        messages,
+        next_piece,
+        lane_arrived,
+        alpha_ps,
+        events,
+        event_count: 0,
+        work_max: options.work_max,
+    };
+    run.finish(stop)
+}
+
+#[derive(Debug)]
+enum Network<'a> {
+    Fair(Fair<'a>),
+    Fifo(Fifo<'a>),
+}
+
+/// What happens to a message, in the order in which it is looked at within one picosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// Its last byte is there.
+    Arrived(u32),
+    /// Its last byte is on the way.
+    Left(u32),
+    /// α is over.
+    Launched(u32),
+}
+
+/// What is known of a message.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    start: u64,
+    left: u64,
+    end: u64,
+    /// The message that let it start, if any.
+    cause: u32,
+    how: Start,
+    link: u32,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self { start: 0, left: 0, end: 0, cause: NONE, how: Start::AtOnce, link: NONE }
+    }
+}
+
+struct Run<'a> {
+    topology: &'a Topology,
+    graph: &'a TransferGraph,
+    workload: Workload,
+    gates: Gates<'a>,
+    network: Network<'a>,
+    /// By route, in picoseconds.
+    latencies: Vec<u64>,
+    messages: Vec<Message>,
+    /// By lane: the piece that is to start next.
+    next_piece: Vec<u32>,
+    /// By lane: pieces that have arrived.
+    lane_arrived: Vec<u32>,
+    alpha_ps: u64,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    event_count: u64,
+    work_max: u64,
+}
+
+impl Run<'_> {
+    fn finish(mut self, stop: Stop<'_>) -> Result<Outcome, SimulateError> {
+        for lane in 0..crate::workload::number_of(self.workload.lanes.len()) {
+            self.try_start(lane, 0, NONE, Start::AtOnce);
+        }
+        let mut asked = 0;
+        while let Some(time) = self.next_time() {
+            if time >= TIME_MAX {
+                return Err(SimulateError::TooLong);
+            }
+            self.take_all(time);
+            let work = self.event_count + self.settle(time);
+            if work > self.work_max {
+                let messages = self.messages.len() as u64;
+                return Err(SimulateError::TooLarge { messages, limit: self.work_max });
+            }
+            if work / EVENTS_BETWEEN_STOPS != asked {
+                asked = work / EVENTS_BETWEEN_STOPS;
+                if stop() {
+                    return Err(SimulateError::Stopped);
+                }
+            }
+        }
+        Ok(self.outcome())
+    }
+
+    fn next_time(&mut self) -> Option<u64> {
+        let network = match &mut self.network {
+            Network::Fair(fair) => fair.next_time(),
+            Network::Fifo(fifo) => fifo.next_time(),
+        };
+        let event = self.events.peek().map(|&Reverse((time, _))| time);
+        [network, event].into_iter().flatten().min()
+    }
+
+    /// Everything that happens at one time, and what follows from it at the same time.
+    fn take_all(&mut self, time: u64) {
+        loop {
+            while let Some(&Reverse((_, event))) = self.events.peek().filter(|&&Reverse((at, _))| at == time) {
+                self.events.pop();
+                self.event_count += 1;
+                match event {
+                    Event::Arrived(message) => self.arrive(time, message),
+                    Event::Left(message) => self.follow(time, message),
+                    Event::Launched(message) => self.launch(time, message),
+                }
+            }
+            if !self.serve(time) && self.events.peek().is_none_or(|&Reverse((at, _))| at != time) {
+                return;
+            }
+        }
+    }
+
+    /// Starts a lane's next piece, if nothing keeps it any more.
+    fn try_start(&mut self, lane: u32, time: u64, cause: u32, how: Start) {
+        let Lane { transfer, first_message, .. } = self.workload.lanes[lane as usize];
+        let piece = self.next_piece[lane as usize];
+        if piece == self.workload.pieces_of(lane) || !self.gates.is_open(transfer, piece) {
+            return;
+        }
+        let message = first_message + piece;
+        // The piece before is still at its sender.
+        if piece > 0 && self.messages[message as usize - 1].left > time {
+            return;
+        }
+        self.next_piece[lane as usize] += 1;
+        let left = u64::MAX;
+        self.messages[message as usize] = Message { start: time, left, end: time, cause, how, link: NONE };
+        self.events.push(Reverse((time.saturating_add(self.alpha_ps), Event::Launched(message))));
+    }
+
+    /// Puts a message on the network; one without bytes is through at once.
+    fn launch(&mut self, time: u64, message: u32) {
+        let (lane, _) = self.workload.piece_of(message);
+        let bytes = self.workload.bytes_of(message);
+        let Lane { route, weight, .. } = self.workload.lanes[lane as usize];
+        match &mut self.network {
+            _ if bytes == 0 => {
+                let link = self.graph.routes.get(RouteIndex::new(route)).and_then(<[_]>::first);
+                self.sent(message, time, link.map_or(NONE, |link| link.number()));
+            }
+            Network::Fair(fair) => fair.join(time, message, route, bytes, weight),
+            Network::Fifo(fifo) => fifo.join(time, message),
+        }
+    }
+
+    /// Lets the network work up to this time; whether it had anything to do.
+    fn serve(&mut self, time: u64) -> bool {
+        match &mut self.network {
+            Network::Fair(fair) => {
+                let mut left = Vec::new();
+                let workload = &self.workload;
+                fair.leave(time, |message| workload.lanes[workload.piece_of(message).0 as usize].weight, &mut left);
+                for &(message, link) in &left {
+                    self.sent(message, time, link);
+                }
+                !left.is_empty()
+            }
+            Network::Fifo(fifo) => {
+                let workload = &self.workload;
+                let of = |message| {
+                    let (lane, _) = workload.piece_of(message);
+                    (workload.lanes[lane as usize].route, workload.bytes_of(message))
+                };
+                let Some(served) = fifo.serve(time, of) else { return false };
+                if let Some(left) = served.left {
+                    self.messages[served.message as usize].left = left;
+                    self.events.push(Reverse((left, Event::Left(served.message))));
+                }
+                if let Some((end, link)) = served.arrived {
+                    self.messages[served.message as usize].link = link;
+                    self.events.push(Reverse((end, Event::Arrived(served.message))));
+                }
+                true
+            }
+        }
+    }
+
+    /// A message has left its sender and crosses the route's latencies.
+    fn sent(&mut self, message: u32, time: u64, link: u32) {
+        let (lane, _) = self.workload.piece_of(message);
+        let latency = self.latencies[self.workload.lanes[lane as usize].route as usize];
+        let found = &mut self.messages[message as usize];
+        (found.left, found.link) = (time, link);
+        self.events.push(Reverse((time, Event::Left(message))));
+        self.events.push(Reverse((time.saturating_add(latency), Event::Arrived(message))));
+    }
+
+    /// The piece after one that has left may start.
+    fn follow(&mut self, time: u64, message: u32) {
+        let (lane, _) = self.workload.piece_of(message);
+        self.try_start(lane, time, message, Start::Piece);
+    }
+
+    fn arrive(&mut self, time: u64, message: u32) {
+        self.messages[message as usize].end = time;
+        let (lane, _) = self.workload.piece_of(message);
+        self.lane_arrived[lane as usize] += 1;
+        let transfer = self.workload.lanes[lane as usize].transfer;
+        let lanes = self.workload.lanes_of(transfer);
+        let whole = lanes.map(|lane| self.lane_arrived[lane as usize]).min().unwrap_or(0);
+        if whole == self.gates.arrived(transfer) {
+            return;
+        }
+        let mut freed = Freed::default();
+        self.gates.arrive(transfer, &self.workload.pieces, &mut freed);
+        for (transfers, how) in [(freed.by_data, Start::Data), (freed.by_step, Start::Step)] {
+            for lane in transfers.into_iter().flat_map(|transfer| self.workload.lanes_of(transfer)).collect::<Vec<_>>()
+            {
+                self.try_start(lane, time, message, how);
+            }
+        }
+    }
+
+    /// Computes rates where they are shared, and says how much work the network has done in all.
+    fn settle(&mut self, time: u64) -> u64 {
+        match &mut self.network {
+            Network::Fair(fair) => {
+                fair.settle(time);
+                fair.work
+            }
+            Network::Fifo(fifo) => fifo.work,
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut ranks_ps = vec![0_u64; self.topology.rank_count() as usize];
+        let mut links = vec![LinkUse::default(); self.topology.links().len()];
+        for (message, found) in (0..).zip(&self.messages) {
+            let (lane, _) = self.workload.piece_of(message);
+            let lane = &self.workload.lanes[lane as usize];
+            let transfer = &self.graph.transfers[lane.transfer as usize];
+            for (rank, time) in [(transfer.from, found.left), (transfer.to, found.end)] {
+                ranks_ps[rank.index()] = ranks_ps[rank.index()].max(time);
+            }
+        }
+        for lane in &self.workload.lanes {
+            for link in self.graph.routes.get(RouteIndex::new(lane.route)).unwrap_or_default() {
+                links[link.index()].bytes += lane.bytes;
+            }
+        }
+        let busy: Vec<u64> = match &self.network {
+            Network::Fair(fair) => fair.busy().collect(),
+            Network::Fifo(fifo) => fifo.busy().collect(),
+        };
+        links.iter_mut().zip(busy).for_each(|(link, busy)| link.busy_ps = busy);
+        let network_events = match &self.network {
+            Network::Fair(_) => 0,
+            Network::Fifo(fifo) => fifo.work,
+        };
+        Outcome {
+            time_ps: self.messages.iter().map(|message| message.end).max().unwrap_or(0),
+            ranks_ps,
+            links,
+            message_count: self.messages.len() as u64,
+            event_count: self.event_count + network_events,
+            critical_path: self.critical_path(),
+        }
+    }
+
+    /// From the message that arrived last, the first of them in the graph's order, back to one that waited for nothing.
+    fn critical_path(&self) -> Vec<Leg> {
+        let last = (0..).zip(&self.messages).max_by_key(|&(number, message)| (message.end, Reverse(number)));
+        let mut path = Vec::new();
+        let mut next = last.map_or(NONE, |(number, _)| number);
+        while next != NONE {
+            let (lane, piece) = self.workload.piece_of(next);
+            let lane = &self.workload.lanes[lane as usize];
+            let transfer = &self.graph.transfers[lane.transfer as usize];
+            let Message { start, left, end, cause, how, link } = self.messages[next as usize];
+            path.push(Leg {
+                transfer: lane.transfer,
+                from: transfer.from,
+                to: transfer.to,
+                piece,
+                bytes: self.workload.bytes_of(next),
+                start_ps: start,
+                left_ps: left,
+                end_ps: end,
+                start: how,
+                link: LinkIndex::new(link),
+            });
+            next = cause;
+        }
+        path.reverse();
+        path
+    }
+}

@@ -1,0 +1,16 @@
+//! Times by hand, closed forms of well-known algorithms, limits of small and large messages, and properties.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+#[path = "simulate/closed.rs"]
+mod closed;
+#[path = "simulate/hand.rs"]
+mod hand;
+#[path = "simulate/limits.rs"]
+mod limits;
+#[path = "simulate/networks.rs"]
+mod networks;
+#[path = "simulate/properties.rs"]
+mod properties;
+#[path = "simulate/refused.rs"]
+mod refused;

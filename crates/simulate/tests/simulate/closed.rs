@@ -1,0 +1,108 @@
+//! Closed forms of well-known algorithms, to the picosecond: 25 GB/s are 40 ps per byte, 12.5 GB/s are 80.
+
+use std::ops::Range;
+
+use canopy_schedule::{CollectiveKind, Schedule, Shares};
+use canopy_simulate::{Sharing, SimulateOptions};
+use canopy_synth::{Never, SteppedError, binomial, bruck, pairwise, recursive_doubling};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+use crate::networks::{ALPHA_PS, BETA, collective, network, one_way_ring, options, run, run_in_steps, steps};
+
+/// `(N − 1)(α + S/(N·capacity))`, barriers or not.
+#[test]
+fn ring_allgather() {
+    for ranks in [2, 3, 8, 17] {
+        let topology = one_way_ring(ranks);
+        let sent: Vec<_> = (0..ranks - 1)
+            .flat_map(|step| {
+                (0..ranks).map(move |rank| (step, rank, (rank + 1) % ranks, (rank + ranks - step) % ranks))
+            })
+            .map(|(step, from, to, share)| (step, from, to, share.into()..u64::from(share) + 1))
+            .collect();
+        let kind = collective(&topology, CollectiveKind::Allgather);
+        let schedule = steps(&topology, kind, Shares::Equal, 1, &sent);
+        let share = 4_096;
+        let expected = u64::from(ranks - 1) * (ALPHA_PS + share * BETA);
+        for sharing in [Sharing::Fair, Sharing::Fifo] {
+            let options = SimulateOptions { sharing, ..options(share * u64::from(ranks)) };
+            assert_eq!(run(&topology, &schedule, &options).time_ps, expected, "{ranks} ranks");
+            assert_eq!(run_in_steps(&topology, &schedule, &options).time_ps, expected, "{ranks} ranks");
+        }
+    }
+}
+
+type Algorithm = fn(&Topology, canopy_schedule::Collective, &dyn canopy_synth::Stop) -> Result<Schedule, SteppedError>;
+
+/// On a network with a link of 25 GB/s between any two ranks: `steps · α + shares · S/N · 40 ps`, with barriers.
+#[test]
+fn classic_algorithms() {
+    let cases: [(Algorithm, CollectiveKind, u32, u64, u64); 8] = [
+        (recursive_doubling, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
+        (recursive_doubling, CollectiveKind::ReduceScatter, 8, 3, 4 + 2 + 1),
+        (recursive_doubling, CollectiveKind::Allreduce, 16, 8, 2 * 15),
+        (bruck, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
+        (bruck, CollectiveKind::Allgather, 7, 3, 1 + 2 + 3),
+        (binomial, CollectiveKind::Broadcast, 8, 3, 3 * 8),
+        (binomial, CollectiveKind::Scatter, 8, 3, 4 + 2 + 1),
+        (pairwise, CollectiveKind::AllToAll, 8, 7, 7),
+    ];
+    for (algorithm, kind, ranks, step_count, shares) in cases {
+        let topology = generate(&format!("complete:{ranks},bw=25GB/s,lat=0ns"), &TopologyLimits::STANDARD).unwrap();
+        let schedule = algorithm(&topology, collective(&topology, kind), &Never).unwrap();
+        let share = 1_000;
+        let found = run_in_steps(&topology, &schedule, &options(share * u64::from(ranks)));
+        let expected = step_count * ALPHA_PS + shares * share * BETA;
+        assert_eq!(found.time_ps, expected, "{} {kind} of {ranks}", schedule.algorithm);
+    }
+}
+
+/// Kautz networks K(d, 2) of 12.5 GB/s, blocks of 10⁶ bytes and α of 1 µs: values K2 and K3 of Pham 2026 as recomputed from
+/// its table 3.2, with combined messages (two steps) and without (d + 1 steps).
+#[test]
+fn kautz_networks() {
+    let degree = 4_u32;
+    let words: Vec<(u32, u32)> =
+        (0..=degree).flat_map(|x| (0..=degree).filter(move |&y| y != x).map(move |y| (x, y))).collect();
+    let rank = |word: (u32, u32)| u32::try_from(words.iter().position(|&other| other == word).unwrap()).unwrap();
+    let after = |(_, y): (u32, u32)| (0..=degree).filter(move |&z| z != y).map(move |z| (y, z));
+    let before = |(x, _): (u32, u32)| (0..=degree).filter(move |&w| w != x).map(move |w| (w, x));
+    let names: Vec<String> = (0..words.len()).map(|rank| rank.to_string()).collect();
+    let links: Vec<_> = words
+        .iter()
+        .flat_map(|&word| after(word).map(move |next| (word, next)))
+        .map(|(from, to)| (names[rank(from) as usize].as_str(), names[rank(to) as usize].as_str(), 12_500_000_000, 0))
+        .collect();
+    let ranks = u32::try_from(words.len()).unwrap();
+    let topology = network(ranks, 0, &links);
+    let chunk = |word| Range { start: u64::from(rank(word)), end: u64::from(rank(word)) + 1 };
+    let mut combined = Vec::new();
+    let mut single = Vec::new();
+    for &word in &words {
+        for next in after(word) {
+            combined.push((0, rank(word), rank(next), chunk(word)));
+            single.push((0, rank(word), rank(next), chunk(word)));
+            // One block after the other in the second schedule.
+            for (turn, of) in (1..).zip(before(word).filter(|&of| of != next)) {
+                combined.push((1, rank(word), rank(next), chunk(of)));
+                single.push((turn, rank(word), rank(next), chunk(of)));
+            }
+        }
+    }
+    let kind = collective(&topology, CollectiveKind::Allgather);
+    for (mut sent, microseconds) in [(combined, 402), (single, 405)] {
+        sent.sort_by_key(|&(step, ..)| step);
+        let schedule = steps(&topology, kind, Shares::Equal, 1, &sent);
+        let found = run_in_steps(&topology, &schedule, &options(1_000_000 * u64::from(ranks)));
+        assert_eq!(found.time_ps, microseconds * 1_000_000);
+    }
+    // Broadcast: two levels of the one shortest-path tree.
+    let root = words[0];
+    let mut sent: Vec<_> = after(root).map(|next| (0, rank(root), rank(next), 0..1)).collect();
+    for inner in after(root) {
+        sent.extend(after(inner).filter(|&leaf| leaf != root).map(|leaf| (1, rank(inner), rank(leaf), 0..1)));
+    }
+    let kind = collective(&topology, CollectiveKind::Broadcast);
+    let schedule = steps(&topology, kind, Shares::Equal, 1, &sent);
+    assert_eq!(run_in_steps(&topology, &schedule, &options(1_000_000)).time_ps, 162_000_000);
+}
