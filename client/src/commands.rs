@@ -8,6 +8,7 @@ mod operate;
 mod plan;
 #[cfg(feature = "embedded")]
 mod serve;
+mod simulate;
 mod topology;
 mod verify;
 
@@ -19,8 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 12] =
-    ["faults", "simulate", "explain", "draw", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 11] =
+    ["faults", "explain", "draw", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -36,6 +37,7 @@ Examples:
   canopy bound dgx-a100:boxes=2 --collective allgather
   canopy plan dgx-a100:boxes=2 --collective allgather --format msccl-xml -o plan.xml
   canopy verify plan.xml --collective allgather
+  canopy simulate plan.json --sizes 1KiB..1GiB
   canopy topology generate torus:4x4 -o torus.yaml
 
 Exit status: 0 success, 2 bad input or failed check, 3 infeasible, 4 fault, 5 deadline, 6 busy or unavailable, 130 interrupted."
@@ -51,6 +53,7 @@ enum Command {
     Bound(bound::BoundArgs),
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
+    Simulate(simulate::SimulateArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -76,6 +79,7 @@ impl Cli {
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
+            Command::Simulate(args) => interruptible(on_a_thread(move || simulate::run(&args))),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),

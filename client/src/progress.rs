@@ -52,6 +52,11 @@ impl ProgressLine {
         self.0.set_message(message);
     }
 
+    /// This process works.
+    pub(crate) fn working(&self, what: String) {
+        self.0.set_message(what);
+    }
+
     /// Content arrives.
     pub(crate) fn receiving(&self, bytes: u64, bytes_total: u64) {
         self.0.set_message(format!("receiving {bytes} of {bytes_total} bytes"));

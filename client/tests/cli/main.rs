@@ -22,6 +22,8 @@ mod plan;
 mod refusals;
 mod resume;
 #[cfg(feature = "embedded")]
+mod simulate;
+#[cfg(feature = "embedded")]
 mod stored;
 mod support;
 mod topology;

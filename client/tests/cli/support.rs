@@ -12,7 +12,7 @@ pub(crate) struct Desk {
 }
 
 /// What one run left.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,

@@ -22,7 +22,7 @@ mod run;
 mod steps;
 mod workload;
 
-pub use limit::{algbw, least_time_ps};
+pub use limit::{algbw, busbw, least_time_ps};
 pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
 pub use outcome::{Leg, LinkUse, Outcome, Start};
 pub use run::simulate;

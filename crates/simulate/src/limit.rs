@@ -1,5 +1,6 @@
 //! The exact bandwidth limit that every simulated time stands beside.
 
+use canopy_schedule::CollectiveKind;
 use canopy_topology::Rate;
 
 /// Picoseconds of a second.
@@ -23,6 +24,20 @@ pub fn algbw(size_bytes: u64, time_ps: u64) -> Option<Rate> {
     Rate::new(u128::from(size_bytes) * u128::from(PS_PER_SEC), time_ps)
 }
 
+/// busbw of a collective on so many ranks: algbw times what a link of a perfect ring would carry for each byte of size,
+/// `2(N−1)/N` for allreduce, 1 for broadcast and reduce, `(N−1)/N` for all others. As in NVIDIA's nccl-tests. `None` for no
+/// ranks.
+pub fn busbw(kind: CollectiveKind, rank_count: u32, algbw: &Rate) -> Option<Rate> {
+    let others = rank_count.checked_sub(1)?;
+    let (times, by) = match kind {
+        CollectiveKind::Broadcast | CollectiveKind::Reduce => (1, 1),
+        CollectiveKind::Allreduce => (2 * u64::from(others), rank_count),
+        _ => (others.into(), rank_count),
+    };
+    let (numerator, denominator) = algbw.parts();
+    Rate::new(numerator * times, denominator * by)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +53,15 @@ mod tests {
         assert_eq!(least_time_ps(u64::MAX, &rate(1, 1)), None);
         assert_eq!(algbw(1_000, 40_000), Some(rate(25_000_000_000, 1)));
         assert_eq!(algbw(1, 0), None);
+    }
+
+    #[test]
+    fn bus_rates_are_those_of_nccl_tests() {
+        let of = |kind, ranks| busbw(kind, ranks, &Rate::new(80_u32, 1_u32).unwrap()).map(|rate| rate.to_string());
+        assert_eq!(of(CollectiveKind::Allreduce, 8), Some("140".to_owned()));
+        assert_eq!(of(CollectiveKind::Allgather, 8), Some("70".to_owned()));
+        assert_eq!(of(CollectiveKind::AllToAll, 3), Some("160/3".to_owned()));
+        assert_eq!(of(CollectiveKind::Reduce, 8), Some("80".to_owned()));
+        assert_eq!(of(CollectiveKind::Gather, 0), None);
     }
 }

@@ -1,0 +1,188 @@
+//! `canopy simulate`: how long a plan takes for messages of given sizes, on the network it was made for.
+//!
+//! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
+
+mod report;
+mod sizes;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use canopy_plan::{PlanFile, read_plan};
+use canopy_schedule::{TransferGraph, certified_bound, check, compile};
+use canopy_simulate::{Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate, step_numbers};
+use canopy_topology::{Latency, Rate, TopologyLimits};
+use clap::ValueEnum;
+
+use crate::args;
+use crate::exit::{Failure, words};
+use crate::input;
+use crate::progress::ProgressLine;
+use sizes::{Sizes, in_words};
+
+/// Largest plan file that is read.
+const PLAN_BYTES_MAX: usize = 1 << 30;
+
+/// How long a plan takes for given message sizes: time, algbw, busbw and part of the bound
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A transfer takes alpha, its bytes over its links, and their latencies. Ranks store and forward piece by piece, switches cut
+through. Same plan, same options, same picoseconds.
+
+Examples:
+  canopy plan dgx-a100:boxes=2 --collective allgather -o plan.json
+  canopy simulate plan.json
+  canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
+  canopy simulate plan.json --size 256MiB --links --critical-path --json
+
+Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
+pub(crate) struct SimulateArgs {
+    /// A plan in canopy's JSON
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// One size, such as 64MiB: the vector of all ranks, or the message; of all-to-all, what one rank has for all
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "sizes")]
+    size: Option<u64>,
+    /// Sizes from the first to the last, each four times the one before
+    #[arg(long, value_name = "FROM..TO", default_value = "1KiB..1GiB")]
+    sizes: Sizes,
+    /// What each message takes before its first byte is sent; 0 for nothing
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = alpha)]
+    alpha: Duration,
+    /// Largest message: transfers are cut into as few as possible. `whole` cuts none
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
+    piece: Piece,
+    /// What a transfer waits for: the data it needs, or the end of the step before
+    #[arg(long, value_enum, default_value = "deps")]
+    sync: SyncName,
+    /// Who may use a link that several messages need: all at equal rates per chunk, or one after the other
+    #[arg(long, value_enum, default_value = "fair")]
+    sharing: SharingName,
+    /// Most work for a size: events, and looks at links while rates are computed
+    #[arg(long, value_name = "N", default_value_t = 2_000_000_000)]
+    work_max: u64,
+    /// List the busiest links, for the largest size
+    #[arg(long)]
+    links: bool,
+    /// List the messages that made it take as long as it does, for the largest size
+    #[arg(long)]
+    critical_path: bool,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Names of [`Sync`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SyncName {
+    Deps,
+    Steps,
+}
+
+/// Names of [`Sharing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SharingName {
+    Fair,
+    Fifo,
+}
+
+/// Reads α: a duration that may be zero.
+fn alpha(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(['0', '.']);
+    let is_zero = text.starts_with('0') && (unit.is_empty() || args::duration(&format!("1{unit}")).is_ok());
+    if is_zero { Ok(Duration::ZERO) } else { args::duration(text) }
+}
+
+/// Largest message; none for whole transfers.
+#[derive(Clone, Copy, Debug)]
+struct Piece(Option<u64>);
+
+/// Reads the size of pieces.
+fn piece(text: &str) -> Result<Piece, String> {
+    if text == "whole" { Ok(Piece(None)) } else { args::size_bytes(text).map(Some).map(Piece) }
+}
+
+/// A plan that was found right.
+struct Judged {
+    plan: PlanFile,
+    graph: TransferGraph,
+    /// algbw in the bandwidth limit.
+    algbw: Rate,
+    /// What no plan exceeds.
+    bound: Rate,
+}
+
+/// One size and how long it took.
+struct Run {
+    size_bytes: u64,
+    outcome: Outcome,
+}
+
+/// Judges the plan, simulates each size and prints what was found.
+pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    let judged = judge(args)?;
+    let steps = match args.sync {
+        SyncName::Deps => None,
+        SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
+    };
+    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
+    let options = SimulateOptions {
+        size_bytes: 0,
+        alpha: Latency::from_nanos(u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX)),
+        pieces: args.piece.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes }),
+        sharing: match args.sharing {
+            SharingName::Fair => Sharing::Fair,
+            SharingName::Fifo => Sharing::Fifo,
+        },
+        sync: steps.as_deref().map_or(Sync::Deps, Sync::Steps),
+        work_max: args.work_max,
+    };
+    let line = ProgressLine::start();
+    let mut runs = Vec::with_capacity(sizes.len());
+    for (number, &size_bytes) in (1..).zip(&sizes) {
+        line.working(format!("simulating {}, {number} of {}", in_words(size_bytes), sizes.len()));
+        let options = SimulateOptions { size_bytes, ..options };
+        let outcome = simulate(&judged.plan.topology, &judged.graph, &options, &|| false)
+            .map_err(|error| refused(&error, size_bytes))?;
+        runs.push(Run { size_bytes, outcome });
+    }
+    drop(line);
+    report::print(args, &judged, &runs)
+}
+
+/// Reads the plan and derives again whether it is right, how fast it is, and what bounds it.
+fn judge(args: &SimulateArgs) -> Result<Judged, Failure> {
+    let name = args.plan.display();
+    let bytes = input::bytes(&args.plan, PLAN_BYTES_MAX)?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))
+            .help("make one with `canopy plan T --collective C -o plan.json`"));
+    }
+    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+    let plan = read_plan(&bytes, &limits).map_err(|error| {
+        let failure = Failure::input(format!("{name}: {}", words(&error)));
+        error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
+    })?;
+    let wrong = |error: &dyn std::error::Error| {
+        Failure::input(format!("{name} is not right: {}", words(error)))
+            .help(format!("list everything that is wrong with `canopy verify {name}`"))
+    };
+    let graph = compile(&plan.topology, &plan.schedule).map_err(|error| wrong(&error))?;
+    let algbw = check(&plan.topology, &graph).map_err(|error| wrong(&error))?.algbw;
+    let (collective, shares) = (plan.schedule.collective, &plan.schedule.shares);
+    let bound = certified_bound(&plan.topology, collective, shares, &plan.bound.certificate);
+    let bound = bound.map_err(|error| wrong(&error))?;
+    Ok(Judged { plan, graph, algbw, bound })
+}
+
+/// Which option helps, in the words of the command line.
+fn refused(error: &SimulateError, size_bytes: u64) -> Failure {
+    let failure = Failure::input(format!("cannot simulate {}: {}", in_words(size_bytes), words(error)));
+    match error {
+        SimulateError::TooLarge { .. } => {
+            failure.help("raise --piece or --work-max, lower --size or --sizes, or take --sharing fifo")
+        }
+        SimulateError::SizeTooLarge { .. } | SimulateError::TooLong => failure.help("lower --size, --sizes or --alpha"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,85 @@
+//! `canopy simulate`: times by hand through the real program, and refusals.
+
+use crate::support::{Desk, check_members};
+
+const MEMBERS: [&str; 9] =
+    ["canopy", "command", "topology", "collective", "algorithm", "model", "algbw", "bound", "sizes"];
+const SIZE: [&str; 9] =
+    ["size_bytes", "time_ps", "least_ps", "algbw", "algbw_GBps", "busbw_GBps", "of_bound", "messages", "events"];
+
+/// Two ranks, 25 GB/s each way: 40 ps for each byte.
+const PAIR: &str = "\
+canopy: 1
+nodes: [{id: a}, {id: b}]
+links: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]
+";
+
+fn desk_with_plan(collective: &str) -> Desk {
+    let desk = Desk::new();
+    desk.write("pair.yaml", PAIR);
+    desk.json(&format!("plan pair.yaml --collective {collective} --format json -o plan.json --json"));
+    desk
+}
+
+#[test]
+fn times_are_those_of_the_model() {
+    let desk = desk_with_plan("allgather");
+    // Each rank sends its half: α of 1 µs, 500 ns of latency, and 40 ps for each byte.
+    let report = desk.json("simulate plan.json --sizes 2000..128000 --piece whole --json");
+    check_members(&report, &MEMBERS);
+    check_members(&report["sizes"][0], &SIZE);
+    let times: Vec<u64> =
+        report["sizes"].as_array().unwrap().iter().map(|size| size["time_ps"].as_u64().unwrap()).collect();
+    assert_eq!(times, [1_000, 4_000, 16_000, 64_000].map(|half| 1_500_000 + half * 40));
+    assert_eq!((&report["model"]["alpha_ns"], &report["model"]["piece_bytes"]), (&1_000.into(), &().into()));
+    let last = &report["sizes"][3];
+    assert_eq!((&last["least_ps"], &last["messages"]), (&(64_000 * 40).into(), &2.into()));
+    assert_eq!(last["of_bound"], 0.6305);
+    assert_eq!((&last["algbw_GBps"], &last["busbw_GBps"]), (&31.5271.into(), &15.7635.into()));
+    // Pieces of 16,000 bytes take an alpha each.
+    let pieces = desk.json("simulate plan.json --size 128000 --piece 16kB --sharing fifo --sync steps --json");
+    assert_eq!(pieces["sizes"][0]["time_ps"], 4 * (1_000_000 + 16_000 * 40) + 500_000);
+    assert_eq!((&pieces["model"]["sync"], &pieces["model"]["sharing"]), (&"steps".into(), &"fifo".into()));
+    let bytes_only = desk.json("simulate plan.json --size 128000 --alpha 0 --piece whole --json");
+    assert_eq!(bytes_only["sizes"][0]["time_ps"], 500_000 + 64_000 * 40);
+    // The same again, to the byte.
+    assert_eq!(desk.run("simulate plan.json --json"), desk.run("simulate plan.json --json"));
+}
+
+#[test]
+fn links_and_the_critical_path_are_told() {
+    let desk = desk_with_plan("broadcast");
+    let report = desk.json("simulate plan.json --size 1000 --links --critical-path --json");
+    assert_eq!(report["root"], 0);
+    let link = &report["links"][0];
+    assert_eq!((&link["from"], &link["to"]), (&"a".into(), &"b".into()));
+    assert_eq!((&link["bytes"], &link["busy_ps"]), (&1_000.into(), &40_000.into()));
+    let leg = &report["critical_path"][0];
+    assert_eq!((&leg["from"], &leg["to"], &leg["after"]), (&0.into(), &1.into(), &"at-once".into()));
+    assert_eq!((&leg["start_ps"], &leg["left_ps"], &leg["end_ps"]), (&0.into(), &1_040_000.into(), &1_540_000.into()));
+    assert_eq!(leg["link"], serde_json::json!(["a", "b"]));
+    let text = desk.run("simulate plan.json --sizes 1KiB..1MiB --links --critical-path");
+    assert_eq!(text.status, Some(0), "{text:?}");
+    for words in ["broadcast on 2 ranks by forest: alpha 1µs", "OF BOUND", "1 MiB", "a -> b", "critical path at 1 MiB"]
+    {
+        assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_a_way_out() {
+    let desk = desk_with_plan("allgather");
+    desk.refused("simulate none.json", 2, &["none.json: no such file"]);
+    desk.refused("simulate pair.yaml", 2, &["is not a plan in canopy's JSON", "canopy plan T"]);
+    desk.refused("simulate plan.json --size 1MiB --piece 1 --work-max 1000", 2, &["1048576 messages", "raise --piece"]);
+    desk.refused("simulate plan.json --size 1TiB --alpha 5000h", 2, &["picoseconds", "--alpha"]);
+    desk.refused("simulate plan.json --size 9000000TiB", 2, &["more than", "lower --size"]);
+    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    desk.write("cut.json", &text[..text.len() / 2]);
+    desk.refused("simulate cut.json", 2, &["cut.json"]);
+    for wrong in ["--sizes 2KiB..1KiB", "--sizes 1KiB", "--size 0", "--alpha 1", "--sync now", "--piece none"] {
+        let run = desk.run(&format!("simulate plan.json {wrong}"));
+        assert_eq!(run.status, Some(2), "{wrong}");
+        assert!(run.stderr.contains("error: "), "{wrong}: {}", run.stderr);
+    }
+}
