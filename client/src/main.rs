@@ -18,6 +18,7 @@ mod output;
 mod placement;
 mod progress;
 mod request;
+mod svg;
 mod table;
 
 use std::process::ExitCode;

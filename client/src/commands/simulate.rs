@@ -2,6 +2,7 @@
 //!
 //! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
 
+mod plot;
 mod report;
 mod sizes;
 
@@ -33,6 +34,7 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather -o plan.json
   canopy simulate plan.json
   canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
+  canopy simulate plan.json --plot sweep.svg
   canopy simulate plan.json --size 256MiB --links --critical-path --json
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
@@ -67,6 +69,9 @@ pub(crate) struct SimulateArgs {
     /// List the messages that made it take as long as it does, for the largest size
     #[arg(long)]
     critical_path: bool,
+    /// Draw time, busbw and the bound over the sizes, as an SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,

@@ -1,6 +1,8 @@
 //! `canopy simulate`: times by hand through the real program, and refusals.
 
-use crate::support::{Desk, check_members};
+use std::path::Path;
+
+use crate::support::{Desk, check_members, sha256};
 
 const MEMBERS: [&str; 9] =
     ["canopy", "command", "topology", "collective", "algorithm", "model", "algbw", "bound", "sizes"];
@@ -64,6 +66,28 @@ fn links_and_the_critical_path_are_told() {
     {
         assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
     }
+}
+
+/// Compares with the approved drawing; `CANOPY_APPROVE=1` writes it instead.
+#[test]
+fn a_sweep_is_drawn() {
+    let desk = desk_with_plan("allgather");
+    let report = desk.json("simulate plan.json --sizes 1KiB..1MiB --plot sweep.svg --json");
+    let file = &report["files"][0];
+    assert_eq!((&file["format"], &file["path"]), (&"svg".into(), &"sweep.svg".into()));
+    assert_eq!(file["sha256"], sha256(&desk.path("sweep.svg")));
+    let drawn = String::from_utf8(desk.read("sweep.svg")).unwrap();
+    let mut reader = quick_xml::Reader::from_str(&drawn);
+    while reader.read_event().unwrap() != quick_xml::events::Event::Eof {}
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/approved/simulate.svg");
+    if std::env::var_os("CANOPY_APPROVE").is_some() {
+        return std::fs::write(&path, &drawn).unwrap();
+    }
+    let approved = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(approved == drawn, "the drawing changed; if intended, rerun with CANOPY_APPROVE=1\n{drawn}");
+    // One size alone is a drawing, too; a folder that is not there is told.
+    assert_eq!(desk.run("simulate plan.json --size 1MiB --plot one.svg").status, Some(0));
+    desk.refused("simulate plan.json --plot no/folder/sweep.svg", 2, &["cannot write no/folder/sweep.svg"]);
 }
 
 #[test]

@@ -8,10 +8,12 @@ use canopy_topology::{LinkIndex, Rank, Rate, Topology};
 use serde::Serialize;
 
 use super::sizes::in_words;
-use super::{Judged, Run, SharingName, SimulateArgs, SyncName};
+use super::{Judged, Run, SharingName, SimulateArgs, SyncName, plot};
 use crate::certificate::count;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print as print_text, print_json};
+use crate::output::{
+    FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file,
+};
 use crate::table::Table;
 
 /// Most links that are listed.
@@ -37,6 +39,8 @@ struct Simulated {
     links: Option<Vec<LinkSummary>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     critical_path: Option<Vec<LegSummary>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,15 +53,15 @@ struct Model {
 
 /// One size. Rates are exact, as texts, and in GB/s for display.
 #[derive(Debug, Serialize)]
-struct SizeSummary {
-    size_bytes: u64,
-    time_ps: u64,
+pub(super) struct SizeSummary {
+    pub(super) size_bytes: u64,
+    pub(super) time_ps: u64,
     least_ps: Option<u64>,
     algbw: String,
     #[serde(rename = "algbw_GBps")]
     algbw_gbps: f64,
     #[serde(rename = "busbw_GBps")]
-    busbw_gbps: f64,
+    pub(super) busbw_gbps: f64,
     of_bound: f64,
     messages: u64,
     events: u64,
@@ -84,9 +88,14 @@ struct LegSummary {
     link: [String; 2],
 }
 
-/// Prints the table, or the object.
+/// Writes the drawing, if one is asked for, and prints the table or the object.
 pub(super) fn print(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<(), Failure> {
-    let report = summary(args, judged, runs)?;
+    let mut report = summary(args, judged, runs)?;
+    if let Some(path) = &args.plot {
+        let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
+        write_file(path, drawing.as_bytes())?;
+        report.files.push(FileSummary::of("svg", path, drawing.as_bytes()));
+    }
     if args.json { print_json(&report) } else { print_text(&readable(args, judged, &report)) }
 }
 
@@ -136,6 +145,7 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
             };
             outcome.critical_path.iter().map(leg).collect()
         }),
+        files: Vec::new(),
     })
 }
 
@@ -180,12 +190,13 @@ fn part(rate: &Rate, whole: &Rate) -> f64 {
     (ratio * 1e4).round() / 1e4
 }
 
-fn readable(args: &SimulateArgs, judged: &Judged, report: &Simulated) -> String {
+/// What was simulated, in a line.
+fn head(args: &SimulateArgs, report: &Simulated) -> String {
     let pieces = report
         .model
         .piece_bytes
         .map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
-    let head = format!(
+    format!(
         "{} on {} by {}: alpha {:?}, {pieces}, sync {}, {} links",
         report.collective,
         count(report.topology.ranks as usize, "rank"),
@@ -193,7 +204,11 @@ fn readable(args: &SimulateArgs, judged: &Judged, report: &Simulated) -> String 
         args.alpha,
         report.model.sync,
         report.model.sharing,
-    );
+    )
+}
+
+fn readable(args: &SimulateArgs, judged: &Judged, report: &Simulated) -> String {
+    let head = head(args, report);
     let limit = format!(
         "bandwidth  {} GB/s of at most {} GB/s",
         gigabytes_per_sec(&judged.algbw),

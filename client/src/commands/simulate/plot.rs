@@ -1,0 +1,117 @@
+//! The sweep over sizes as a drawing: time and busbw over size, all axes logarithmic, and the bound as a dashed line.
+
+use canopy_simulate::busbw;
+
+use super::sizes::in_words;
+use super::{Judged, report::SizeSummary};
+use crate::output::gigabytes_per_sec;
+use crate::svg::{Anchor, Svg};
+
+const WIDTH: u32 = 760;
+const HEIGHT: u32 = 440;
+/// Frame of the curves.
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 680.0;
+const TOP: f64 = 50.0;
+const BOTTOM: f64 = 380.0;
+const TIME_COLOUR: &str = "#1f6fb4";
+const RATE_COLOUR: &str = "#c8501e";
+const GRID_COLOUR: &str = "#dddddd";
+/// Most sizes that are written below the axis.
+const SIZE_LABELS_MAX: usize = 8;
+
+/// A logarithmic axis from one power of ten to another.
+#[derive(Clone, Copy, Debug)]
+struct Decades {
+    first: i32,
+    last: i32,
+}
+
+impl Decades {
+    /// The least whole decades, at least one, that hold all values; values that are not above zero are passed over.
+    fn around(values: impl Iterator<Item = f64>) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a double is between -324 and 309")]
+        let floors = values
+            .filter(|value| *value > 0.0)
+            .map(|value| (value.log10().floor() as i32, value.log10().ceil() as i32));
+        let (first, last) =
+            floors.fold((i32::MAX, i32::MIN), |(low, high), (floor, ceil)| (low.min(floor), high.max(ceil)));
+        if first > last { Self { first: 0, last: 1 } } else { Self { first, last: last.max(first + 1) } }
+    }
+
+    /// Height on the sheet.
+    fn place(self, value: f64) -> f64 {
+        let part = (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
+        BOTTOM - part.clamp(0.0, 1.0) * (BOTTOM - TOP)
+    }
+
+    /// Each power of ten on it, with its words.
+    fn ticks(self) -> impl Iterator<Item = (f64, String)> {
+        (self.first..=self.last).map(|power| {
+            let value = 10_f64.powi(power);
+            let decimals = usize::try_from(-power).unwrap_or(0);
+            (value, format!("{value:.decimals$}"))
+        })
+    }
+}
+
+/// Draws the sizes of a run.
+pub(super) fn draw(title: &str, judged: &Judged, sizes: &[SizeSummary]) -> String {
+    let micros = |size: &SizeSummary| {
+        #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
+        let ps = size.time_ps as f64;
+        ps / 1e6
+    };
+    let kind = judged.plan.schedule.collective.kind();
+    let bound = busbw(kind, judged.plan.topology.rank_count(), &judged.bound);
+    let bound = bound.map_or(0.0, |rate| gigabytes_per_sec(&rate));
+    let times = Decades::around(sizes.iter().map(micros));
+    let rates = Decades::around(sizes.iter().map(|size| size.busbw_gbps).chain([bound]));
+    let mut svg = Svg::new(WIDTH, HEIGHT, title);
+    svg.text((f64::from(WIDTH) / 2.0, 22.0), Anchor::Middle, "black", title);
+    for (value, words) in times.ticks() {
+        let y = times.place(value);
+        svg.line((LEFT, y), (RIGHT, y), GRID_COLOUR, "");
+        svg.text((LEFT - 8.0, y + 4.0), Anchor::End, TIME_COLOUR, &words);
+    }
+    for (value, words) in rates.ticks() {
+        svg.text((RIGHT + 8.0, rates.place(value) + 4.0), Anchor::Start, RATE_COLOUR, &words);
+    }
+    let every = sizes.len().div_ceil(SIZE_LABELS_MAX).max(1);
+    let places = sizes_to_places(sizes);
+    for (number, (size, &x)) in sizes.iter().zip(&places).enumerate() {
+        svg.line((x, TOP), (x, BOTTOM), GRID_COLOUR, "");
+        // Counted from the end, so that the largest has its words.
+        if (sizes.len() - 1 - number).is_multiple_of(every) {
+            svg.text((x, BOTTOM + 18.0), Anchor::Middle, "black", &in_words(size.size_bytes));
+        }
+    }
+    let frame = [(LEFT, TOP), (RIGHT, TOP), (RIGHT, BOTTOM), (LEFT, BOTTOM), (LEFT, TOP)];
+    frame.windows(2).for_each(|ends| svg.line(ends[0], ends[1], "black", ""));
+    if bound > 0.0 {
+        let y = rates.place(bound);
+        svg.line((LEFT, y), (RIGHT, y), RATE_COLOUR, "6 4");
+        svg.text((LEFT + 6.0, y - 5.0), Anchor::Start, RATE_COLOUR, &format!("bound {bound} GB/s"));
+    }
+    let curve = |of: &dyn Fn(&SizeSummary) -> f64| -> Vec<(f64, f64)> {
+        places.iter().zip(sizes).map(|(&x, size)| (x, of(size))).collect()
+    };
+    svg.curve(&curve(&|size| times.place(micros(size))), TIME_COLOUR);
+    svg.curve(&curve(&|size| rates.place(size.busbw_gbps)), RATE_COLOUR);
+    svg.text((LEFT, TOP - 8.0), Anchor::Start, TIME_COLOUR, "time, µs");
+    svg.text((RIGHT, TOP - 8.0), Anchor::End, RATE_COLOUR, "busbw, GB/s");
+    svg.text(((LEFT + RIGHT) / 2.0, BOTTOM + 42.0), Anchor::Middle, "black", "size");
+    svg.finish()
+}
+
+/// Where each size stands, by its logarithm; a single one in the middle.
+fn sizes_to_places(sizes: &[SizeSummary]) -> Vec<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
+    let logarithm = |size: &SizeSummary| (size.size_bytes as f64).log10();
+    let ends = sizes.first().map(logarithm).zip(sizes.last().map(logarithm));
+    let place = |size: &SizeSummary| match ends {
+        Some((first, last)) if last > first => LEFT + (logarithm(size) - first) / (last - first) * (RIGHT - LEFT),
+        _ => f64::midpoint(LEFT, RIGHT),
+    };
+    sizes.iter().map(place).collect()
+}
