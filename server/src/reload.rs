@@ -28,23 +28,25 @@ impl Reload {
         while hangups.recv().await.is_some() {
             let reload = self.clone();
             let read = spawn_blocking(move || reload.read()).await;
-            let outcome = match read {
+            // Counted before it is said: whoever reads the line finds the number.
+            let count =
+                |outcome: &'static str| metrics.count("canopy_config_reloads_total", &[("outcome", outcome.into())]);
+            match read {
                 Ok(Ok(telemetry)) => {
                     let changed = self.filter.change(&telemetry);
-                    tracing::info!(changed, "the configuration was read again; its log filter holds from here on");
                     note_success(&metrics);
-                    "ok"
+                    count("ok");
+                    tracing::info!(changed, "the configuration was read again; its log filter holds from here on");
                 }
                 Ok(Err(error)) => {
+                    count("error");
                     tracing::error!(%error, "the configuration cannot be used; the present one stays");
-                    "error"
                 }
                 Err(error) => {
+                    count("error");
                     tracing::error!(%error, "the configuration could not be read; the present one stays");
-                    "error"
                 }
-            };
-            metrics.count("canopy_config_reloads_total", &[("outcome", outcome.into())]);
+            }
         }
     }
 

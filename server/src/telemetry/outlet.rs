@@ -121,13 +121,15 @@ mod tests {
 
     /// A sink that takes nothing until it is let go.
     struct Stuck {
+        asked: mpsc::Sender<()>,
         gate: mpsc::Receiver<()>,
         taken: mpsc::Sender<Vec<u8>>,
     }
 
     impl Write for Stuck {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // An error means that the test is over, or that the gate stays open.
+            // Errors mean that the test is over, or does not care, or that the gate stays open.
+            let _asked = self.asked.send(());
             let _open = self.gate.recv();
             self.taken.send(bytes.to_vec()).map_err(io::Error::other)?;
             Ok(bytes.len())
@@ -142,8 +144,11 @@ mod tests {
     fn who_logs_is_not_held_up_by_who_reads_and_lost_lines_are_counted() {
         let (open, gate) = mpsc::channel();
         let (taken, lines) = mpsc::channel();
-        let mut outlet = Outlet::start(Stuck { gate, taken }, notice).unwrap();
+        let (asked, is_asked) = mpsc::channel();
+        let mut outlet = Outlet::start(Stuck { asked, gate, taken }, notice).unwrap();
         outlet.write_all(b"first\n").unwrap();
+        // The first line is on its way alone, and all that follows waits behind it.
+        is_asked.recv().unwrap();
         let long = vec![b'x'; 1 << 20];
         for _ in 0..8 {
             outlet.write_all(&long).unwrap();
@@ -164,7 +169,8 @@ mod tests {
         let (taken, lines) = mpsc::channel();
         let (open, gate) = mpsc::channel();
         drop(open);
-        let mut outlet = Outlet::start(Stuck { gate, taken }, notice).unwrap();
+        let (asked, _) = mpsc::channel();
+        let mut outlet = Outlet::start(Stuck { asked, gate, taken }, notice).unwrap();
         let expected: String = (0..1000).map(|number| format!("line {number}\n")).collect();
         for line in expected.split_inclusive('\n') {
             outlet.write_all(line.as_bytes()).unwrap();
