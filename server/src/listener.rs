@@ -27,8 +27,11 @@ const CONNECTIONS_MAX: usize = 8192;
 const CALLS_PER_CONNECTION_MAX: u32 = 4096;
 /// Most bytes of the headers of a call.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
-/// Bytes that a caller may send ahead of who reads them, per call and per connection.
+/// Bytes that a caller may send ahead of who reads them, per call.
 const WINDOW_BYTES: u32 = 1 << 20;
+/// The same per connection. A small frame that nobody has read yet counts as 256 bytes, and those that wait may take half
+/// of this before the connection is cut as hostile: room for two from every call.
+const CONNECTION_WINDOW_BYTES: u32 = CALLS_PER_CONNECTION_MAX * 2 * 256 * 2;
 /// Silence after which the other end is asked whether it is still there, and how long it has to say so.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_ANSWER_MAX: Duration = Duration::from_secs(20);
@@ -127,7 +130,7 @@ where
         .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
         .max_header_list_size(HEADER_BYTES_MAX)
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE_ANSWER_MAX);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));

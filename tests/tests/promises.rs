@@ -63,7 +63,7 @@ fn rule_2_ten_thousand_requests_at_once_cost_one_search_and_get_one_plan() {
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, &[]);
     let burst = ["bench", "dgx-a100:boxes=2", "-c", "allgather", "--call", "plan", "--cold", "--json"];
-    let many = ["--burst", "10000", "--concurrency", "10000", "--connections", "4", "--deadline", "5m"];
+    let many = ["--burst", "10000", "--concurrency", "10000", "--connections", "3", "--deadline", "5m"];
     let done = bench.canopy(&[&burst[..], &many, &["--server", daemon.address()]].concat()).exits(0).json();
     let call = &done["calls"][0];
     let counts = ["requests", "failed", "plans"].map(|field| call[field].as_u64());
