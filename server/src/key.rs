@@ -161,6 +161,17 @@ impl ScheduleKey {
         Self(fields.finish())
     }
 
+    /// Reads what the key prints.
+    pub(crate) fn from_digits(digits: &str) -> Option<Self> {
+        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|&[high, low]| Some(value(high)? << 4 | value(low)?)).collect();
+        if !rest.is_empty() {
+            return None;
+        }
+        bytes?.try_into().ok().map(Self)
+    }
+
     /// The key of the same schedule where it is this tenant's alone: that it is there tells what was asked for.
     pub(crate) fn of_tenant(self, tenant: &TenantName) -> Self {
         let mut fields = Fields::new("canopy tenant schedule key 1");

@@ -114,6 +114,7 @@ impl Pipeline {
             known,
             may_search,
             has_searched: false,
+            schedules: Vec::new(),
             order,
             prepared,
             bound,
@@ -129,7 +130,10 @@ impl Pipeline {
         let (timings, is_recalled) = (work.timings, !work.has_searched);
         let warnings = files.warnings.iter().cloned().chain(warning).collect();
         let family = boxed.as_ref().map(|boxed| boxed.expression.clone()).unwrap_or_default();
-        let plan = describe::plan(order, prepared, &plan, &verdict, files, family, clock::millis_since(started))?;
+        let mut plan = describe::plan(order, prepared, &plan, &verdict, files, family, clock::millis_since(started))?;
+        if let Some(provenance) = &mut plan.provenance {
+            provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
+        }
         Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
     }
 }
@@ -203,6 +207,10 @@ impl Planner for Pipeline {
 
     fn is_known(&self, schedule: &ScheduleKey) -> bool {
         self.shapes.schedules.has(schedule)
+    }
+
+    fn forget(&self, schedules: &[ScheduleKey]) {
+        self.shapes.schedules.remove(schedules);
     }
 }
 

@@ -39,6 +39,11 @@ pub trait Planner: Send + Sync + 'static {
         false
     }
 
+    /// Drops what is kept under these keys: whoever wants it next has it searched for.
+    fn forget(&self, schedules: &[ScheduleKey]) {
+        let _keeps_none = schedules;
+    }
+
     /// Makes the plan, checked, with the content of all its artifacts.
     ///
     /// # Errors

@@ -112,10 +112,9 @@ pub(crate) fn operators(routes: Routes, options: &Options, office: Office, messa
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
     let urgent = desk.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
-    let refusals = workshop.refusals.clone();
-    let server = ServerAdminService::new(workshop, urgent, shelf.clone(), drain.clone(), options);
     let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), options.limits);
-    let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf, plans, options), refusals);
+    let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf.clone(), plans, options), &workshop);
+    let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
     let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);

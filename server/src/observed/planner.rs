@@ -43,6 +43,10 @@ impl Planner for ObservedPlanner {
         self.inner.is_known(schedule)
     }
 
+    fn forget(&self, schedules: &[ScheduleKey]) {
+        self.inner.forget(schedules);
+    }
+
     fn produce(
         &self,
         order: &Order,

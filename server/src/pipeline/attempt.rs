@@ -39,6 +39,8 @@ pub(super) struct Work<'a> {
     pub(super) may_search: bool,
     /// Whether anything was searched for.
     pub(super) has_searched: bool,
+    /// What was taken from the schedules of the shape or put there, in order.
+    pub(super) schedules: Vec<ScheduleKey>,
     pub(super) order: &'a Order,
     pub(super) prepared: &'a Prepared,
     /// Proven; its lower end rises with every attempt that is better.
@@ -65,6 +67,10 @@ impl Work<'_> {
             let Synthesized { schedule, form } = self.searched(limits)?;
             return self.judged(schedule, form);
         };
+        let key = canon.key(self.order, limits);
+        if !self.schedules.contains(&key) {
+            self.schedules.push(key);
+        }
         if let Some(known) = self.known.take().or_else(|| canon.known(self.shapes, self.order, limits)) {
             let judged = canon.schedule(&known.schedule);
             match judged.and_then(|schedule| self.judged(schedule, known.form.clone())) {
@@ -88,7 +94,7 @@ impl Work<'_> {
             in_network: plan.in_network.clone(),
             provenance: plan.provenance.clone(),
         };
-        self.keep(canon.key(self.order, limits), kept);
+        self.keep(key, kept);
         Ok(attempt)
     }
 

@@ -40,6 +40,7 @@ pub(super) fn plan(
             planner_class: planner_class().to_owned(),
             // Whose request it was is for the server to say.
             request_key: String::new(),
+            schedules: Vec::new(),
             tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
         }),
         quality: Some(quality(plan)?),

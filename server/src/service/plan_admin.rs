@@ -1,5 +1,6 @@
 //! `canopy.v1.PlanAdmin`: the plans of the store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_proto::v1;
@@ -22,9 +23,11 @@ use crate::failure::CallFailure;
 use crate::job::timestamp;
 use crate::key::PlanKey;
 use crate::pipeline::collective_on_the_wire;
+use crate::planner::Planner;
 use crate::refusals::Refusals;
 use crate::store::{Eviction, PlanSummary, Records};
 use crate::tenant::Viewer;
+use crate::workers::Workshop;
 
 /// Summaries read at once.
 const BATCH: usize = 1000;
@@ -52,16 +55,18 @@ const FIELDS: &[Field<PlanSummary>] = &[
 ];
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct PlanAdminService {
     desk: Desk,
     archives: Archives,
     refusals: Refusals,
+    planner: Arc<dyn Planner>,
 }
 
 impl PlanAdminService {
-    pub(crate) const fn new(desk: Desk, archives: Archives, refusals: Refusals) -> Self {
-        Self { desk, archives, refusals }
+    pub(crate) fn new(desk: Desk, archives: Archives, workshop: &Workshop) -> Self {
+        let (refusals, planner) = (workshop.refusals.clone(), Arc::clone(&workshop.planner));
+        Self { desk, archives, refusals, planner }
     }
 }
 
@@ -115,8 +120,8 @@ impl PlanAdmin for PlanAdminService {
         let (headers, _, request) = request.into_parts();
         let asked = request.clone();
         let call = (&headers, &*request.request_id, &request);
-        let viewer = Viewer::of(&headers);
-        let evict = move |records: &Records| evict(records, &viewer?, &asked);
+        let (viewer, planner) = (Viewer::of(&headers), Arc::clone(&self.planner));
+        let evict = move |records: &Records| evict(records, planner.as_ref(), &viewer?, &asked);
         self.desk.once("EvictPlans", call, evict, || {}).await.map(Response::new)
     }
 
@@ -179,7 +184,14 @@ fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Resul
     })
 }
 
-fn evict(records: &Records, viewer: &Viewer, request: &EvictPlansRequest) -> Result<EvictPlansReply, CallFailure> {
+/// Removes plans, and the schedules they were made of: what an operator no longer wants is not made again of what it was
+/// made of.
+fn evict(
+    records: &Records,
+    planner: &dyn Planner,
+    viewer: &Viewer,
+    request: &EvictPlansRequest,
+) -> Result<EvictPlansReply, CallFailure> {
     let EvictPlansRequest { names, filter, validate_only, request_id: _ } = request;
     if names.is_empty() == filter.trim().is_empty() {
         return Err(CallFailure::EvictionTarget);
@@ -196,6 +208,9 @@ fn evict(records: &Records, viewer: &Viewer, request: &EvictPlansRequest) -> Res
         };
         match end {
             Eviction::Evicted => {
+                if !*validate_only {
+                    planner.forget(&summary.schedules);
+                }
                 reply.evicted += 1;
                 reply.freed_bytes += summary.size_bytes;
             }

@@ -103,6 +103,20 @@ impl Schedules {
         }
     }
 
+    /// Drops schedules. One that cannot be removed stays in use, as before.
+    pub(crate) fn remove(&self, keys: &[ScheduleKey]) {
+        let stored: Vec<PlanKey> = keys.iter().map(stored_under).collect();
+        let removed = self.with_books(|books| {
+            self.store.remove(&stored)?;
+            stored.iter().for_each(|key| books.strike(key));
+            Ok(())
+        });
+        match removed {
+            Ok(()) => keys.iter().for_each(|key| self.lock_recent().forget(key)),
+            Err(error) => tracing::error!(error = chain(&error), "schedules could not be removed"),
+        }
+    }
+
     /// Lets go of a schedule that was found to be wrong.
     pub(crate) fn quarantine(&self, key: &ScheduleKey) {
         self.lock_recent().forget(key);

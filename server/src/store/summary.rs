@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::{CollectiveSpec, Plan};
+use canopy_proto::v1::{CollectiveSpec, Plan, Provenance};
 use prost::Message as _;
 
 use super::{DamagedRecord, decode_record, encode_record};
-use crate::key::PlanKey;
+use crate::key::{PlanKey, ScheduleKey};
 
 /// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub struct PlanSummary {
     pub stood_in_for: Option<PlanKey>,
     /// The tenant whose plan it is alone; empty: everybody's.
     pub tenant: String,
+    /// The schedules that it was made of.
+    pub schedules: Vec<ScheduleKey>,
 }
 
 /// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
@@ -84,6 +86,8 @@ struct Fields {
     stood_in_for: Vec<u8>,
     #[prost(string, tag = "17")]
     tenant: String,
+    #[prost(bytes = "vec", repeated, tag = "18")]
+    schedules: Vec<Vec<u8>>,
 }
 
 impl PlanSummary {
@@ -111,6 +115,7 @@ impl PlanSummary {
             synthesis_ms: u64::try_from(synthesis.as_millis()).unwrap_or(u64::MAX),
             stood_in_for: None,
             tenant: plan.provenance.as_ref().map(|provenance| provenance.tenant.clone()).unwrap_or_default(),
+            schedules: plan.provenance.as_ref().map(schedules).unwrap_or_default(),
         }
     }
 
@@ -134,6 +139,7 @@ impl PlanSummary {
             synthesis_ms: self.synthesis_ms,
             stood_in_for: self.stood_in_for.map(|key| key.as_bytes().to_vec()).unwrap_or_default(),
             tenant: self.tenant.clone(),
+            schedules: self.schedules.iter().map(|key| key.as_bytes().to_vec()).collect(),
         };
         encode_record(&fields.encode_to_vec())
     }
@@ -162,6 +168,7 @@ impl PlanSummary {
             synthesis_ms: fields.synthesis_ms,
             stood_in_for: fields.stood_in_for.try_into().ok().map(PlanKey::from_bytes),
             tenant: fields.tenant,
+            schedules: keys(fields.schedules).ok_or(DamagedRecord::Payload)?,
         })
     }
 
@@ -191,6 +198,15 @@ impl PlanSummary {
         self.last_used_ms = self.last_used_ms.max(uses.last_ms);
         self.stood_in_for = uses.stood_in_for.or(self.stood_in_for);
     }
+}
+
+/// What a plan says that it was made of; nothing that is no key.
+fn schedules(provenance: &Provenance) -> Vec<ScheduleKey> {
+    provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits)).collect()
+}
+
+fn keys(fields: Vec<Vec<u8>>) -> Option<Vec<ScheduleKey>> {
+    fields.into_iter().map(|bytes| bytes.try_into().ok().map(ScheduleKey::from_bytes)).collect()
 }
 
 /// Uses of a plan that its stored summary does not know of.

@@ -87,6 +87,9 @@ struct Origin {
     /// Whose plan it is alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     tenant: String,
+    /// What is kept for other networks of the shape.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    schedules: Vec<String>,
 }
 
 /// What the cache knows of the plan.
@@ -237,6 +240,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
             planner_class: provenance.planner_class,
             request: provenance.request_key,
             tenant: provenance.tenant,
+            schedules: provenance.schedules,
         },
         record: Kept::of(kept),
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
@@ -313,12 +317,15 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
-    let Origin { algorithm_requested, planner_class, request, tenant } = &shown.provenance;
+    let Origin { algorithm_requested, planner_class, request, tenant, schedules } = &shown.provenance;
     if !request.is_empty() {
         lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
     }
     if !tenant.is_empty() {
         lines.push(format!("tenant     {tenant}, and nobody else's"));
+    }
+    if !schedules.is_empty() {
+        lines.push(format!("made of    schedule {}", schedules.join(", ")));
     }
     lines.push(format!("cache      {}", shown.record.words()));
     if !shown.record.superseded_by.is_empty() {

@@ -7,6 +7,9 @@ use canopy_topology::{DraftLink, DraftNode, NodeIndex, NodeKind, TopologyDocumen
 use super::*;
 use crate::store::{MemoryStore, decode_record, encode_record};
 
+/// Its best plan needs more chunks than a runtime has room for, so several numbers of trees are tried.
+const CROWDED: &str = "mesh:2x2,bw=50012,degrade=00-01*50011/50012";
+
 /// The network with rank `r` as rank `r·step + 1`, other names, and switches in another order.
 fn turned(expression: &str, step: u32) -> TopologyInput {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
@@ -133,9 +136,30 @@ fn what_is_asked_of_the_search_is_part_of_what_is_recalled() {
 }
 
 #[test]
+fn a_plan_names_what_has_to_be_forgotten_with_it() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let small =
+        order(expression(CROWDED), CollectiveKind::Allgather, vec![Output::MscclXml(Profile::Msccl, Instances::ONE)]);
+    let plain = order(expression("torus:3x3"), CollectiveKind::Allgather, vec![Output::Json]);
+    let direct = Order { algorithm: Algorithm::Direct, ..plain.clone() };
+    let named = |order: &Order| {
+        let provenance = made(&pipeline, order).plan.plan.provenance.unwrap();
+        let keys = provenance.schedules.iter().map(|digits| ScheduleKey::from_digits(digits).unwrap());
+        (keys.collect::<Vec<_>>(), provenance.schedules)
+    };
+    let (keys, texts) = named(&small);
+    assert!(keys.len() > 1 && keys.iter().all(|key| pipeline.is_known(key)), "{texts:?}");
+    assert_eq!(keys.iter().map(ScheduleKey::to_string).collect::<Vec<_>>(), texts);
+    assert_eq!(named(&small).0, keys, "it is the same plan when it is recalled");
+    assert_eq!((named(&plain).0.len(), named(&direct).0.len()), (1, 0));
+    pipeline.forget(&keys);
+    assert!(!keys.iter().any(|key| pipeline.is_known(key)));
+    assert!(recalled(&pipeline, &small).is_none() && recalled(&pipeline, &plain).is_some());
+}
+
+#[test]
 fn fewer_trees_are_recalled_as_they_were_found() {
-    // Needs more chunks than the runtime has room for.
-    let topology = "random-regular:n=10,d=3,seed=4,bw=7GB/s";
+    let topology = CROWDED;
     let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
     let first = order(expression(topology), CollectiveKind::Allgather, outputs);
     let second = Order { topology: turned(topology, 3), ..first.clone() };
@@ -143,6 +167,7 @@ fn fewer_trees_are_recalled_as_they_were_found() {
     made(&pipeline, &first);
     let (known, fresh) =
         (recalled(&pipeline, &second).unwrap(), made(&Pipeline::new(TopologyLimits::STANDARD), &second));
+    assert!(fresh.plan.warnings.iter().any(|warning| warning.code == "FEWER_TREES"));
     assert_eq!(timeless(known), timeless(fresh));
 }
 

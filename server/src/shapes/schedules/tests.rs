@@ -84,6 +84,18 @@ fn a_damaged_record_costs_a_search_and_stays_for_a_person() {
 }
 
 #[test]
+fn who_is_removed_is_neither_in_memory_nor_on_the_disk() {
+    let (plan, store) = (plan("ring:5"), Arc::new(MemoryStore::default()));
+    let schedules = Schedules::new(Arc::clone(&store) as Arc<dyn Store>, options(1 << 20, 1 << 20));
+    (1..=3).for_each(|byte| schedules.put(&key(byte), &plan));
+    schedules.remove(&[key(1), key(3), key(9)]);
+    assert_eq!((1..=3).map(|byte| schedules.has(&key(byte))).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(schedules.get(&key(1), &plan.topology), None);
+    assert!(schedules.get(&key(2), &plan.topology).is_some());
+    assert_eq!(store.keys(None, 9).unwrap().len(), 1);
+}
+
+#[test]
 fn those_not_used_for_longest_make_room() {
     let plan = plan("ring:5");
     let probe = Schedules::new(Arc::new(MemoryStore::default()), options(1 << 20, 0));
