@@ -25,9 +25,14 @@ ask dgx-a100:boxes=2 --format msccl-xml --output "$work/warm.xml" | grep '"cache
 cmp "$work/cold.xml" "$work/warm.xml"
 ask torus:8x8 --output "$work/plan.json" >/dev/null
 ask ../../examples/two-boxes.yaml --output "$work/boxes.json" >/dev/null
-# A plan for other devices is another one.
-ask ring:2 --placement a:0,b:0 --output "$work/placed.json" | grep '"cache": "miss"' >/dev/null
-ask ring:2 --placement b:0,a:0 --output "$work/swapped.json" | grep '"cache": "miss"' >/dev/null
+# A plan for other devices is another one, if of the same schedule.
+ask ring:2 --placement a:0,b:0 --output "$work/placed.json" | grep '"cache": "miss"' >"$work/placed"
+ask ring:2 --placement b:0,a:0 --output "$work/swapped.json" | grep '"cache": "hit"' >"$work/swapped"
+plan_of() { grep --only-matching 'plans/[0-9a-f]*' "$1"; }
+if [ "$(plan_of "$work/placed")" = "$(plan_of "$work/swapped")" ]; then
+    echo "the plan for a and b is also the one for b and a" >&2
+    exit 1
+fi
 for plan in cold.xml plan.json boxes.json placed.json; do "$canopy" verify "$work/$plan" >/dev/null; done
 
 # Refusals have the exit status of `canopy` and leave no file.
