@@ -1,5 +1,8 @@
 //! A tree that may be taken for certain: every edge is tested before it joins.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use canopy_optimize::FlowUnit;
 
 use crate::error::SynthesisError;
@@ -57,18 +60,19 @@ fn next_edge<C: FlowUnit>(
     let inside = (0_u32..).zip(depths).filter_map(|(rank, depth)| depth.map(|_| rank));
     let leads_out =
         |&edge: &EdgeIndex| depths[grower.ends(edge).1 as usize].is_none() && condition.capacity(edge) > C::ZERO;
-    let mut candidates: Vec<EdgeIndex> =
-        inside.flat_map(|rank| grower.leaving(rank).iter().copied()).filter(leads_out).collect();
-    candidates.sort_by_key(|&edge| {
-        let capacity = condition.capacity(edge).min(tree.weight);
-        (std::cmp::Reverse(capacity), depths[grower.ends(edge).0 as usize], edge)
-    });
+    let candidates = inside.flat_map(|rank| grower.leaving(rank).iter().copied()).filter(leads_out);
+    // Few of them are looked at, so they are not sorted.
+    let mut candidates: BinaryHeap<_> = candidates
+        .map(|edge| {
+            let capacity = condition.capacity(edge).min(tree.weight);
+            (capacity, Reverse(depths[grower.ends(edge).0 as usize]), Reverse(edge))
+        })
+        .collect();
     let mut best: Option<(EdgeIndex, C)> = None;
     let mut tested = 0;
     let mut critical: Option<Vec<bool>> = None;
-    for edge in candidates {
+    while let Some((wanted, _, Reverse(edge))) = candidates.pop() {
         let (from, to) = grower.ends(edge);
-        let wanted = condition.capacity(edge).min(tree.weight);
         if best.is_some_and(|(_, most)| most >= wanted) {
             break;
         }
