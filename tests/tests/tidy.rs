@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("crates/topology", &[]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("crates/schedule", &["canopy-topology"]),
     ("crates/synth", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
+    ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("proto", &[]),
     ("migrations", &[]),

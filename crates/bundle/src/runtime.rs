@@ -1,0 +1,301 @@
+//! The rules of each runtime as a table: how files are found, in which order, and when one matches a call.
+//!
+//! Numbers and spellings of MSCCL runtimes come from the profiles of `canopy-plan`; what only matters when several files
+//! lie side by side stands here. Sources: microsoft/msccl `b23e9cd`, Azure/msccl-executor-nccl `c6f6b36`, ROCm/rccl
+//! `0cbce2a` (`msccl_lifecycle.cc`), microsoft/mscclpp `1f5f065` (`execution_plan.cc`; the NCCL shim of 0.6 to 0.8).
+
+use std::fmt;
+use std::str::FromStr;
+
+use canopy_plan::{ByteRange as SizeRule, PlacementRule, Profile, SelectionOrder};
+
+use crate::select::Operator;
+
+/// A runtime that a bundle may be for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Runtime {
+    /// microsoft/msccl.
+    Msccl,
+    /// Azure/msccl-executor-nccl.
+    MscclExecutor,
+    /// RCCL up to 2.27.7.
+    RcclMsccl,
+    /// MSCCL++ 0.6 to 0.8, by its NCCL shim.
+    Mscclpp06,
+    /// MSCCL++ from 0.9 on, by the selector of a loader module.
+    Mscclpp09,
+    /// The interpreter of oneCCL XML.
+    OneCcl,
+    /// Stock NCCL, and RCCL from 2.28.3 on: they run no plan of anybody else's.
+    Nccl,
+}
+
+impl Runtime {
+    /// All of them, in the order documents list them.
+    pub const ALL: [Self; 7] =
+        [Self::Msccl, Self::MscclExecutor, Self::RcclMsccl, Self::Mscclpp06, Self::Mscclpp09, Self::OneCcl, Self::Nccl];
+
+    /// The name used everywhere in canopy's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Msccl => "msccl",
+            Self::MscclExecutor => "msccl-executor",
+            Self::RcclMsccl => "rccl-msccl",
+            Self::Mscclpp06 => "mscclpp-0.6",
+            Self::Mscclpp09 => "mscclpp-0.9",
+            Self::OneCcl => "oneccl",
+            Self::Nccl => "nccl",
+        }
+    }
+
+    /// The profile of its files, where they are MSCCL XML.
+    pub const fn msccl_profile(self) -> Option<Profile> {
+        match self {
+            Self::Msccl => Some(Profile::Msccl),
+            Self::MscclExecutor => Some(Profile::MscclExecutor),
+            Self::RcclMsccl => Some(Profile::RcclMsccl),
+            Self::Mscclpp06 | Self::Mscclpp09 | Self::OneCcl | Self::Nccl => None,
+        }
+    }
+
+    /// How it picks files; `None` where it runs none.
+    pub fn rules(self) -> Option<Rules> {
+        if let Some(profile) = self.msccl_profile() {
+            return Some(Rules::of_msccl(profile));
+        }
+        let rules = match self {
+            Self::Mscclpp06 => Rules {
+                files_max: usize::MAX,
+                order: SearchOrder::Any,
+                others: OtherFiles::Fatal,
+                maximum: Maximum::Exclusive,
+                maximum_default: None,
+                placement: Placement::Equal,
+                required: &[],
+                // The shim does not look at the number of ranks (microsoft/mscclpp#556).
+                tells_ranks: false,
+                tells_ranks_per_node: false,
+                // The loader divides when the plan has been chosen.
+                indivisible: Indivisible::Fails,
+                operators: &[Operator::Sum],
+            },
+            Self::Mscclpp09 => Rules {
+                files_max: usize::MAX,
+                order: SearchOrder::Listed,
+                others: OtherFiles::Ignored,
+                maximum: Maximum::Inclusive,
+                maximum_default: None,
+                placement: Placement::Equal,
+                required: &[],
+                tells_ranks: true,
+                tells_ranks_per_node: true,
+                // A selector passes over what the loader would refuse.
+                indivisible: Indivisible::PassedOver,
+                operators: &[Operator::Sum],
+            },
+            Self::OneCcl => Rules {
+                files_max: usize::MAX,
+                order: SearchOrder::Sorted,
+                others: OtherFiles::Ignored,
+                maximum: Maximum::InclusiveOrNone,
+                maximum_default: Some(0),
+                placement: Placement::Equal,
+                required: &[],
+                tells_ranks: true,
+                tells_ranks_per_node: false,
+                // Chunks need not be of one size.
+                indivisible: Indivisible::Allowed,
+                operators: &[Operator::Sum, Operator::Product, Operator::Min, Operator::Max],
+            },
+            Self::Msccl | Self::MscclExecutor | Self::RcclMsccl | Self::Nccl => return None,
+        };
+        Some(rules)
+    }
+
+    /// What has to be in the environment of a process for it to find these files, whose paths are relative to the folder
+    /// of the bundle. `{dir}` in a value stands for that folder, which only its user knows.
+    pub fn variables(self, paths: &[String]) -> Vec<Variable> {
+        let variable = |name, value: &str, purpose| Variable { name, value: value.to_owned(), purpose };
+        match self {
+            Self::Msccl => {
+                let value = paths.iter().map(|path| format!("{{dir}}/{path}")).collect::<Vec<_>>().join(":");
+                vec![variable("MSCCL_XML_FILES", &value, "the files, each read when a communicator is made")]
+            }
+            Self::MscclExecutor => vec![
+                variable("NCCL_MSCCL_ENABLE", "1", "turns custom plans on"),
+                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the folder, read once when a process starts"),
+            ],
+            Self::RcclMsccl => vec![
+                variable("RCCL_MSCCL_ENABLE", "1", "turns custom plans on"),
+                variable("RCCL_MSCCL_FORCE_ENABLE", "1", "on other machines than MI300X, and across machines"),
+                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the folder, read once when a process starts"),
+            ],
+            Self::Mscclpp06 => {
+                let purpose = "the folder; also preload the NCCL shim of MSCCL++ (LD_PRELOAD)";
+                vec![variable("MSCCLPP_EXECUTION_PLAN_DIR", "{dir}/plans", purpose)]
+            }
+            Self::Nccl => {
+                let purpose = "advice for a tuner plugin (NCCL_TUNER_PLUGIN); NCCL_ALGO must not be set beside it";
+                vec![variable("NCCL_TUNER_CONFIG_FILE", "{dir}/tuner.csv", purpose)]
+            }
+            // Found by registration, and by the path in a command.
+            Self::Mscclpp09 | Self::OneCcl => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no runtime.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a profile of a bundle; use {}", Runtime::ALL.map(Runtime::name).join(", "))]
+#[expect(missing_docs, reason = "the message names every field")]
+pub struct UnknownRuntime {
+    pub name: String,
+}
+
+impl FromStr for Runtime {
+    type Err = UnknownRuntime;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRuntime> {
+        let known = Self::ALL.into_iter().find(|runtime| runtime.name() == name);
+        known.ok_or_else(|| UnknownRuntime { name: name.chars().take(80).collect() })
+    }
+}
+
+/// An environment variable of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, with `{dir}` for the folder of the bundle.
+    pub value: String,
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+/// How a runtime picks one of several files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Most files it loads; the rest is as if it were not there.
+    pub files_max: usize,
+    /// In which order it looks at them.
+    pub order: SearchOrder,
+    /// What it makes of other files in their folder.
+    pub others: OtherFiles,
+    /// What a file's greatest size means.
+    pub maximum: Maximum,
+    /// Greatest size as a file without one is read; `None`: no bound.
+    pub maximum_default: Option<u64>,
+    /// How it compares a file with the in-place state of a call.
+    pub placement: Placement,
+    /// Attributes without which a file makes it fail, whatever is called.
+    pub required: &'static [&'static str],
+    /// Whether it compares the number of ranks.
+    pub tells_ranks: bool,
+    /// Whether it compares the number of ranks on a machine.
+    pub tells_ranks_per_node: bool,
+    /// What becomes of messages that do not divide as the plan does.
+    pub indivisible: Indivisible,
+    /// Reductions it runs by a plan.
+    pub operators: &'static [Operator],
+}
+
+impl Rules {
+    fn of_msccl(profile: Profile) -> Self {
+        let limits = profile.limits();
+        let (maximum, maximum_default) = match limits.byte_range {
+            SizeRule::Exclusive { default } => (Maximum::Exclusive, Some(default)),
+            SizeRule::Inclusive => (Maximum::InclusiveOrNone, None),
+        };
+        let placement = match limits.placement {
+            PlacementRule::InPlaceEquals => Placement::Equal,
+            PlacementRule::BothFlags => Placement::Flags,
+        };
+        // Who reads a whole folder reads all of it at once, and fails with any file that it cannot read.
+        let (order, others, required) = match limits.selection.order {
+            SelectionOrder::Listed => (SearchOrder::Listed, OtherFiles::Ignored, [].as_slice()),
+            SelectionOrder::Sorted => (SearchOrder::Sorted, OtherFiles::Fatal, limits.required),
+            SelectionOrder::Directory => (SearchOrder::Any, OtherFiles::Fatal, limits.required),
+        };
+        Self {
+            files_max: limits.selection.files_max,
+            order,
+            others,
+            maximum,
+            maximum_default,
+            placement,
+            required,
+            tells_ranks: true,
+            tells_ranks_per_node: false,
+            indivisible: Indivisible::PassedOver,
+            operators: &[Operator::Sum, Operator::Product, Operator::Min, Operator::Max],
+        }
+    }
+
+    /// The greatest size that a file with this attribute is used for, in bytes; `None`: no bound. `Some(0)` where it is
+    /// used for none.
+    pub fn largest(&self, attribute: Option<u64>) -> Option<u64> {
+        let attribute = attribute.or(self.maximum_default)?;
+        match self.maximum {
+            Maximum::Exclusive => Some(attribute.saturating_sub(1)),
+            Maximum::Inclusive => Some(attribute),
+            Maximum::InclusiveOrNone => (attribute > 0).then_some(attribute),
+        }
+    }
+}
+
+/// In which order a runtime looks at files; the first that matches is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SearchOrder {
+    /// As they are listed.
+    Listed,
+    /// By path, byte by byte.
+    Sorted,
+    /// As the file system happens to list them: nobody can tell.
+    Any,
+}
+
+/// What a runtime makes of files in the folder that are no plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OtherFiles {
+    /// It does not look at them.
+    Ignored,
+    /// It reads them, and fails.
+    Fatal,
+}
+
+/// What a file's greatest size means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Maximum {
+    /// The first size that is too large.
+    Exclusive,
+    /// The greatest size.
+    Inclusive,
+    /// The greatest size, and 0 that there is none.
+    InclusiveOrNone,
+}
+
+/// How a runtime compares a file with the in-place state of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// What the file says of in-place calls must be the state of the call.
+    Equal,
+    /// The file says of either kind of call whether it takes it.
+    Flags,
+}
+
+/// What becomes of a message that cannot be divided into the chunks of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Indivisible {
+    /// The plan is passed over.
+    PassedOver,
+    /// The plan is chosen, and the call fails.
+    Fails,
+    /// The plan takes any.
+    Allowed,
+}
