@@ -247,6 +247,10 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             }
         };
     }
+    // Left out where nothing is stated, as limits are.
+    if order.size_bytes_min > 0 {
+        fields.text("size_bytes_min").number(order.size_bytes_min);
+    }
     search_fields(fields, order.limits, order.sums);
 }
 

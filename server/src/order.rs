@@ -30,6 +30,8 @@ pub struct Order {
     pub group: Option<Group>,
     /// Where the ranks are, as stated; whether they can be there is not checked here.
     pub placement: Option<Vec<Slot>>,
+    /// Smallest message in bytes that files of runtimes are used for; 0: any.
+    pub size_bytes_min: u64,
     /// Greatest message in bytes, inclusive.
     pub size_bytes_max: u64,
     /// Whether output and input share memory.
@@ -311,6 +313,12 @@ pub enum RequestError {
     DuplicateOutput { first: usize, second: usize },
     #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
     Size { found: u64, limit: u64 },
+    #[error("the smallest message size is {min} bytes and the greatest {max}; state a smaller one, or none")]
+    EmptySizes { min: u64, max: u64 },
+    #[error(
+        "format json is for messages of all sizes, and no file is for those from {min} bytes on; leave the size out"
+    )]
+    SmallestWithoutRuntime { min: u64 },
     #[error("{field} means nothing to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
@@ -346,6 +354,7 @@ impl RequestError {
             Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
             Self::Tenant(_) => crate::tenant::HEADER.to_owned(),
             Self::Size { .. } => "size_bytes_max".to_owned(),
+            Self::EmptySizes { .. } | Self::SmallestWithoutRuntime { .. } => "size_bytes_min".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
         }

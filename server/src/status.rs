@@ -240,7 +240,9 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::InstancesWithoutRuntime { .. } => "INSTANCES_NOT_APPLICABLE",
         RequestError::NoInstances { .. } => "INSTANCES_INVALID",
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
-        RequestError::Size { .. } => "SIZE_INVALID",
+        RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
+            "SIZE_INVALID"
+        }
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
@@ -384,6 +386,7 @@ fn lower(output: usize, error: &LowerError) -> Refusal {
             }
         }
         LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
+        LowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
         LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         // The server names the file itself, and lowers checked plans only.
         LowerError::Name { .. }

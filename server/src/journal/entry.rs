@@ -63,6 +63,9 @@ struct Entry {
     /// Empty: nobody's in particular.
     #[prost(string, tag = "21")]
     tenant: String,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "22")]
+    size_bytes_min: u64,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -97,6 +100,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         topology: Some(v1::TopologySource { source: Some(source) }),
         collective: order.kind.name().to_owned(),
         root: order.root,
+        size_bytes_min: order.size_bytes_min,
         size_bytes_max: order.size_bytes_max,
         in_place: order.in_place,
         algorithm: order.algorithm.name().to_owned(),
@@ -152,6 +156,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         shares: entry.shares,
         group: transit.map(|transit| Group { ranks: entry.ranks, transit }),
         placement: entry.placement.as_ref().map(slots).transpose().ok()?,
+        size_bytes_min: entry.size_bytes_min,
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
         algorithm: entry.algorithm.parse().ok()?,

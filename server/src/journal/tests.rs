@@ -31,6 +31,7 @@ fn order(expression: &str) -> Order {
         group: None,
         placement: None,
         tenant: None,
+        size_bytes_min: 0,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,
@@ -169,6 +170,7 @@ fn every_order_is_read_back() {
                     sums,
                     in_place,
                     outputs,
+                    size_bytes_min: number / 2,
                     size_bytes_max,
                 };
                 let record = encode_entry(number, &order, priority, 5);

@@ -17,6 +17,7 @@ fn order() -> Order {
         group: None,
         placement: None,
         tenant: None,
+        size_bytes_min: 0,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Forest,
@@ -45,6 +46,8 @@ fn changed_orders() -> Vec<Order> {
     vec![
         Order { kind: CollectiveKind::Reduce, ..order() },
         Order { size_bytes_max: 1 << 21, ..order() },
+        Order { size_bytes_min: 1, ..order() },
+        Order { size_bytes_min: 2, ..order() },
         Order { in_place: true, ..order() },
         Order { algorithm: Algorithm::Auto, ..order() },
         Order { limits: TreeLimits { trees_per_root: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },

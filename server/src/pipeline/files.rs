@@ -66,11 +66,12 @@ impl Files {
             instances,
         };
         let is_stopped = || stop.is_requested();
-        let Lowered { program: lowered, instances } =
-            lower(graph, &options, &is_stopped).map_err(|error| match error {
-                LowerError::Stopped => PlanFailure::Stopped,
-                error => PlanFailure::Lower { output, error },
-            })?;
+        let lowered = lower(graph, &options, &is_stopped);
+        let lowered = lowered.and_then(|lowered| lowered.beginning_at(order.size_bytes_min, profile));
+        let Lowered { program: lowered, instances } = lowered.map_err(|error| match error {
+            LowerError::Stopped => PlanFailure::Stopped,
+            error => PlanFailure::Lower { output, error },
+        })?;
         let text = write_msccl_xml(&lowered, profile);
         let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &is_stopped).map_err(|error| {
             match error.fault {

@@ -47,6 +47,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         group: None,
         placement: None,
         tenant: None,
+        size_bytes_min: 0,
         size_bytes_max: 1 << 30,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,

@@ -34,6 +34,7 @@ fn order(text: &str) -> Order {
         group: None,
         placement: None,
         tenant: None,
+        size_bytes_min: 0,
         size_bytes_max: 1 << 20,
         in_place: false,
         algorithm: Algorithm::Auto,

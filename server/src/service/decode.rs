@@ -102,6 +102,14 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
         return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
     }
+    let size_bytes_min = request.size_bytes_min;
+    if size_bytes_min > size_bytes_max {
+        return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
+    }
+    let outputs = outputs(&request.outputs)?;
+    if size_bytes_min > 0 && outputs.iter().all(|output| *output == Output::Json) {
+        return Err(RequestError::SmallestWithoutRuntime { min: size_bytes_min });
+    }
     let algorithm = match request.algorithm.as_str() {
         "" => Algorithm::Auto,
         name => name.parse()?,
@@ -128,12 +136,13 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         shares: request.shares,
         group: group(request.ranks, request.transit, request.placement.is_some())?,
         placement: placement(request.placement)?,
+        size_bytes_min,
         size_bytes_max,
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
         limits,
         sums,
-        outputs: outputs(&request.outputs)?,
+        outputs,
         // Its name is not in the message.
         tenant: None,
     };

@@ -60,6 +60,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let collective = CollectiveKind::AllToAll;
     let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective };
     check(PlanFailure::Synthesis(unsupported), "ALGORITHM_NOT_APPLICABLE", "algorithm");
+    check(PlanFailure::Request(RequestError::EmptySizes { min: 2, max: 1 }), "SIZE_INVALID", "size_bytes_min");
     let bytes = LowerError::BytesMax { bytes_max: 0 };
     check(PlanFailure::Lower { output: 0, error: bytes }, "SIZE_INVALID", "size_bytes_max");
 }

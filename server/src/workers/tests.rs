@@ -84,6 +84,7 @@ impl Shop {
             group: None,
             placement: None,
             tenant: None,
+            size_bytes_min: 0,
             size_bytes_max: 1 << 20,
             in_place: false,
             algorithm: Algorithm::Auto,

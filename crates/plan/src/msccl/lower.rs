@@ -82,6 +82,22 @@ pub struct Lowered {
     pub instances: NonZeroU32,
 }
 
+impl Lowered {
+    /// The same for messages from this size on alone, in bytes, so that another program may serve smaller ones. 0: any.
+    ///
+    /// # Errors
+    /// The program is not used for any message so large.
+    pub fn beginning_at(mut self, bytes_min: u64, profile: Profile) -> Result<Self, LowerError> {
+        match profile.bytes_max_of(self.program.bytes_max) {
+            Some(bytes_max) if bytes_min > bytes_max => Err(LowerError::BytesMin { bytes_min, bytes_max }),
+            _ => {
+                self.program.bytes_min = Some(bytes_min);
+                Ok(self)
+            }
+        }
+    }
+}
+
 /// Why a plan cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
@@ -118,6 +134,15 @@ pub enum LowerError {
         /// No arrangement of the plan's transfers can keep the limit.
         is_proven: bool,
         remedy: &'static str,
+    },
+    #[error(
+        "a program used up to {bytes_max} bytes cannot begin at {bytes_min}; state a smaller size to begin at, or a larger \
+         one to end at"
+    )]
+    BytesMin {
+        bytes_min: u64,
+        /// Inclusive: as asked for, or the largest whose rounds the runtime can count.
+        bytes_max: u64,
     },
     #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
     TooFewRanks { found: u32 },

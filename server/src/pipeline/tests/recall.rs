@@ -117,6 +117,7 @@ fn what_is_asked_of_the_search_is_part_of_what_is_recalled() {
     // Neither file nor size matters to the search.
     let files = Order {
         outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)],
+        size_bytes_min: 0,
         size_bytes_max: 1 << 20,
         ..plain.clone()
     };

@@ -61,6 +61,16 @@ fn files_that_differ_in_instances_alone_are_different() {
 }
 
 #[test]
+fn a_file_of_a_runtime_may_begin_at_any_size_up_to_its_last() {
+    let outputs = vec![v1::OutputSpec { format: 2, ..v1::OutputSpec::default() }];
+    let from =
+        |min| v1::PlanRequest { size_bytes_min: min, size_bytes_max: Some(9), outputs: outputs.clone(), ..request() };
+    for min in [0, 1, 9] {
+        assert_eq!(decode(from(min), Method::Plan).ok().unwrap().order.size_bytes_min, min);
+    }
+}
+
+#[test]
 fn every_wrong_field_is_named() {
     check_refused("topology", |request| request.topology = None);
     check_refused("topology", |request| request.topology = Some(v1::TopologySource { source: None }));
@@ -97,6 +107,11 @@ fn every_wrong_field_is_named() {
         request.collective = Some(v1::CollectiveSpec { kind: v1::Collective::Gather.into(), root: None });
     });
     check_refused("size_bytes_max", |request| request.size_bytes_max = Some(u64::MAX));
+    check_refused("size_bytes_min", |request| request.size_bytes_min = 1);
+    check_refused("size_bytes_min", |request| {
+        request.outputs = vec![v1::OutputSpec { format: 2, ..v1::OutputSpec::default() }];
+        (request.size_bytes_min, request.size_bytes_max) = (2, Some(1));
+    });
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
     check_refused("ranks", |request| request.transit = v1::GroupTransit::Unused.into());
     check_refused("transit", |request| (request.ranks, request.transit) = (vec![0, 1], 9));

@@ -163,6 +163,20 @@ fn the_largest_message_is_one_whose_rounds_can_be_counted() {
 }
 
 #[test]
+fn a_program_may_begin_at_any_size_up_to_its_last() {
+    for (profile, last) in [(Profile::Msccl, 1 << 20), (Profile::RcclMsccl, 1 << 20)] {
+        let lowered = super::lower(&allgather(4, 1, false), &LowerOptions { profile, ..options() }, &|| false).unwrap();
+        for bytes_min in [0, 1, last] {
+            let program = lowered.clone().beginning_at(bytes_min, profile).unwrap().program;
+            assert_eq!(program, Program { bytes_min: Some(bytes_min), ..lowered.program.clone() });
+            assert!(crate::prove(&program, profile).problems.is_empty());
+        }
+        let beyond = LowerError::BytesMin { bytes_min: last + 1, bytes_max: last };
+        assert_eq!(lowered.clone().beginning_at(last + 1, profile), Err(beyond));
+    }
+}
+
+#[test]
 fn as_many_channels_are_used_as_needed_and_no_more() {
     let channels = |graph: &TransferGraph| lower(graph, &options()).unwrap().channel_count;
     assert_eq!(channels(&allgather(8, 8, false)), 1);
