@@ -5,6 +5,7 @@
 
 mod emulate;
 mod msccl;
+pub mod oneccl;
 mod plan_file;
 
 pub use emulate::{

@@ -12,7 +12,7 @@ mod lower;
 mod parse;
 mod profile;
 mod program;
-mod prove;
+pub(crate) mod prove;
 mod traffic;
 mod write;
 

@@ -17,7 +17,7 @@ mod connections;
 mod dependencies;
 mod largest;
 mod limits;
-mod meaning;
+pub(crate) mod meaning;
 mod model;
 mod progress;
 mod races;

@@ -4,7 +4,7 @@
 //! numbering; adding two that share a rank or differ in the chunk can never be part of a right result and is a
 //! problem at once. Since no two conflicting steps are unordered, any one linearisation gives the result of all.
 
-mod symbols;
+pub(crate) mod symbols;
 
 use canopy_schedule::CollectiveKind;
 

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 /// A stored sum; equal sums have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Symbol(u32);
+pub(crate) struct Symbol(u32);
 
 /// What is in memory that nothing has written.
-pub(super) const NOTHING: Symbol = Symbol(0);
+pub(crate) const NOTHING: Symbol = Symbol(0);
 
 /// Most sums of two or more contributions, and most 64-bit words of all of them together.
 const SUMS_MAX: usize = 1 << 22;
@@ -16,7 +16,7 @@ const WORDS_MAX: usize = 1 << 24;
 
 /// Why two sums cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SumFault {
+pub(crate) enum SumFault {
     #[error("adds the contribution of rank {rank} to chunk {chunk} a second time")]
     Twice { rank: u32, chunk: u32 },
     #[error("adds chunk {first} to chunk {second}")]
@@ -29,7 +29,7 @@ pub(super) enum SumFault {
 ///
 /// Symbol `1 + rank · chunk_count + chunk` is the contribution of one rank and stands in no table; larger ones are
 /// sums in the order they were met. The map only answers whether a sum is known; its order is never seen.
-pub(super) struct Symbols {
+pub(crate) struct Symbols {
     rank_count: u32,
     chunk_count: u32,
     sums: Vec<(u32, Rc<[u64]>)>,
@@ -38,12 +38,12 @@ pub(super) struct Symbols {
 
 impl Symbols {
     /// Symbols for so many ranks and chunks; the caller has checked that their product is below 2³¹.
-    pub(super) fn new(rank_count: u32, chunk_count: u32) -> Self {
+    pub(crate) fn new(rank_count: u32, chunk_count: u32) -> Self {
         Self { rank_count, chunk_count, sums: Vec::new(), known: HashMap::new() }
     }
 
     /// What one rank gives to a chunk.
-    pub(super) fn contribution(&self, rank: u32, chunk: u32) -> Symbol {
+    pub(crate) fn contribution(&self, rank: u32, chunk: u32) -> Symbol {
         Symbol(1 + rank * self.chunk_count + chunk)
     }
 
@@ -53,7 +53,7 @@ impl Symbols {
     }
 
     /// What all ranks give to a chunk.
-    pub(super) fn total(&mut self, chunk: u32) -> Symbol {
+    pub(crate) fn total(&mut self, chunk: u32) -> Symbol {
         let mut ranks = vec![0_u64; self.words()];
         for rank in 0..self.rank_count {
             set(&mut ranks, rank);
@@ -62,7 +62,7 @@ impl Symbols {
     }
 
     /// The sum of two; neither may be [`NOTHING`].
-    pub(super) fn sum(&mut self, first: Symbol, second: Symbol) -> Result<Symbol, SumFault> {
+    pub(crate) fn sum(&mut self, first: Symbol, second: Symbol) -> Result<Symbol, SumFault> {
         let ((first_chunk, mut ranks), (second_chunk, others)) = (self.parts(first), self.parts(second));
         if first_chunk != second_chunk {
             return Err(SumFault::Mixed { first: first_chunk, second: second_chunk });
@@ -108,8 +108,16 @@ impl Symbols {
         symbol
     }
 
+    /// The chunk of a symbol other than [`NOTHING`].
+    pub(crate) fn chunk(&self, symbol: Symbol) -> u32 {
+        match symbol.0.checked_sub(self.first_sum()) {
+            Some(index) => self.sums[index as usize].0,
+            None => (symbol.0 - 1) % self.chunk_count,
+        }
+    }
+
     /// The symbol in words, for messages.
-    pub(super) fn describe(&self, symbol: Symbol) -> String {
+    pub(crate) fn describe(&self, symbol: Symbol) -> String {
         if symbol == NOTHING {
             return "nothing".to_owned();
         }

@@ -1,0 +1,24 @@
+//! oneCCL plans: steps of asynchronous messages and local work, one program per rank, as XML of canopy's own.
+//!
+//! [`write`] and [`parse`] turn a program into text and back, [`prove`] judges any program without knowing where it came
+//! from. [`SCHEMA`] is the grammar of the format.
+
+mod memory;
+mod parse;
+mod program;
+mod promise;
+mod prove;
+mod write;
+
+pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
+pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
+pub use promise::{Promise, promise};
+pub use prove::{Place, Problem, Proof, Stopped, prove, prove_routes, prove_until};
+pub use write::write;
+
+/// The grammar of the format as an XML schema. What it cannot say, such as that every send has a receive, [`prove`]
+/// says.
+pub const SCHEMA: &str = include_str!("../oneccl.xsd");
+
+#[cfg(test)]
+mod examples;

@@ -1,0 +1,310 @@
+//! Reads a program from text. Unknown elements and attributes are errors: strictness finds mistakes early.
+//!
+//! Whether the program makes sense is the proof's business.
+
+mod attributes;
+mod error;
+mod reader;
+
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
+
+use attributes::{Attributes, plain};
+use error::shown;
+use reader::{Node, Reader, Tag};
+
+pub use error::{ParseError, ParseFault};
+
+use super::program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Step};
+
+pub(super) use attributes::is_label;
+
+/// Most bytes of a text that anybody may have written: a program is several times as large as the shortest text of it.
+pub const BYTES_MAX: usize = 64 << 20;
+
+/// Most bytes of a text that canopy has written, or that somebody vouches for.
+pub const OWN_BYTES_MAX: usize = 512 << 20;
+
+/// Most statements about a plan.
+const META_MAX: usize = 64;
+
+/// Most ranks of a plan.
+const RANKS_MAX: usize = 65535;
+
+/// Whether a text is meant to be such a plan: its first element, after declaration and comments, is `<onecclplan`.
+pub fn is_plan(text: &str) -> bool {
+    let mut reader = Reader::new(text);
+    matches!(reader.next_node(), Ok(Node::Open(tag)) if tag.name == "onecclplan")
+}
+
+/// Reads one plan of at most [`BYTES_MAX`] bytes; see [`parse_until`], which it calls without ever stopping.
+///
+/// # Errors
+/// As there.
+pub fn parse(text: &str) -> Result<Program, ParseError> {
+    parse_until(text, BYTES_MAX, &|| false)
+}
+
+/// Reads one plan of at most so many bytes.
+///
+/// # Errors
+/// The first thing that the format does not know or allow, with its line and column and what to write instead; or
+/// `stop`, asked at every tag, returned true. Never panics; O(bytes), memory several times that of the text.
+pub fn parse_until(text: &str, bytes_max: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Program, ParseError> {
+    let mut parser = Parser { reader: Reader::new(text), peeked: None, stop };
+    if text.len() > bytes_max {
+        let fault = ParseFault::TooLarge { bytes: text.len(), limit: bytes_max };
+        return Err(fault.at(error::Position { line: 1, column: 1 }));
+    }
+    parser.file()
+}
+
+struct Parser<'a, 's> {
+    reader: Reader<'a>,
+    /// Read, but not yet used.
+    peeked: Option<Node<'a>>,
+    stop: &'s (dyn Fn() -> bool + Sync),
+}
+
+fn unexpected(node: &Node<'_>, expected: &'static str) -> ParseError {
+    ParseFault::Unexpected { found: node.describe(), expected }.at(node.position())
+}
+
+impl<'a> Parser<'a, '_> {
+    fn next_node(&mut self) -> Result<Node<'a>, ParseError> {
+        if let Some(node) = self.peeked.take() {
+            return Ok(node);
+        }
+        let node = self.reader.next_node()?;
+        if (self.stop)() { Err(ParseFault::Stopped.at(node.position())) } else { Ok(node) }
+    }
+
+    /// The next element if it is called so; everything else stays.
+    fn next_if(&mut self, name: &str) -> Result<Option<Tag<'a>>, ParseError> {
+        match self.next_node()? {
+            Node::Open(tag) if tag.name == name => Ok(Some(tag)),
+            node => {
+                self.peeked = Some(node);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The end of an element.
+    fn close(&mut self, tag: &Tag<'a>, expected: &'static str) -> Result<(), ParseError> {
+        if tag.is_empty {
+            return Ok(());
+        }
+        match self.next_node()? {
+            Node::Close(_) => Ok(()),
+            node => Err(unexpected(&node, expected)),
+        }
+    }
+
+    fn file(&mut self) -> Result<Program, ParseError> {
+        let program = match self.next_node()? {
+            Node::Open(tag) if tag.name == "onecclplan" => self.plan(&tag)?,
+            node => return Err(unexpected(&node, "<onecclplan>")),
+        };
+        match self.next_node()? {
+            Node::End(_) => Ok(program),
+            node => Err(unexpected(&node, "the end of the text")),
+        }
+    }
+
+    fn plan(&mut self, tag: &Tag<'a>) -> Result<Program, ParseError> {
+        let mut program = head(tag)?;
+        if !tag.is_empty {
+            while let Some(tag) = self.next_if("meta")? {
+                let meta = self.meta(&tag)?;
+                if program.meta.len() == META_MAX {
+                    return Err(ParseFault::TooMany { what: "<meta> of a plan", limit: META_MAX }.at(tag.position));
+                }
+                program.meta.push(meta);
+            }
+            if let Some(tag) = self.next_if("routes")? {
+                program.routes = self.routes(&tag)?;
+            }
+            while let Some(tag) = self.next_if("rank")? {
+                if program.ranks.len() == RANKS_MAX {
+                    return Err(ParseFault::TooMany { what: "<rank> of a plan", limit: RANKS_MAX }.at(tag.position));
+                }
+                program.ranks.push(self.rank(&tag)?);
+            }
+        }
+        self.close(tag, "<meta>, <routes>, <rank> in this order, or </onecclplan>")?;
+        Ok(program)
+    }
+
+    fn meta(&mut self, tag: &Tag<'a>) -> Result<Meta, ParseError> {
+        let mut attributes = Attributes::new("meta", tag);
+        let meta = Meta { key: attributes.label("key")?, value: attributes.text("value")? };
+        attributes.finish()?;
+        self.close(tag, "</meta>")?;
+        Ok(meta)
+    }
+
+    fn routes(&mut self, tag: &Tag<'a>) -> Result<Vec<Route>, ParseError> {
+        Attributes::new("routes", tag).finish()?;
+        let mut routes = Vec::new();
+        if !tag.is_empty {
+            while let Some(tag) = self.next_if("route")? {
+                let mut attributes = Attributes::new("route", &tag);
+                routes.push(Route {
+                    id: attributes.count("id")?,
+                    source: attributes.count("src")?,
+                    destination: attributes.count("dst")?,
+                    layer: attributes.count("layer")?,
+                    hops: attributes.word("hops", "numbers of nodes, one space between them", |text| {
+                        text.split(' ').map(plain).collect()
+                    })?,
+                });
+                attributes.finish()?;
+                self.close(&tag, "</route>")?;
+            }
+        }
+        self.close(tag, "<route> or </routes>")?;
+        Ok(routes)
+    }
+
+    fn rank(&mut self, tag: &Tag<'a>) -> Result<RankProgram, ParseError> {
+        let mut attributes = Attributes::new("rank", tag);
+        let mut rank = RankProgram {
+            rank: attributes.count("id")?,
+            input_chunks: attributes.count("i_chunks")?,
+            output_chunks: attributes.count("o_chunks")?,
+            scratch_chunks: attributes.count("s_chunks")?,
+            steps: Vec::new(),
+        };
+        attributes.finish()?;
+        if !tag.is_empty {
+            while let Some(tag) = self.next_if("step")? {
+                rank.steps.push(self.step(&tag)?);
+            }
+        }
+        self.close(tag, "<step> or </rank>")?;
+        Ok(rank)
+    }
+
+    fn step(&mut self, tag: &Tag<'a>) -> Result<Step, ParseError> {
+        let mut attributes = Attributes::new("step", tag);
+        let index = attributes.count("t")?;
+        attributes.finish()?;
+        let mut step = Step { index, sends: Vec::new(), receives: Vec::new(), completion: None };
+        if !tag.is_empty {
+            while let Some(tag) = self.next_if("send")? {
+                step.sends.push(self.send(&tag)?);
+            }
+            while let Some(tag) = self.next_if("recv")? {
+                step.receives.push(self.receive(&tag)?);
+            }
+            if let Some(tag) = self.next_if("sync")? {
+                let scope = self.sync(&tag)?;
+                step.completion = Some(self.completion(scope)?);
+            }
+        }
+        let expected = match &step.completion {
+            None => "<send>, <recv>, <sync> in this order, or </step>; local work needs a <sync> before it",
+            Some(_) => "<copy> or <reduce>, a last <sync>, or </step>",
+        };
+        self.close(tag, expected)?;
+        Ok(step)
+    }
+
+    fn send(&mut self, tag: &Tag<'a>) -> Result<Send, ParseError> {
+        let mut attributes = Attributes::new("send", tag);
+        let (peer, span) = (attributes.count("peer")?, attributes.span("buf", "off")?);
+        let route = attributes.optional_count("route")?;
+        attributes.finish()?;
+        self.close(tag, "</send>")?;
+        Ok(Send { peer, span, route })
+    }
+
+    fn receive(&mut self, tag: &Tag<'a>) -> Result<Receive, ParseError> {
+        let mut attributes = Attributes::new("recv", tag);
+        let (peer, span) = (attributes.count("peer")?, attributes.span("buf", "off")?);
+        attributes.finish()?;
+        self.close(tag, "</recv>")?;
+        Ok(Receive { peer, span })
+    }
+
+    fn sync(&mut self, tag: &Tag<'a>) -> Result<Scope, ParseError> {
+        let mut attributes = Attributes::new("sync", tag);
+        let scope = attributes
+            .optional("scope", "local or all", |word| Scope::ALL.into_iter().find(|scope| scope.name() == word))?;
+        attributes.finish()?;
+        self.close(tag, "</sync>")?;
+        Ok(scope.unwrap_or(Scope::Local))
+    }
+
+    fn completion(&mut self, scope: Scope) -> Result<Completion, ParseError> {
+        let mut completion = Completion { scope, locals: Vec::new(), after: None };
+        loop {
+            let (element, tag) = match self.next_if("copy")? {
+                Some(tag) => ("copy", tag),
+                None => match self.next_if("reduce")? {
+                    Some(tag) => ("reduce", tag),
+                    None => break,
+                },
+            };
+            let mut attributes = Attributes::new(element, &tag);
+            let source = attributes.span("src", "srcoff")?;
+            let destination = attributes.span("dst", "dstoff")?;
+            attributes.finish()?;
+            self.close(&tag, "its end")?;
+            completion.locals.push(Local { is_reduction: element == "reduce", source, destination });
+        }
+        if let Some(tag) = self.next_if("sync")? {
+            completion.after = Some(self.sync(&tag)?);
+        }
+        Ok(completion)
+    }
+}
+
+/// The attributes of the root element.
+fn head(tag: &Tag<'_>) -> Result<Program, ParseError> {
+    let mut attributes = Attributes::new("onecclplan", tag);
+    attributes.word("version", "1, the only version there is", |version| (version == "1").then_some(()))?;
+    let name = attributes.label("name")?;
+    let kind = attributes.word(
+        "coll",
+        "allgather, reducescatter, allreduce, broadcast, reduce, gather, scatter or alltoall",
+        |word| CollectiveKind::ALL.into_iter().find(|kind| kind.name().replace('-', "") == word),
+    )?;
+    let root = attributes.optional_count("root")?;
+    let rank_count =
+        attributes.word("nranks", "2 to 65535", |value| plain(value).filter(|ranks| (2..=65535).contains(ranks)))?;
+    if kind.has_root() && root.is_none() {
+        return Err(ParseFault::Missing { element: "onecclplan", attribute: "root" }.at(tag.position));
+    }
+    let collective = Collective::new(kind, root.map(Rank::new), rank_count).map_err(|_| {
+        let value = shown(root.unwrap_or(0));
+        let expected = "one of the ranks, and only for broadcast, reduce, gather and scatter";
+        ParseFault::Value { element: "onecclplan", attribute: "root", value, expected }.at(tag.position)
+    })?;
+    let program = Program {
+        name,
+        collective,
+        rank_count,
+        chunk_count: attributes
+            .word("nchunks", "1 to 4294967295", |value| plain(value).filter(|chunks| *chunks > 0))?,
+        in_place: attributes.word("inplace", "0 or 1", |value| match value {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        })?,
+        instances: attributes
+            .optional("instances", "1 to 64", |value| plain(value).filter(|times| (1..=64).contains(times)))?
+            .unwrap_or(1),
+        bytes_min: attributes.bytes("minbytes")?,
+        bytes_max: Some(attributes.bytes("maxbytes")?).filter(|bytes| *bytes > 0),
+        meta: Vec::new(),
+        routes: Vec::new(),
+        ranks: Vec::new(),
+    };
+    attributes.finish()?;
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests;

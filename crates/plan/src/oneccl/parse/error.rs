@@ -1,0 +1,61 @@
+//! What is wrong with a text, and where.
+
+use std::fmt;
+
+/// Why a text is no oneCCL plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {fault}")]
+pub struct ParseError {
+    /// From 1.
+    pub line: u64,
+    /// From 1, in characters.
+    pub column: u64,
+    /// What is wrong there.
+    pub fault: ParseFault,
+}
+
+/// What is wrong with a text. The messages say what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ParseFault {
+    #[error("the text has {bytes} bytes, over the limit of {limit}; plan for fewer ranks or chunks")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("the text is no XML: {problem}")]
+    Syntax { problem: String },
+    #[error("a document type declaration is not accepted; leave it out")]
+    DocType,
+    #[error("{what} has no place in a plan; leave it out")]
+    Content { what: &'static str },
+    #[error("the declaration says {attribute}=\"{found}\"; use {expected}")]
+    Declaration { attribute: &'static str, found: String, expected: &'static str },
+    #[error("found {found} where {expected} belongs")]
+    Unexpected { found: String, expected: &'static str },
+    #[error("<{element}> lacks the attribute `{attribute}`")]
+    Missing { element: &'static str, attribute: &'static str },
+    #[error("<{element}> has the attribute `{attribute}`, which the format does not know; leave it out")]
+    UnknownAttribute { element: &'static str, attribute: String },
+    #[error("{attribute}=\"{value}\" of <{element}> is not usable; use {expected}")]
+    Value { element: &'static str, attribute: &'static str, value: String, expected: &'static str },
+    #[error("{what} are over the limit of {limit}")]
+    TooMany { what: &'static str, limit: usize },
+    #[error("stopped on request before all was read")]
+    Stopped,
+}
+
+/// Where a piece of text begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) line: u64,
+    pub(super) column: u64,
+}
+
+impl ParseFault {
+    pub(super) fn at(self, position: Position) -> ParseError {
+        ParseError { line: position.line, column: position.column, fault: self }
+    }
+}
+
+/// A piece of somebody's text for a message: short, without control characters.
+pub(super) fn shown(text: impl fmt::Display) -> String {
+    text.to_string().chars().map(|letter| if letter.is_control() { '?' } else { letter }).take(80).collect()
+}
