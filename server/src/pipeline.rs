@@ -34,7 +34,7 @@ use crate::key::{PlanKey, ScheduleKey};
 use crate::order::Order;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::shapes::{ScheduleOptions, Schedules, Shapes};
-use crate::store::{MemoryStore, Store, StoredPlan};
+use crate::store::{MemoryStore, Store, StoreError, StoredPlan};
 
 /// From this estimate on, an allreduce is looked at for the form it will have: trees with roots anywhere are fewer, and
 /// to find out takes some tenths of a second.
@@ -207,6 +207,10 @@ impl Planner for Pipeline {
 
     fn is_known(&self, schedule: &ScheduleKey) -> bool {
         self.shapes.schedules.has(schedule)
+    }
+
+    fn kept(&self) -> Result<(usize, u64), StoreError> {
+        self.shapes.schedules.usage()
     }
 
     fn forget(&self, schedules: &[ScheduleKey]) {

@@ -8,7 +8,7 @@ use canopy_topology::{Rate, Slot, Topology};
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, ScheduleKey, TopologyKey};
 use crate::order::Order;
-use crate::store::StoredPlan;
+use crate::store::{StoreError, StoredPlan};
 
 /// Makes plans. Called from worker threads; a panic in it fails the job alone.
 pub trait Planner: Send + Sync + 'static {
@@ -37,6 +37,14 @@ pub trait Planner: Send + Sync + 'static {
     fn is_known(&self, schedule: &ScheduleKey) -> bool {
         let _knows_no_shapes = schedule;
         false
+    }
+
+    /// Number of schedules that are kept, and their bytes.
+    ///
+    /// # Errors
+    /// The store failed.
+    fn kept(&self) -> Result<(usize, u64), StoreError> {
+        Ok((0, 0))
     }
 
     /// Drops what is kept under these keys: whoever wants it next has it searched for.

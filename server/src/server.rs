@@ -348,6 +348,10 @@ impl Statistics {
             metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
             metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
         }
+        if let Ok((schedules, bytes)) = self.workshop.planner.kept() {
+            metrics.set("canopy_cache_schedules", &[], schedules as f64);
+            metrics.set("canopy_cache_schedule_bytes", &[], bytes as f64);
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Gauge, "canopy_cache_bytes", "Bytes of the plans in the cache."),
     (Gauge, "canopy_cache_capacity_bytes", "Most bytes of plans the cache may hold."),
     (Gauge, "canopy_cache_pinned_entries", "Plans in the store that are never evicted."),
+    (Gauge, "canopy_cache_schedules", "Schedules that are kept to serve other networks of their shapes."),
+    (Gauge, "canopy_cache_schedule_bytes", "Bytes of those schedules on the disk."),
     (Counter, "canopy_cache_evictions_total", "Plans that made room for others."),
     (Gauge, "canopy_negative_cache_entries", "Requests that are remembered to have no plan."),
     (

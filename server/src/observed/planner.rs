@@ -14,6 +14,7 @@ use crate::key::ScheduleKey;
 use crate::metrics::{Metrics, size_class, thread_time};
 use crate::order::{Order, Output};
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
+use crate::store::StoreError;
 use crate::trace::stage_span;
 
 /// Counts, times and traces syntheses.
@@ -41,6 +42,10 @@ impl Planner for ObservedPlanner {
 
     fn is_known(&self, schedule: &ScheduleKey) -> bool {
         self.inner.is_known(schedule)
+    }
+
+    fn kept(&self) -> Result<(usize, u64), StoreError> {
+        self.inner.kept()
     }
 
     fn forget(&self, schedules: &[ScheduleKey]) {

@@ -61,11 +61,11 @@ impl ServerAdminService {
 impl ServerAdmin for ServerAdminService {
     async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
         let (headers, ..) = request.into_parts();
-        let shelf = self.shelf.clone();
+        let (shelf, planner) = (self.shelf.clone(), Arc::clone(&self.workshop.planner));
         let usage = self.desk.run("GetStatus", &headers, move |records| {
-            Ok((records.usage()?, records.corruption_count(), shelf.usage()?))
+            Ok((records.usage()?, records.corruption_count(), shelf.usage()?, planner.kept()?))
         });
-        let (usage, corruptions, (topologies, topology_bytes)) = usage.await?;
+        let (usage, corruptions, (topologies, topology_bytes), (schedules, schedule_bytes)) = usage.await?;
         let (queue, refusals) = (self.workshop.queue.counts(), self.workshop.refusals.counts());
         let counts = ServerCounts {
             plans: usage.records as u64,
@@ -79,6 +79,8 @@ impl ServerAdmin for ServerAdminService {
             topology_bytes,
             refusals: refusals.kept as u64,
             refusals_served: refusals.served,
+            schedules: schedules as u64,
+            schedule_bytes,
         };
         Ok(Response::new(ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -130,10 +130,9 @@ impl Schedules {
         }
     }
 
-    /// Number of schedules, and their bytes.
-    #[cfg(test)]
-    pub(crate) fn usage(&self) -> (usize, u64) {
-        self.with_books(|books| Ok((books.entries.len(), books.bytes))).unwrap()
+    /// Number of schedules, and their bytes on the disk. O(1), but for the first time.
+    pub(crate) fn usage(&self) -> Result<(usize, u64), StoreError> {
+        self.with_books(|books| Ok((books.entries.len(), books.bytes)))
     }
 
     fn read(&self, key: &ScheduleKey) -> Result<Option<Arc<PlanFile>>, StoreError> {

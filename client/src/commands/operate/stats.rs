@@ -32,6 +32,8 @@ struct Stats {
     plans: u64,
     pinned_plans: u64,
     plan_bytes: u64,
+    schedules: u64,
+    schedule_bytes: u64,
     syntheses: u64,
     corruptions: u64,
     refusals: u64,
@@ -80,6 +82,8 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
         plans: counts.plans,
         pinned_plans: counts.pinned_plans,
         plan_bytes: counts.plan_bytes,
+        schedules: counts.schedules,
+        schedule_bytes: counts.schedule_bytes,
         syntheses: counts.syntheses,
         corruptions: counts.corruptions,
         refusals: counts.refusals,
@@ -104,6 +108,7 @@ fn readable(stats: Stats) -> String {
             if stats.draining { ", about to end" } else { "" }
         ),
         format!("cache      {} plans, {} pinned, {} bytes", stats.plans, stats.pinned_plans, stats.plan_bytes),
+        format!("shapes     {} schedules, {} bytes", stats.schedules, stats.schedule_bytes),
         format!("since start {} syntheses, {} damaged records", stats.syntheses, stats.corruptions),
         format!(
             "no plan    {} requests are known to have none, {} were told so",
