@@ -8,6 +8,7 @@ mod element;
 mod machine;
 
 use data::Data;
+pub(crate) use data::mix;
 pub use element::{ElementType, Operator};
 use machine::Machine;
 

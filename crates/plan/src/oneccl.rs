@@ -1,8 +1,10 @@
 //! oneCCL plans: steps of asynchronous messages and local work, one program per rank, as XML of canopy's own.
 //!
 //! [`write`] and [`parse`] turn a program into text and back, [`prove`] judges any program without knowing where it came
-//! from. [`SCHEMA`] is the grammar of the format.
+//! from, [`emulate`] runs one on real bytes. [`SCHEMA`] is the grammar of the format.
 
+mod emulate;
+mod lengths;
 mod memory;
 mod parse;
 mod program;
@@ -10,6 +12,7 @@ mod promise;
 mod prove;
 mod write;
 
+pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
 pub use promise::{Promise, promise};

@@ -37,7 +37,7 @@ impl ElementType {
     }
 
     /// The low bits of a word that make an element.
-    pub(super) const fn truncate(self, word: u64) -> u64 {
+    pub(crate) const fn truncate(self, word: u64) -> u64 {
         word & (u64::MAX >> (64 - self.bits()))
     }
 
@@ -49,7 +49,7 @@ impl ElementType {
     }
 
     /// Combines two elements.
-    pub(super) const fn combine(self, operator: Operator, first: u64, second: u64) -> u64 {
+    pub(crate) const fn combine(self, operator: Operator, first: u64, second: u64) -> u64 {
         match operator {
             Operator::Sum => self.truncate(first.wrapping_add(second)),
             Operator::Product => self.truncate(first.wrapping_mul(second)),

@@ -86,7 +86,8 @@ impl Memory {
         }
     }
 
-    const fn of(&self, buffer: Buffer) -> (u64, u64) {
+    /// First cell and number of chunks of a buffer.
+    pub(crate) const fn place(&self, buffer: Buffer) -> (u64, u64) {
         match buffer {
             Buffer::Input => self.input,
             Buffer::Output => self.output,
@@ -101,7 +102,7 @@ impl Memory {
 
     /// Chunks of a buffer.
     pub(crate) const fn chunks(&self, buffer: Buffer) -> u64 {
-        self.of(buffer).1
+        self.place(buffer).1
     }
 
     /// Whether programs may write a buffer.
@@ -116,7 +117,7 @@ impl Memory {
 
     /// Cells of a span.
     pub(crate) fn cells(&self, span: Span) -> Range<u64> {
-        let start = self.of(span.buffer).0 + u64::from(span.first);
+        let start = self.place(span.buffer).0 + u64::from(span.first);
         start..start + u64::from(span.count)
     }
 }

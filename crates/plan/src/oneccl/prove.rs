@@ -59,8 +59,17 @@ pub fn prove_until(program: &Program, stop: &(dyn Fn() -> bool + Sync)) -> Resul
     report.finish()
 }
 
+/// The ranks of a program in order, where its structure is sound; else the first problem. What it refers to exists.
+pub(super) fn sound_ranks(program: &Program) -> Result<ByRank<'_>, Problem> {
+    let mut report = Report::new(&|| false);
+    let mut ranks = Vec::new();
+    report.run("structure", |findings| ranks = structure::check(program, findings));
+    let proof = report.finish().expect("nothing asks it to stop");
+    proof.problems.into_iter().next().map_or(Ok(ranks), Err)
+}
+
 /// The program of each rank, by rank.
-type ByRank<'p> = Vec<&'p RankProgram>;
+pub(super) type ByRank<'p> = Vec<&'p RankProgram>;
 
 /// An index that was checked against a `u32` count.
 fn number(index: usize) -> u32 {
