@@ -16,6 +16,7 @@ mod fair;
 mod fifo;
 mod gates;
 mod limit;
+mod messages;
 mod options;
 mod outcome;
 mod run;
@@ -23,6 +24,7 @@ mod steps;
 mod workload;
 
 pub use limit::{algbw, busbw, least_time_ps};
+pub use messages::{Message, messages};
 pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
 pub use outcome::{Leg, LinkUse, Outcome, Start};
 pub use run::simulate;

@@ -8,6 +8,8 @@ mod closed;
 mod hand;
 #[path = "simulate/limits.rs"]
 mod limits;
+#[path = "simulate/messages.rs"]
+mod messages;
 #[path = "simulate/networks.rs"]
 mod networks;
 #[path = "simulate/properties.rs"]
