@@ -39,6 +39,8 @@ calls! {
     plan_metadata = planner.plan(PlanRequest) -> PlanReply;
     /// Takes a plan from the cache, or is refused with reason `PLAN_NOT_CACHED`. Files are described but not sent.
     lookup_plan = planner.lookup_plan(PlanRequest) -> PlanReply;
+    /// Makes the plans of a job for its communicators, collectives and sizes. Files are described but not sent.
+    plan_bundle = planner.plan_bundle(PlanBundleRequest) -> PlanBundleReply;
     /// Starts the making of a plan, which goes on without this client.
     prefetch = planner.prefetch(PlanRequest) -> Operation;
     /// Describes a cached plan.

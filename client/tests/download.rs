@@ -14,7 +14,7 @@ use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
-    OutputFormat, Plan, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    OutputFormat, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::Stream;
@@ -53,6 +53,10 @@ impl Planner for Script {
     type PlanStreamStream = Pin<Box<dyn Stream<Item = Result<PlanEvent, Status>> + Send>>;
 
     async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+        Err(Status::unimplemented("only files"))
+    }
+
+    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
         Err(Status::unimplemented("only files"))
     }
 

@@ -10,7 +10,7 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, Plan, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Progress,
+    Operation, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Progress,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::wrappers::UnixListenerStream;
@@ -38,6 +38,10 @@ impl Planner for Script {
         let stream: Self::PlanStreamStream =
             if self.silent { Box::pin(events.chain(tokio_stream::pending())) } else { Box::pin(events) };
         Ok(Response::new(stream))
+    }
+
+    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
     }
 
     async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {

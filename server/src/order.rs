@@ -313,6 +313,16 @@ pub enum RequestError {
     DuplicateOutput { first: usize, second: usize },
     #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
     Size { found: u64, limit: u64 },
+    #[error("{field} is {found}, over the limit of {limit}; use less")]
+    TooMany { field: &'static str, found: u64, limit: u64 },
+    #[error("{field} repeats {what}; name each once")]
+    Repeated { field: String, what: String },
+    #[error("{field} is `{found}`; use 1 to 63 letters, digits, `.`, `-` and `_`")]
+    Name { field: String, found: String },
+    #[error("the margin is {numerator}/{denominator}; use a fraction in numbers of 32 bits")]
+    Margin { numerator: u64, denominator: u64 },
+    #[error("{error}")]
+    InBundle { field: String, error: Box<Self> },
     #[error("the smallest message size is {min} bytes and the greatest {max}; state a smaller one, or none")]
     EmptySizes { min: u64, max: u64 },
     #[error(
@@ -354,6 +364,9 @@ impl RequestError {
             Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
             Self::Tenant(_) => crate::tenant::HEADER.to_owned(),
             Self::Size { .. } => "size_bytes_max".to_owned(),
+            Self::TooMany { field, .. } => (*field).to_owned(),
+            Self::Repeated { field, .. } | Self::Name { field, .. } | Self::InBundle { field, .. } => field.clone(),
+            Self::Margin { .. } => "margin".to_owned(),
             Self::EmptySizes { .. } | Self::SmallestWithoutRuntime { .. } => "size_bytes_min".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),

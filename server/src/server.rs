@@ -372,8 +372,8 @@ fn routes(
     let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
     let answers = Answers::new(workshop.records.clone());
     let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines);
-    let planner =
-        PlannerServer::new(planner.isolating(&options.isolated_tenants)).max_decoding_message_size(message_bytes_max);
+    let planner = PlannerServer::new(planner.reading(options.limits).isolating(&options.isolated_tenants))
+        .max_decoding_message_size(message_bytes_max);
     let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, plans };
     let reflection = || {
         tonic_reflection::server::Builder::configure()

@@ -3,6 +3,7 @@
 //! This module is `Planner`; the operators' services are beside it.
 
 mod archives;
+mod bundle;
 mod cached;
 mod deadline;
 mod decode;
@@ -32,9 +33,10 @@ use canopy_proto::v1::server_admin_server::ServerAdminServer;
 use canopy_proto::v1::topologies_server::TopologiesServer;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
-    PlanExplanation, PlanReply, PlanRequest,
+    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan,
+    PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
+use canopy_topology::TopologyLimits;
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
@@ -105,6 +107,8 @@ pub(crate) struct Office {
 const TOPOLOGIES_AT_ONCE: usize = 2;
 /// Calls that must not wait behind those that list and evict.
 const URGENT_AT_ONCE: usize = 4;
+/// Calls for bundles that compute at once; the others wait.
+const BUNDLES_AT_ONCE: usize = 2;
 
 /// Adds the operators' services.
 pub(crate) fn operators(routes: Routes, options: &Options, office: Office, message_bytes_max: usize) -> Routes {
@@ -134,9 +138,13 @@ const STREAM_BUFFER: usize = 2;
 pub(crate) struct PlannerService {
     queue: Queue,
     desk: Desk,
+    /// Where bundles are computed.
+    bundles: Desk,
     shelf: Shelf,
     answers: Answers,
     deadlines: DeadlinePolicy,
+    /// What a topology may be like.
+    limits: TopologyLimits,
     /// Tenants whose plans nobody else gets.
     isolated: Arc<[IsolatedTenant]>,
     /// Shortest time between two reports of progress of one stream.
@@ -145,8 +153,14 @@ pub(crate) struct PlannerService {
 
 impl PlannerService {
     pub(crate) fn new(queue: Queue, desk: Desk, shelf: Shelf, answers: Answers, deadlines: DeadlinePolicy) -> Self {
-        let isolated = Arc::from([]);
-        Self { queue, desk, shelf, answers, deadlines, isolated, progress_interval: Duration::from_millis(100) }
+        let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, desk.apart(BUNDLES_AT_ONCE));
+        let progress_interval = Duration::from_millis(100);
+        Self { queue, desk, bundles, shelf, answers, deadlines, limits, isolated, progress_interval }
+    }
+
+    /// The same for topologies within these limits.
+    pub(crate) fn reading(self, limits: TopologyLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same with tenants whose plans nobody else gets.
@@ -345,6 +359,10 @@ impl Planner for PlannerService {
             Ok(explained)
         });
         explained.await.map(Response::new)
+    }
+
+    async fn plan_bundle(&self, request: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        bundle::plan_bundle(self, request).await.map(Response::new)
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

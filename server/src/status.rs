@@ -243,6 +243,9 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
             "SIZE_INVALID"
         }
+        RequestError::TooMany { .. } | RequestError::Repeated { .. } | RequestError::Name { .. } => "BUNDLE_INVALID",
+        RequestError::Margin { .. } => "MARGIN_INVALID",
+        RequestError::InBundle { error, .. } => request_reason(error),
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",

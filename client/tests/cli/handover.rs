@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanEvent,
-    PlanExplanation, PlanReply, PlanRequest,
+    ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan, PlanBundleReply,
+    PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use canopy_server::{StoreEngine, open_store};
 use tokio::net::UnixListener;
@@ -34,6 +34,10 @@ impl Planner for Silent {
     async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
         self.called.notify_one();
         Ok(Response::new(Box::pin(tokio_stream::pending())))
+    }
+
+    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
     }
 
     async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {

@@ -8,7 +8,8 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, OutputFormat, Plan, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
+    Operation, OutputFormat, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply,
+    PlanRequest, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
 use tokio_stream::Stream;
@@ -72,6 +73,10 @@ impl Planner for Breaking {
         let numbered = (0..).zip(events).map(|(sequence, event)| Ok(PlanEvent { sequence, event: Some(event) }));
         let end = is_first.then(|| Err(Status::unavailable("about to end")));
         Ok(Response::new(Box::pin(tokio_stream::iter(numbered.chain(end).collect::<Vec<_>>()))))
+    }
+
+    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
     }
 
     async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {

@@ -114,11 +114,11 @@ const fn call(meant: &Intended, bytes: u64) -> Call {
 
 /// The smallest and the largest message of a range that are multiples of what a file divides by.
 fn ends(file: &PlanFileFacts, count: u64, range: ByteRange) -> Result<(u64, u64), AuditError> {
-    let lowest = range.min().div_ceil(count).checked_mul(count);
+    let lowest = range.first().div_ceil(count).checked_mul(count);
     let highest = range.last() / count * count;
     lowest.filter(|&lowest| lowest <= highest).map(|lowest| (lowest, highest)).ok_or_else(|| AuditError::NoMessage {
         path: file.path.clone(),
-        min: range.min(),
+        min: range.first(),
         last: range.last(),
         count,
     })
@@ -168,7 +168,7 @@ fn overlap(folder: &Folder, first: &Intended, second: &Intended) -> AuditError {
         ranks: first.ranks,
         first: path_of(folder, first.file),
         second: path_of(folder, second.file),
-        from: first.range.min().max(second.range.min()),
+        from: first.range.first().max(second.range.first()),
         to: first.range.last().min(second.range.last()),
     }
 }

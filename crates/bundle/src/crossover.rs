@@ -55,7 +55,7 @@ pub struct RangeSearch {
 impl RangeSearch {
     /// The sizes at which all plans are compared, rising, the first and the last among them.
     pub fn samples(&self) -> Vec<u64> {
-        let (first, last) = (self.sizes.min(), self.sizes.last());
+        let (first, last) = (self.sizes.first(), self.sizes.last());
         let next = |size: &u64| size.checked_mul(self.factor.max(2));
         let mut sizes: Vec<u64> = std::iter::successors(Some(first), next).take_while(|&size| size < last).collect();
         sizes.push(last);
@@ -134,7 +134,7 @@ pub fn ranges<E>(times: &mut Times<'_, E>, search: &RangeSearch) -> Result<Vec<P
         }
         current = best;
     }
-    let rest = ByteRange::new(search.sizes.min(), end);
+    let rest = ByteRange::new(search.sizes.first(), end);
     found.extend(rest.map(|range| PlanRange { candidate: current, range }));
     found.reverse();
     Ok(joined(found))
@@ -179,8 +179,8 @@ pub(crate) fn joined(ranges: Vec<PlanRange>) -> Vec<PlanRange> {
     let mut whole: Vec<PlanRange> = Vec::with_capacity(ranges.len());
     for next in ranges {
         match whole.last_mut() {
-            Some(last) if last.candidate == next.candidate && last.range.end() == next.range.min() => {
-                last.range = ByteRange::new(last.range.min(), next.range.end()).unwrap_or(last.range);
+            Some(last) if last.candidate == next.candidate && last.range.end() == next.range.first() => {
+                last.range = ByteRange::new(last.range.first(), next.range.end()).unwrap_or(last.range);
             }
             _ => whole.push(next),
         }

@@ -13,6 +13,25 @@ pub struct Ladder {
 }
 
 impl Ladder {
+    /// A plan for all sizes, or none at all.
+    pub fn single(range: Option<PlanRange>) -> Self {
+        Self { steps: range.into_iter().map(|range| vec![range]).collect(), costs: Vec::new() }
+    }
+
+    /// Number of ways.
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The same with other numbers for the candidates.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Fn(usize) -> usize) -> Self {
+        for found in self.steps.iter_mut().flatten() {
+            found.candidate = name(found.candidate);
+        }
+        self
+    }
+
     /// The ranges after so many steps down, at most as many as there are.
     pub fn at(&self, step: usize) -> &[PlanRange] {
         let last = self.steps.len().saturating_sub(1);
@@ -92,7 +111,7 @@ fn slowdown<E>(range: PlanRange, by: usize, samples: &[u64], times: &mut Times<'
     let PlanRange { candidate, range } = range;
     let inside = samples.iter().copied().filter(|&bytes| range.contains(bytes));
     let mut worst = Slowdown::NONE;
-    for bytes in inside.chain([range.min(), range.last()]) {
+    for bytes in inside.chain([range.first(), range.last()]) {
         let cost = Slowdown { slower: times.of(by, bytes)?, faster: times.of(candidate, bytes)? };
         if worst.is_less(cost) {
             worst = cost;

@@ -18,7 +18,7 @@ impl ByteRange {
     }
 
     /// Smallest size in bytes.
-    pub const fn min(self) -> u64 {
+    pub const fn first(self) -> u64 {
         self.min
     }
 

@@ -15,9 +15,9 @@ use crate::order::{self, Group, Order, Output, Priority, RequestError, TopologyI
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
 /// Greatest message a request that names none is planned for: 1 GiB.
-const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
+pub(super) const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
 /// Greatest message anyone may ask for: runtimes hold sizes in 63 bits, and some bounds are exclusive.
-const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
+pub(super) const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
 
 const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALLREDUCE, \
     COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, COLLECTIVE_GATHER, COLLECTIVE_SCATTER or COLLECTIVE_ALL_TO_ALL";

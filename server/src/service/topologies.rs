@@ -155,7 +155,7 @@ fn unknown(name: &str) -> CallFailure {
 }
 
 /// Reads a topology, wherever it comes from.
-fn read(
+pub(super) fn read(
     shelf: &Shelf,
     source: Option<TopologySource>,
     limits: &TopologyLimits,

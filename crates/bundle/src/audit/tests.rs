@@ -31,7 +31,7 @@ fn sound(rules: &Rules) -> (Folder, Vec<Intended>) {
             ranks_per_node: None,
             in_place: true,
             out_of_place: Some(false),
-            bytes_min: Some(range.min()),
+            bytes_min: Some(range.first()),
             bytes_max: Some(attribute(rules, range)),
             divisor: Divisor::Elements(chunks),
         });

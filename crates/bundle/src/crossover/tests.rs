@@ -22,7 +22,7 @@ fn of_lines(lines: &[(u64, u64)], search: &RangeSearch) -> Vec<PlanRange> {
 }
 
 fn plain(found: &[PlanRange]) -> Vec<(usize, u64, u64)> {
-    found.iter().map(|found| (found.candidate, found.range.min(), found.range.end())).collect()
+    found.iter().map(|found| (found.candidate, found.range.first(), found.range.end())).collect()
 }
 
 #[test]
@@ -105,12 +105,12 @@ proptest! {
         };
         let mut ask = |candidate: usize, bytes: u64| Ok::<_, Infallible>(time(candidate, bytes));
         let found = ranges(&mut Times::new(lines.len(), &mut ask), &search).unwrap();
-        prop_assert_eq!(found.first().map(|first| first.range.min()), Some(min));
+        prop_assert_eq!(found.first().map(|first| first.range.first()), Some(min));
         prop_assert_eq!(found.last().map(|last| last.range.last()), Some(min + span));
         for pair in found.windows(2) {
-            prop_assert_eq!(pair[0].range.end(), pair[1].range.min());
+            prop_assert_eq!(pair[0].range.end(), pair[1].range.first());
             prop_assert_ne!(pair[0].candidate, pair[1].candidate);
-            prop_assert!(pair[1].range.min().is_multiple_of(align));
+            prop_assert!(pair[1].range.first().is_multiple_of(align));
         }
         if align == 1 {
             for bytes in search.samples() {

@@ -24,9 +24,9 @@ fn of_lines(lines: &[(u64, u64)]) -> Ladder {
 
 /// Whether ranges are rising, disjoint and without gaps over these sizes.
 fn covers(ranges: &[PlanRange], sizes: ByteRange) -> bool {
-    ranges.first().map(|found| found.range.min()) == Some(sizes.min())
+    ranges.first().map(|found| found.range.first()) == Some(sizes.first())
         && ranges.last().map(|found| found.range.end()) == Some(sizes.end())
-        && ranges.windows(2).all(|pair| pair[0].range.end() == pair[1].range.min())
+        && ranges.windows(2).all(|pair| pair[0].range.end() == pair[1].range.first())
 }
 
 /// Crossings near 1 Ki, 32 Ki and 1 Mi.

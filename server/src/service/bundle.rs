@@ -1,0 +1,451 @@
+//! `PlanBundle`: the plans of a job for its communicators, collectives and sizes, made by the calls that everybody makes.
+//!
+//! | step | where |
+//! |---|---|
+//! | what is asked for | `request` |
+//! | the communicators' networks, and which of them the runtime cannot tell apart | `network` |
+//! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
+//! | as many files as the runtime reads, each a plan of its own | here |
+//! | the finished folder, run through the rules of its runtime | `folder` |
+//!
+//! An item that fails does not keep the others back, and none takes the time that those after it need.
+
+mod candidates;
+mod compare;
+mod folder;
+mod network;
+mod request;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use canopy_bundle::{ByteRange, Ladder, PlanRange, Standing, fit, standings};
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use self::candidates::Candidate;
+use self::compare::Comparison;
+use self::folder::{MadeFile, audited};
+use self::network::{Party, parties};
+use self::request::Wanted;
+use super::decode::Method;
+use super::{PlannerService, desk, topologies};
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::status::{call_status, to_status};
+
+/// The name of the method.
+const METHOD: &str = "PlanBundle";
+/// Shortest time that is given to a search.
+const SEARCH_MIN: Duration = Duration::from_millis(20);
+
+/// Answers a call within its deadline.
+pub(super) async fn plan_bundle(
+    service: &PlannerService,
+    request: Request<v1::PlanBundleRequest>,
+) -> Result<v1::PlanBundleReply, Status> {
+    let arrived = clock::now();
+    let (headers, _, request) = request.into_parts();
+    let deadline = service.deadlines.apply(&headers);
+    let gone = Arc::new(AtomicBool::new(false));
+    let session = Session { service, headers, end: arrived + deadline.work, gone };
+    let answer = match Wanted::read(request) {
+        Ok(wanted) => session.answer(wanted).await,
+        Err(error) => Err(CallFailure::Plan(error.into())),
+    };
+    desk::log(METHOD, arrived, answer.as_ref().err());
+    answer.map_err(|failure| match failure {
+        CallFailure::Plan(failure) => to_status(&failure),
+        failure => call_status(&failure),
+    })
+}
+
+/// One call. Dropped with it, which ends what still computes for it.
+struct Session<'a> {
+    service: &'a PlannerService,
+    headers: MetadataMap,
+    /// When work must have ended.
+    end: Instant,
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where an item stands.
+struct Item {
+    reply: v1::BundleItem,
+    /// The request that all its plans share.
+    base: v1::PlanRequest,
+    party: usize,
+    kind: CollectiveKind,
+    candidates: Vec<Candidate>,
+    /// By candidate that has a plan: which it is, and what is known of its times.
+    compared: Option<Comparison>,
+    /// Files in the order of their sizes.
+    files: Vec<MadeFile>,
+}
+
+impl Session<'_> {
+    async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
+        let (shelf, source, limits) = (self.service.shelf.clone(), wanted.topology.take(), self.service.limits);
+        let members = wanted.members();
+        // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
+        let (source, parties) = self
+            .compute(self.left(), move |stop| {
+                let source = topologies::resolve(&shelf, source)?;
+                let (topology, _) = topologies::read(&shelf, source.clone(), &limits, stop)?;
+                Ok((source, parties(&topology, &members, stop)?))
+            })
+            .await?;
+        let mut reply = v1::PlanBundleReply {
+            profile: wanted.runtime.name().to_owned(),
+            model: Some(wanted.model().on_the_wire()),
+            ..v1::PlanBundleReply::default()
+        };
+        let mut items = self.items(&wanted, &parties, &source, &mut reply.warnings);
+        self.compare_all(&wanted, &mut items).await;
+        let ladders: Vec<Ladder> = items.iter().map(|item| item.ladder().cloned().unwrap_or_default()).collect();
+        let files_max = wanted.runtime.rules().map_or(0, |rules| rules.files_max);
+        let steps = fit(&ladders, files_max);
+        for (position, step) in steps.into_iter().enumerate() {
+            self.make_files(&wanted, &mut items, position, step, files_max).await;
+        }
+        self.hand_over(&wanted, &parties, &mut items).await?;
+        inherit(&mut items);
+        let paths: Vec<String> =
+            items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
+        if !paths.is_empty() {
+            let variables = wanted.runtime.variables(&paths).into_iter();
+            let variables = variables.map(|found| v1::EnvVar {
+                name: found.name.to_owned(),
+                value: found.value,
+                purpose: found.purpose.to_owned(),
+            });
+            reply.env = variables.collect();
+        }
+        reply.items = items.into_iter().map(|item| item.reply).collect();
+        Ok(reply)
+    }
+
+    /// The items of a request, with what is known of them before anything is planned.
+    fn items(
+        &self,
+        wanted: &Wanted,
+        parties: &[Party],
+        source: &Option<v1::TopologySource>,
+        warnings: &mut Vec<v1::Warning>,
+    ) -> Vec<Item> {
+        let known: Vec<_> = parties.iter().map(Party::communicator).collect();
+        let standings = standings(wanted.runtime, &known);
+        let mut items = Vec::new();
+        for (party, (standing, communicator)) in standings.iter().zip(&wanted.communicators).enumerate() {
+            let name_of = |other: usize| wanted.communicators.get(other).map_or("", |other| other.name.as_str());
+            let mut served_by = String::new();
+            let mut failure = None;
+            match *standing {
+                Standing::Own { is_contested } if is_contested && wanted.strict => {
+                    let text = format!(
+                        "{} gives the files of `{}` to communicators on other wiring",
+                        wanted.runtime, communicator.name
+                    );
+                    failure = Some(ambiguous(text));
+                }
+                Standing::Own { .. } => {}
+                Standing::Shared { with } => name_of(with).clone_into(&mut served_by),
+                Standing::Ambiguous { with } => {
+                    let text = format!(
+                        "{} cannot tell `{}` from `{}`, which is on other wiring, and gives it files that are right there \
+                         but made for the other",
+                        wanted.runtime,
+                        communicator.name,
+                        name_of(with)
+                    );
+                    if wanted.strict {
+                        failure = Some(ambiguous(text));
+                    } else {
+                        name_of(with).clone_into(&mut served_by);
+                        warnings.push(v1::Warning { code: "AMBIGUOUS_BUNDLE".to_owned(), text });
+                    }
+                }
+            }
+            for (kind, base) in wanted.requests(communicator, source) {
+                let (collective, in_place) = (base.collective, base.in_place.unwrap_or_default());
+                let reply = v1::BundleItem {
+                    communicator: communicator.name.clone(),
+                    collective,
+                    ranks: parties.get(party).map_or(0, |party| party.ranks),
+                    in_place,
+                    served_by: served_by.clone(),
+                    error: failure.clone(),
+                    ..v1::BundleItem::default()
+                };
+                let candidates = candidates::of(kind);
+                items.push(Item { reply, base, party, kind, candidates, compared: None, files: Vec::new() });
+            }
+        }
+        if items.iter().any(|item| candidates::reduces(&item.reply)) {
+            let text = "averages and operators of one's own match no file: the runtime's own algorithms serve them";
+            let code = "REDUCTION_NOT_SUPPORTED_BY_RUNTIME".to_owned();
+            warnings.push(v1::Warning { code, text: text.to_owned() });
+        }
+        items
+    }
+
+    /// Has the plans of all items made and compared, each within its share of the first two thirds of the time.
+    async fn compare_all(&self, wanted: &Wanted, items: &mut [Item]) {
+        let mut open = items.iter().filter(|item| item.is_own()).count();
+        let end = clock::now() + self.left() * 2 / 3;
+        for item in items.iter_mut().filter(|item| item.is_own()) {
+            let left = end.saturating_duration_since(clock::now());
+            self.compare(wanted, item, left / u32::try_from(open).unwrap_or(u32::MAX).max(1)).await;
+            open -= 1;
+        }
+    }
+
+    /// Has the plans of one item made and compared.
+    async fn compare(&self, wanted: &Wanted, item: &mut Item, limit: Duration) {
+        let end = clock::now() + limit;
+        let left = || end.saturating_duration_since(clock::now());
+        let mut plans: Vec<(usize, Bytes)> = Vec::new();
+        let mut is_cut = false;
+        for (position, candidate) in item.candidates.iter().enumerate() {
+            let mut described = v1::BundleCandidate { name: candidate.name.to_owned(), ..Default::default() };
+            let outputs = vec![
+                v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() },
+                wanted.output.clone(),
+            ];
+            let request = candidate.on(v1::PlanRequest { outputs, ..item.base.clone() });
+            // What comes first may take half of what there is; the simulation needs its part, too.
+            match self.plan(request, left() / 2).await {
+                Ok(v1::PlanReply { plan: Some(plan), .. }) => {
+                    described.algorithm = plan.algorithm;
+                    plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
+                }
+                Ok(_) => described.error = Some(broken("the answer holds no plan")),
+                Err(error) => {
+                    is_cut |= error.code == i32::from(Code::DeadlineExceeded);
+                    described.error = Some(error);
+                }
+            }
+            item.reply.candidates.push(described);
+        }
+        if plans.is_empty() {
+            let first = item.reply.candidates.iter().find_map(|candidate| candidate.error.clone());
+            item.reply.error = first.or_else(|| Some(broken("no plan was asked for")));
+            return;
+        }
+        let (model, sizes) = (wanted.model(), wanted.sizes);
+        let contents = plans.clone();
+        let compared = self.compute(left(), move |stop| Ok(compare::compare(&contents, sizes, model, stop)));
+        let compared = match compared.await {
+            Ok(Ok(compared)) => compared,
+            Ok(Err(problem)) => {
+                item.reply.error = Some(broken(&problem));
+                return;
+            }
+            // One plan for all sizes is right, too.
+            Err(_) => {
+                is_cut = true;
+                Comparison::alone(&plans, sizes)
+            }
+        };
+        for &(later, earlier) in &compared.copies {
+            let name = item.candidates.get(earlier).map_or("", |candidate| candidate.name);
+            item.reply.candidates.iter_mut().skip(later).take(1).for_each(|copy| name.clone_into(&mut copy.same_as));
+        }
+        if is_cut || compared.is_cut {
+            item.warn("CANDIDATES_CUT", "the deadline came before all plans were compared".to_owned());
+        }
+        item.compared = Some(compared);
+    }
+
+    /// Has the files of one item made, after so many steps down its ladder; `None`: it gets none.
+    async fn make_files(
+        &self,
+        wanted: &Wanted,
+        items: &mut [Item],
+        position: usize,
+        step: Option<usize>,
+        files_max: usize,
+    ) {
+        let open = items.iter().skip(position).filter(|item| item.is_own()).count();
+        let Some(item) = items.get_mut(position).filter(|item| item.is_own()) else { return };
+        let Some(step) = step else {
+            let text = format!("{} reads {files_max} files, which are those of the items before", wanted.runtime);
+            item.reply.error = Some(refusal(Code::FailedPrecondition, "FILE_COUNT_LIMIT", text.clone()));
+            item.warn("FILE_COUNT_LIMIT", text);
+            return;
+        };
+        let Some(ladder) = item.ladder() else { return };
+        let (ranges, all) = (ladder.at(step).to_vec(), ladder.at(0).len());
+        if ranges.len() < all {
+            let text = format!("{} of {all} ranges have a file, as {} reads {files_max}", ranges.len(), wanted.runtime);
+            item.warn("RANGES_TRIMMED", text);
+        }
+        let end = clock::now() + self.left() / u32::try_from(open).unwrap_or(u32::MAX).max(1);
+        for PlanRange { candidate, range } in ranges {
+            let Some(candidate) = item.candidates.get(candidate).cloned() else { continue };
+            let request = candidate.on(v1::PlanRequest {
+                outputs: vec![wanted.output.clone()],
+                size_bytes_min: range.first(),
+                size_bytes_max: Some(range.last()),
+                ..item.base.clone()
+            });
+            match self.plan(request, end.saturating_duration_since(clock::now())).await {
+                Ok(reply) => item.keep(&candidate, range, reply),
+                Err(error) => {
+                    let text = format!("sizes {range} have no file: {}", error.message);
+                    item.warn("RANGES_TRIMMED", text);
+                    item.reply.error.get_or_insert(error);
+                }
+            }
+        }
+        if !item.files.is_empty() {
+            item.reply.error = None;
+        }
+    }
+
+    /// Reads all files back and asks the rules of the runtime about each of them.
+    async fn hand_over(&self, wanted: &Wanted, parties: &[Party], items: &mut [Item]) -> Result<(), CallFailure> {
+        let mut files = Vec::new();
+        for (position, item) in items.iter_mut().enumerate() {
+            let (party, ranks) = (parties.get(item.party), item.reply.ranks);
+            let ranks_per_node = party.and_then(|party| party.ranks_per_node).unwrap_or(0);
+            let made = std::mem::take(&mut item.files).into_iter();
+            files.extend(made.map(|file| MadeFile { item: position, ranks, ranks_per_node, ..file }));
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        let (runtime, output) = (wanted.runtime, wanted.read_output());
+        let described = self.compute(self.left(), move |stop| Ok(audited(runtime, output, files, stop))).await?;
+        let described = described.map_err(|what| CallFailure::Broken { what })?;
+        for (item, file) in described {
+            if let Some(item) = items.get_mut(item) {
+                item.reply.files.push(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Time until work must have ended.
+    fn left(&self) -> Duration {
+        self.end.saturating_duration_since(clock::now())
+    }
+
+    /// Makes a plan as `Plan` would, with the content of its files.
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, v1::OperationError> {
+        let mut request = Request::new(request);
+        *request.metadata_mut() = self.headers.clone();
+        request.set_timeout(limit.max(SEARCH_MIN));
+        let answer = self.service.answer(request, Method::Plan, usize::MAX).await;
+        answer.map_err(|status| {
+            let info = status.get_details_error_info();
+            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), status.message().to_owned())
+        })
+    }
+
+    /// Computes on a thread for at most so long. What is computed is told when it is not wanted any more.
+    async fn compute<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
+        let (gone, end) = (Arc::clone(&self.gone), clock::now() + limit);
+        let done = self
+            .service
+            .bundles
+            .work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
+        let late = |_| {
+            let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
+            Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
+        };
+        tokio::time::timeout(limit, done).await.unwrap_or_else(late)
+    }
+}
+
+impl Item {
+    /// Whether it is to have files of its own.
+    fn is_own(&self) -> bool {
+        self.reply.served_by.is_empty() && self.reply.error.is_none()
+    }
+
+    fn ladder(&self) -> Option<&Ladder> {
+        self.compared.as_ref().filter(|_| self.is_own()).map(|compared| &compared.ladder)
+    }
+
+    fn warn(&mut self, code: &str, text: String) {
+        self.reply.warnings.push(v1::Warning { code: code.to_owned(), text });
+    }
+
+    /// Takes the file of a plan for as many of these sizes as it is made for.
+    fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
+        let v1::PlanReply { plan, warnings, .. } = reply;
+        for warning in warnings {
+            if !self.reply.warnings.contains(&warning) {
+                self.reply.warnings.push(warning);
+            }
+        }
+        let Some(plan) = plan else { return };
+        let last = plan.valid_for.as_ref().map_or(0, |valid| valid.size_bytes_max);
+        let unit = plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements).max(1);
+        let usable = ByteRange::new(range.first(), range.end().min(last.saturating_add(1)));
+        let Some(usable) = usable.filter(|usable| usable.last() / unit * unit >= usable.first()) else {
+            let text =
+                format!("no message of the sizes {range} is a multiple of the {unit} chunks of {}", candidate.name);
+            self.warn("RANGES_TRIMMED", text);
+            return;
+        };
+        let times = self.compared.as_ref().map(|compared| compared.times_of(candidate.name, &self.candidates, usable));
+        self.files.push(MadeFile {
+            // Both are filled in where all files come together.
+            item: 0,
+            ranks_per_node: 0,
+            ranks: self.reply.ranks,
+            collective: self.kind,
+            in_place: self.reply.in_place,
+            range: usable,
+            candidate: candidate.name,
+            plan,
+            times: times.unwrap_or_default(),
+        });
+    }
+}
+
+/// Gives items that share the files of a failed one its failure.
+fn inherit(items: &mut [Item]) {
+    let failed: Vec<(String, i32, v1::OperationError)> = items
+        .iter()
+        .filter(|item| item.reply.served_by.is_empty())
+        .filter_map(|item| {
+            let kind = item.reply.collective.as_ref()?.kind;
+            Some((item.reply.communicator.clone(), kind, item.reply.error.clone()?))
+        })
+        .collect();
+    for item in items.iter_mut().filter(|item| !item.reply.served_by.is_empty()) {
+        let kind = item.reply.collective.as_ref().map(|collective| collective.kind);
+        let found = failed.iter().find(|(name, failed, _)| *name == item.reply.served_by && Some(*failed) == kind);
+        item.reply.error = found.map(|(_, _, error)| error.clone());
+    }
+}
+
+fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
+    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
+}
+
+fn ambiguous(text: String) -> v1::OperationError {
+    refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)
+}
+
+fn broken(what: &str) -> v1::OperationError {
+    refusal(Code::Internal, "PLANNER_BROKEN", what.to_owned())
+}

@@ -1,0 +1,54 @@
+//! The plans that are compared for an item: the best for large messages, flatter ones, and those of few steps.
+
+use std::num::NonZeroU32;
+
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::{Algorithm, TreeLimits};
+
+/// A way to ask for a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// The name in answers.
+    pub(super) name: &'static str,
+    algorithm: Algorithm,
+    /// 0: any.
+    trees_per_root: u32,
+    /// 0: any.
+    max_depth: u32,
+}
+
+const AUTO: Candidate = Candidate { name: "auto", algorithm: Algorithm::Auto, trees_per_root: 0, max_depth: 0 };
+/// What is always asked for, first those that are preferred among equals.
+const ALWAYS: [Candidate; 3] = [
+    AUTO,
+    Candidate { name: "direct", algorithm: Algorithm::Direct, ..AUTO },
+    Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO },
+];
+/// Of trees: one tree starts least messages, and flat ones wait for each other least.
+const OF_TREES: [Candidate; 3] = [
+    Candidate { name: "trees=1", trees_per_root: 1, ..AUTO },
+    Candidate { name: "max-depth=2", max_depth: 2, ..AUTO },
+    Candidate { name: "max-depth=4", max_depth: 4, ..AUTO },
+];
+
+/// Those of a collective, in order of preference among equals.
+pub(super) fn of(kind: CollectiveKind) -> Vec<Candidate> {
+    let flat = TreeLimits { max_depth: Some(NonZeroU32::MIN), ..TreeLimits::NONE };
+    let has_trees = flat.require_applicable(Algorithm::Auto, kind).is_ok();
+    ALWAYS.into_iter().chain(OF_TREES.into_iter().filter(|_| has_trees)).collect()
+}
+
+impl Candidate {
+    /// A request for it.
+    pub(super) fn on(self, request: v1::PlanRequest) -> v1::PlanRequest {
+        let Self { algorithm, trees_per_root, max_depth, .. } = self;
+        v1::PlanRequest { algorithm: algorithm.name().to_owned(), trees_per_root, max_depth, ..request }
+    }
+}
+
+/// Whether an item combines elements.
+pub(super) fn reduces(item: &v1::BundleItem) -> bool {
+    let kind = item.collective.as_ref().map(v1::CollectiveSpec::kind);
+    matches!(kind, Some(v1::Collective::Allreduce | v1::Collective::ReduceScatter | v1::Collective::Reduce))
+}

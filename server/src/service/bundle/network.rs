@@ -1,0 +1,118 @@
+//! The networks of a job's communicators, as far as files depend on them.
+
+use canopy_bundle::Communicator;
+use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_topology::{Rank, Topology, Transit, content_hash};
+
+use crate::failure::{CallFailure, PlanFailure};
+
+/// A communicator whose network is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Party {
+    /// Number of its ranks.
+    pub(super) ranks: u32,
+    /// Its ranks in each box, where that is one number.
+    pub(super) ranks_per_node: Option<u32>,
+    /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
+    /// that can be told within the budget of the canonical form, else where they are equal as they stand.
+    wiring: Vec<u8>,
+}
+
+impl Party {
+    /// The same for those who compare.
+    pub(super) fn communicator(&self) -> Communicator<'_> {
+        Communicator { ranks: self.ranks, ranks_per_node: self.ranks_per_node, wiring: &self.wiring }
+    }
+}
+
+/// The networks of some groups of ranks; an empty list is all of them.
+///
+/// # Errors
+/// Ranks that are no group of the topology; stopped.
+pub(super) fn parties(
+    topology: &Topology,
+    members: &[Vec<u32>],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Party>, CallFailure> {
+    let party = |ranks: &Vec<u32>| {
+        let group = match ranks.is_empty() {
+            true => topology.clone(),
+            false => {
+                let ranks: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
+                topology.group(&ranks, Transit::Unused).map_err(PlanFailure::Group)?
+            }
+        };
+        let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
+        Ok(Party { ranks: group.rank_count(), ranks_per_node: per_box(&group), wiring })
+    };
+    members.iter().map(party).collect()
+}
+
+/// Each rank in a role of its own, so that a form that is equal has equal ranks in equal places.
+fn wiring(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Stopped> {
+    let roles: Vec<u32> = (0..topology.rank_count()).collect();
+    if let Some(graph) = graph_of(topology, &roles) {
+        let analysis = analyse(&graph, Budget { work_max: WORK_SERVED, stop })?;
+        if let Some(solution) = Analysis::solution(&analysis) {
+            return Ok([b"form", form_hash(&solution.form(&graph)).as_bytes().as_slice()].concat());
+        }
+    }
+    Ok([b"as it stands", content_hash(topology).as_bytes().as_slice()].concat())
+}
+
+/// The number of ranks in each box that has any, where it is one.
+fn per_box(topology: &Topology) -> Option<u32> {
+    let boxes = boxes(topology);
+    let mut counts: Vec<u32> = Vec::new();
+    // Ranks are the first nodes.
+    for number in boxes.into_iter().take(topology.rank_count() as usize) {
+        let number = number? as usize;
+        if counts.len() <= number {
+            counts.resize(number + 1, 0);
+        }
+        counts.iter_mut().skip(number).take(1).for_each(|count| *count += 1);
+    }
+    counts.retain(|&count| count > 0);
+    let first = counts.first().copied()?;
+    counts.iter().all(|&count| count == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_topology::{TopologyLimits, generate};
+
+    use super::*;
+
+    fn wirings(expression: &str, members: &[&[u32]]) -> Vec<Party> {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let members: Vec<Vec<u32>> = members.iter().map(|ranks| ranks.to_vec()).collect();
+        parties(&topology, &members, &|| false).unwrap()
+    }
+
+    #[test]
+    fn boxes_of_one_kind_are_wired_alike_and_pairs_across_them_are_not() {
+        let found = wirings("dgx-a100:boxes=2", &[&[0, 1], &[8, 9], &[0, 8], &[9, 8]]);
+        assert_eq!(found[0], found[1]);
+        assert_ne!(found[0].wiring, found[2].wiring);
+        // Both ranks of a pair are alike here, so their order does not matter.
+        assert_eq!(found[1].wiring, found[3].wiring);
+        assert_eq!((found[0].ranks_per_node, found[2].ranks_per_node), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn the_order_of_ranks_counts() {
+        let found = wirings("torus:4x4", &[&[0, 1, 2, 3], &[4, 5, 6, 7], &[0, 2, 1, 3], &[1, 2, 3, 0]]);
+        assert_eq!(found[0], found[1]);
+        assert_ne!(found[0].wiring, found[2].wiring);
+        assert_eq!(found[0].wiring, found[3].wiring);
+        assert_eq!(found[0].ranks_per_node, None);
+    }
+
+    #[test]
+    fn what_is_no_group_is_refused() {
+        let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
+        for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
+            assert!(matches!(parties(&topology, &[wrong], &|| false), Err(CallFailure::Plan(PlanFailure::Group(_)))));
+        }
+    }
+}
