@@ -117,7 +117,7 @@ fn count_of_32_bits(text: &str) -> Result<u32, String> {
 }
 
 /// Reads a part of a whole: `1/64`, `1%`, `0.01`.
-fn part(text: &str) -> Result<Ratio, String> {
+pub(crate) fn part(text: &str) -> Result<Ratio, String> {
     const UNITS: [(&str, u64); 2] = [("%", MILLION / 100), ("", MILLION)];
     const MILLION: u64 = 1_000_000;
     let number = |digits: &str| digits.trim().parse::<u32>().ok().map(u64::from);

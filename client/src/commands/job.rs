@@ -86,7 +86,7 @@ fn job_id(text: &str) -> Result<String, String> {
 }
 
 /// A folder whose path can stand in variables that list files.
-fn listable(folder: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn listable(folder: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(folder)
         .map_err(|error| Failure::input(format!("{} cannot be made absolute: {error}", folder.display())))?;
     match absolute.to_str() {

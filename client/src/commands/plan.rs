@@ -1,5 +1,6 @@
 //! `canopy plan`: asks a server for a plan and writes its file.
 
+mod bundle;
 mod later;
 mod receive;
 mod report;
@@ -11,6 +12,7 @@ use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
+use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
@@ -22,6 +24,7 @@ use crate::output::cannot_write;
 use crate::placement::PlacementArgs;
 use crate::request;
 
+use bundle::BundleArgs;
 use later::Later;
 use receive::Receiver;
 
@@ -34,6 +37,7 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
+  canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB-1GiB --format msccl-xml -o plans
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
 Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
@@ -41,8 +45,13 @@ pub(crate) struct PlanArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
     topology: String,
-    #[command(flatten)]
-    collective: CollectiveArgs,
+    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or all-to-all; with --sizes several,
+    /// separated by commas
+    #[arg(long, short, value_name = "C", value_delimiter = ',', value_parser = args::collective_kind)]
+    collective: Vec<CollectiveKind>,
+    /// Root of broadcast, reduce, gather and scatter; rank 0 if not given
+    #[arg(long, value_name = "RANK")]
+    root: Option<u32>,
     #[command(flatten)]
     part: PartArgs,
     #[command(flatten)]
@@ -50,6 +59,8 @@ pub(crate) struct PlanArgs {
     /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
+    #[command(flatten)]
+    bundle: BundleArgs,
     /// Format of the file: json or msccl-xml
     #[arg(long, short, value_name = "FORMAT", default_value = "json", value_parser = format_name)]
     format: Format,
@@ -60,7 +71,7 @@ pub(crate) struct PlanArgs {
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
     instances: Option<Instances>,
-    /// File to write; standard output if not given
+    /// File to write, standard output if not given; with --sizes the folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to find the plan: auto, forest, flow, direct or ring
@@ -156,9 +167,20 @@ fn instances(text: &str) -> Result<Instances, String> {
     number.map_err(|_| format!("`{text}` is not a number of instances; use a number from 1, or auto"))
 }
 
+/// The same on the wire.
+fn instancing(instances: Option<Instances>) -> Option<Instancing> {
+    instances.map(|instances| match instances {
+        Instances::Exactly(instances) => Instancing::Instances(instances.get()),
+        Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
+    })
+}
+
 /// Makes the plan, writes the file, says what came of it.
 pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
     args.later.refuse()?;
+    if args.bundle.is_given() {
+        return bundle::run(args).await;
+    }
     if args.json && args.output.is_none() {
         return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")
             .help("add `-o FILE`"));
@@ -204,7 +226,12 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
 
 /// The request as it goes to the server, which judges all that needs the topology.
 fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
-    let kind = args.collective.kind()?;
+    if let [_, second, ..] = args.collective.as_slice() {
+        return Err(Failure::input(format!("one plan is for one collective, and {second} is given, too"))
+            .help("name one, or add `--sizes FROM-TO` for a folder with the plans of all"));
+    }
+    let collective = CollectiveArgs { collective: args.collective.first().copied(), root: args.root };
+    let kind = collective.kind()?;
     if args.profile.is_some() && args.format == Format::Json {
         return Err(Failure::input("--profile is for formats of runtimes, and json is canopy's own")
             .help("leave --profile out, or add `--format msccl-xml`"));
@@ -214,17 +241,14 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
             .help("leave --instances out, or add `--format msccl-xml`"));
     }
     let topology = request::topology(&args.topology)?;
-    let instancing = args.instances.map(|instances| match instances {
-        Instances::Exactly(instances) => Instancing::Instances(instances.get()),
-        Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
-    });
+    let instancing = instancing(args.instances);
     let profile = match args.format {
         Format::Json => String::new(),
         Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
     };
     Ok(args.limits.on(PlanRequest {
         topology: Some(topology),
-        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.root }),
         size_bytes_max: args.size,
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         algorithm: args.algorithm.name().to_owned(),

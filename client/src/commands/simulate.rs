@@ -19,7 +19,8 @@ use crate::args;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::progress::ProgressLine;
-use sizes::{Sizes, in_words};
+use sizes::Sizes;
+pub(super) use sizes::in_words;
 
 /// Largest plan file that is read.
 const PLAN_BYTES_MAX: usize = 1 << 30;

@@ -1,0 +1,281 @@
+//! `canopy plan --sizes`: a folder with the plans of several communicators and collectives, each for its range of sizes.
+
+mod folder;
+mod manifest;
+
+use std::io::Write as _;
+use std::str::FromStr;
+use std::time::Duration;
+
+use canopy_client::{ClientError, ErrorClass, FileName, Retries, RetryPolicy};
+use canopy_plan::Profile;
+use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
+
+use super::{Format, PlanArgs};
+use crate::args::{self, size_bytes};
+use crate::clock::{self, Deadline};
+use crate::commands::simulate::in_words;
+use crate::connection::{Connection, Connections};
+use crate::exit::{Failure, say};
+use crate::output::print_json;
+use crate::request;
+
+use folder::NewFolder;
+use manifest::Manifest;
+
+/// What only bundles have.
+#[derive(Debug, clap::Args)]
+pub(super) struct BundleArgs {
+    /// Make a folder of plans, each for the message sizes at which it is fastest, from the first size to the last
+    #[arg(
+        long,
+        value_name = "FROM-TO",
+        conflicts_with_all = ["size", "algorithm", "trees", "max_chunks", "max_depth", "tolerance", "form",
+            "root_policy", "on_miss", "ranks", "shares", "placement"]
+    )]
+    sizes: Option<SizeSpan>,
+    /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
+    #[arg(long, value_name = "NAME=RANKS", requires = "sizes", value_parser = communicator)]
+    communicator: Vec<BundleCommunicator>,
+    /// Fail items whose calls could get files that were made for other wiring, and end with a failure if any item failed
+    #[arg(long, requires = "sizes")]
+    strict: bool,
+    /// How much faster than the plan in place another must be to take over, such as 5% or 1/20 [default: 1/20]
+    #[arg(long, value_name = "PART", requires = "sizes", value_parser = args::part)]
+    margin: Option<Ratio>,
+    /// What each message takes before its first byte is sent, in the simulation [default: 1us]
+    #[arg(long, value_name = "TIME", requires = "sizes", value_parser = args::duration)]
+    alpha: Option<Duration>,
+}
+
+impl BundleArgs {
+    /// Whether a bundle is asked for.
+    pub(super) const fn is_given(&self) -> bool {
+        self.sizes.is_some()
+    }
+}
+
+/// From the first size in bytes to the last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SizeSpan {
+    first: u64,
+    last: u64,
+}
+
+impl FromStr for SizeSpan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ends = text.split_once("..").or_else(|| text.split_once('-'));
+        let Some((first, last)) = ends else {
+            return Err(format!("`{text}` is no range of sizes; write the first and the last, such as 1KiB-1GiB"));
+        };
+        let (first, last) = (size_bytes(first)?, size_bytes(last)?);
+        if first > last {
+            return Err(format!("`{text}` ends before it begins; write the smaller size first"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// Reads `NAME=RANKS`, the ranks in the order in which they are given.
+fn communicator(text: &str) -> Result<BundleCommunicator, String> {
+    let Some((name, list)) = text.split_once('=') else {
+        return Err(format!("`{text}` is no communicator; write a name and its ranks, such as tp0=0-7"));
+    };
+    let mut ranks = Vec::new();
+    for part in list.split(',') {
+        ranks.extend(args::rank_list(part)?.into_ranks());
+    }
+    Ok(BundleCommunicator { name: name.to_owned(), ranks })
+}
+
+/// Makes the bundle, writes its folder, says what is in it.
+pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
+    let Some(output) = args.output.clone() else {
+        return Err(Failure::input("a bundle is a folder, and none is named").help("add `-o DIR`"));
+    };
+    let request = bundle_request(&args)?;
+    let folder = NewFolder::prepare(&output)?;
+    let end = Deadline::after(args.deadline);
+    let mut connections = Connections::new(&args.server)?;
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut connection = connections.open().await?;
+    let reply = loop {
+        let error = match connection.shared().plan_bundle(request.clone(), end.remaining()).await {
+            Ok(reply) => break reply,
+            Err(error) => error,
+        };
+        if connections.may_try_another(&connection, &error) {
+            connection = connections.open().await?;
+        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
+            tokio::time::sleep(pause).await;
+        } else {
+            connection.close().await;
+            return Err(in_users_words(error, &args.topology).into());
+        }
+    };
+    let written = write(&connection, &reply, &args, folder).await;
+    connection.close().await;
+    let manifest = written?;
+    for warning in &manifest.warnings {
+        say(&format!("warning: {}: {}", warning.code, warning.text));
+    }
+    manifest.items.iter().for_each(say_item);
+    let failed = manifest.items.iter().find_map(|item| item.error.as_ref().map(|error| (item, error)));
+    let outcome = match failed {
+        Some((item, error)) if args.bundle.strict || manifest.files().next().is_none() => {
+            let class = class_of(error.code);
+            let what = format!("{} of `{}` has no plan: {}", item.collective, item.communicator, error.message);
+            Err(Failure::new(class, what).note(error.reason.clone()))
+        }
+        _ => Ok(()),
+    };
+    if args.json && outcome.is_ok() {
+        print_json(&manifest::Printed::new(&manifest, &output))?;
+    } else {
+        say(&format!("{} files to {}", manifest.files().count(), output.display()));
+    }
+    outcome
+}
+
+/// The request as it goes to the server, which judges all that needs the topology.
+fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
+    let SizeSpan { first, last } = args.bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
+    if args.format == Format::Json {
+        return Err(Failure::input("a bundle is for a runtime that picks files, and json is canopy's own format")
+            .help("add `--format msccl-xml` and the profile of the runtime"));
+    }
+    let collectives = args.collective.iter().map(|&kind| v1::CollectiveSpec {
+        kind: request::collective(kind).into(),
+        root: args.root.filter(|_| kind.has_root()),
+    });
+    let profile = args.profile.unwrap_or(Profile::Msccl).name().to_owned();
+    let instancing = super::instancing(args.instances);
+    Ok(PlanBundleRequest {
+        topology: Some(request::topology(&args.topology)?),
+        communicators: args.bundle.communicator.clone(),
+        collectives: collectives.collect(),
+        size_bytes_min: first,
+        size_bytes_max: Some(last),
+        output: Some(v1::OutputSpec { format: args.format.on_the_wire().into(), profile, instancing }),
+        in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
+        strict: args.bundle.strict,
+        priority: v1::Priority::Unspecified.into(),
+        margin: args.bundle.margin,
+        alpha_ns: args.bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
+    })
+}
+
+/// Fetches the files, compares them with what was said of them, and puts the folder into place.
+async fn write(
+    connection: &Connection,
+    reply: &PlanBundleReply,
+    args: &PlanArgs,
+    folder: NewFolder,
+) -> Result<Manifest, Failure> {
+    let manifest = Manifest::of(reply, args.format.name())?;
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    for file in reply.items.iter().flat_map(|item| &item.files) {
+        let artifact = file.artifact.clone().unwrap_or_default();
+        let name = FileName {
+            plan: file.plan.clone(),
+            format: artifact.format(),
+            profile: artifact.profile.clone(),
+            instances: artifact.instances,
+            ..FileName::default()
+        };
+        let mut content = folder.file(&file.path)?;
+        let mut put = |data: &[u8]| content.write_all(data);
+        let found = connection.shared().download(&name, None, &mut retries, &mut put).await?;
+        if found.sha256 != artifact.sha256 {
+            let what = format!("{} is not the file that the bundle was checked with", file.path);
+            return Err(Failure::fault(what).help("ask for the bundle again"));
+        }
+    }
+    folder.write("env", manifest.environment(folder.target())?.as_bytes())?;
+    // Last, so that what has a manifest is whole.
+    folder.write("manifest.json", &manifest.to_text()?)?;
+    folder.commit()?;
+    Ok(manifest)
+}
+
+fn say_item(item: &manifest::Item) {
+    let who = format!("{} of `{}`, {} ranks", item.collective, item.communicator, item.ranks);
+    for warning in &item.warnings {
+        say(&format!("warning: {}: {who}: {}", warning.code, warning.text));
+    }
+    match (&item.error, &item.served_by) {
+        (Some(error), _) => say(&format!("{who}: no plan: {}: {}", error.reason, error.message)),
+        (None, Some(other)) => say(&format!("{who}: the files of `{other}`")),
+        (None, None) => say(&who),
+    }
+    for file in &item.files {
+        let (first, last) = (in_words(file.size_bytes_min), in_words(file.size_bytes_end - 1));
+        let times: Vec<String> = [file.times.first(), file.times.last()]
+            .into_iter()
+            .flatten()
+            .map(|time| format!("{} in {} ps", in_words(time.size_bytes), time.time_ps))
+            .collect();
+        say(&format!("  {first} to {last}: {} ({}), {}", file.candidate, file.algorithm, times.join(", ")));
+    }
+}
+
+/// Which exit status stands for a gRPC code.
+fn class_of(code: i32) -> ErrorClass {
+    use tonic::Code;
+    match Code::from(code) {
+        Code::InvalidArgument => ErrorClass::Input,
+        Code::FailedPrecondition => ErrorClass::Infeasible,
+        Code::DeadlineExceeded => ErrorClass::Deadline,
+        Code::ResourceExhausted | Code::Unavailable => ErrorClass::Busy,
+        _ => ErrorClass::Fault,
+    }
+}
+
+/// The same error with fields of the request named as the user gave them.
+fn in_users_words(mut error: ClientError, topology: &str) -> ClientError {
+    if let ClientError::Refused(refusal) = &mut error {
+        for (place, _) in &mut refusal.violations {
+            let named = [
+                ("size_bytes", "--sizes"),
+                ("output.profile", "--profile"),
+                ("output", "--format"),
+                ("collectives", "--collective"),
+                ("communicators", "--communicator"),
+                ("ranks", "--communicator"),
+                ("margin", "--margin"),
+                ("alpha_ns", "--alpha"),
+            ];
+            if let Some((_, name)) = named.iter().find(|(field, _)| place.starts_with(field)) {
+                (*name).clone_into(place);
+            }
+        }
+    }
+    request::in_users_words(error, topology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_either_sign_between_them() {
+        let span = |first, last| Ok(SizeSpan { first, last });
+        assert_eq!("1KiB-1GiB".parse(), span(1 << 10, 1 << 30));
+        assert_eq!("1KiB..1GiB".parse(), span(1 << 10, 1 << 30));
+        assert_eq!("7-7".parse(), span(7, 7));
+        for bad in ["1KiB", "2KiB-1KiB", "0-1KiB", "-1KiB", "1KiB-x", ""] {
+            assert!(bad.parse::<SizeSpan>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranks_of_a_communicator_keep_their_order() {
+        let read = |text: &str| communicator(text).map(|found| (found.name, found.ranks));
+        assert_eq!(read("dp=8,0,2-3"), Ok(("dp".to_owned(), vec![8, 0, 2, 3])));
+        for bad in ["dp", "dp=", "dp=x", "dp=3-2"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
