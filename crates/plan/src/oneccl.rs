@@ -1,10 +1,11 @@
 //! oneCCL plans: steps of asynchronous messages and local work, one program per rank, as XML of canopy's own.
 //!
-//! [`write`] and [`parse`] turn a program into text and back, [`prove`] judges any program without knowing where it came
+//! [`lower`] makes a program from a transfer graph, [`write`] and [`parse`] turn a program into text and back, [`prove`] judges any program without knowing where it came
 //! from, [`emulate`] runs one on real bytes. [`SCHEMA`] is the grammar of the format.
 
 mod emulate;
 mod lengths;
+mod lower;
 mod memory;
 mod parse;
 mod program;
@@ -13,6 +14,7 @@ mod prove;
 mod write;
 
 pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
+pub use lower::{LowerError, LowerOptions, lower, require_own_routes};
 pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
 pub use promise::{Promise, promise};

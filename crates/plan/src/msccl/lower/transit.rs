@@ -12,9 +12,12 @@ use crate::msccl::profile::Profile;
 /// # Errors
 /// [`LowerError::Forwarder`] with the first such device. O(carriers + links of routes).
 pub fn require_own_routes(topology: &Topology, graph: &TransferGraph, profile: Profile) -> Result<(), LowerError> {
-    if topology.forwarders().next().is_none() {
-        return Ok(());
-    }
+    first_forwarder(topology, graph).map_or(Ok(()), |id| Err(LowerError::Forwarder { profile, id }))
+}
+
+/// Id of the first compute device that is no rank and that a route of a graph passes. O(carriers + links of routes).
+pub(crate) fn first_forwarder(topology: &Topology, graph: &TransferGraph) -> Option<String> {
+    topology.forwarders().next()?;
     let head = |link: LinkIndex| topology.node(topology.link(link).to);
     let mut is_known = vec![false; graph.routes.len()];
     for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
@@ -23,8 +26,8 @@ pub fn require_own_routes(topology: &Topology, graph: &TransferGraph, profile: P
         }
         let links = graph.routes.get(carrier.route).unwrap_or_default();
         if let Some(node) = links.iter().map(|&link| head(link)).find(|node| node.kind == NodeKind::Forwarder) {
-            return Err(LowerError::Forwarder { profile, id: node.id.clone() });
+            return Some(node.id.clone());
         }
     }
-    Ok(())
+    None
 }
