@@ -19,6 +19,7 @@ use structure::Reach;
 
 pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use in_network::InNetwork;
+pub(crate) use load::{link_loads, size};
 
 /// Whether the caller wants the work to end.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);

@@ -25,7 +25,7 @@ pub(super) fn check_load(
 }
 
 /// *Size* in chunks.
-pub(super) fn size(graph: &TransferGraph, layout: &ChunkLayout) -> u128 {
+pub(crate) fn size(graph: &TransferGraph, layout: &ChunkLayout) -> u128 {
     match graph.collective.kind() {
         CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
         _ => layout.total().into(),
@@ -56,7 +56,7 @@ fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u1
 }
 
 /// Chunks over each link.
-pub(super) fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u128>, LoadError> {
+pub(crate) fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<Vec<u128>, LoadError> {
     // At most 2³² transfers of less than 2⁶⁴ chunks each.
     let mut route_loads = vec![0_u128; graph.routes.len()];
     for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {

@@ -1,6 +1,6 @@
 //! Hand-made schedules are accepted, with the rates one computes by hand.
 
-use canopy_schedule::{Action, CollectiveKind, Schedule, TransferGraph, Verdict, check, compile};
+use canopy_schedule::{Action, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, check, compile};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};
 
 use crate::forests::{
@@ -61,10 +61,19 @@ fn path_allgather() {
     let topology = path_3();
     let builder = Builder::new(&topology, CollectiveKind::Allgather, None, 1).phase(Action::Copy);
     let builder = builder.tree(0, 1, &[(0, 1), (1, 2)]).tree(1, 1, &[(1, 0), (1, 2)]).tree(2, 1, &[(2, 1), (1, 0)]);
-    let (_, verdict) = judge(&topology, &builder.schedule());
+    let (graph, verdict) = judge(&topology, &builder.schedule());
     assert_eq!(verdict.algbw, rate(3, 2));
     assert_eq!(verdict.busiest_link, link(&topology, "r1", "r0"));
     assert_eq!((verdict.tree_count, verdict.depth_max, verdict.depth_sum), (3, 2, 5));
+    // The other ways carry one chunk each: half of the time. Six chunks in all, for a vector of three.
+    let loads = LinkLoads::of(&topology, &graph).unwrap();
+    let ends = [("r0", "r1", 1, "1/2"), ("r1", "r0", 2, "1/1"), ("r1", "r2", 2, "1/1"), ("r2", "r1", 1, "1/2")];
+    for (from, to, chunks, busy) in ends {
+        let link = link(&topology, from, to);
+        assert_eq!((loads.chunks(link), loads.busy(link).to_string().as_str()), (chunks, busy), "{from} {to}");
+    }
+    assert_eq!(loads.binding().collect::<Vec<_>>(), [link(&topology, "r1", "r0"), link(&topology, "r1", "r2")]);
+    assert_eq!(loads.traffic().to_string(), "2/1");
 }
 
 /// Without a barrier the loads of both phases add up: each link of the path carries three chunks of three, whereas
