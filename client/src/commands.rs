@@ -3,6 +3,7 @@
 mod bench;
 mod bound;
 mod convert;
+mod draw;
 mod job;
 mod operate;
 mod plan;
@@ -20,8 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 11] =
-    ["faults", "explain", "draw", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 10] =
+    ["faults", "explain", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -54,6 +55,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
     Simulate(simulate::SimulateArgs),
+    Draw(draw::DrawArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -80,6 +82,7 @@ impl Cli {
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
             Command::Simulate(args) => interruptible(on_a_thread(move || simulate::run(&args))),
+            Command::Draw(args) => interruptible(on_a_thread(move || draw::run(&args))),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),

@@ -14,11 +14,11 @@ mod family;
 mod form;
 mod hosts;
 mod input;
+mod material;
 mod output;
 mod placement;
 mod progress;
 mod request;
-mod svg;
 mod table;
 
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
+    ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("proto", &[]),
     ("migrations", &[]),
 ];

@@ -7,6 +7,8 @@ mod algorithms;
 mod bound;
 mod convert;
 #[cfg(feature = "embedded")]
+mod draw;
+#[cfg(feature = "embedded")]
 mod family;
 #[cfg(feature = "embedded")]
 mod forms;

@@ -6,16 +6,72 @@ use std::fmt::Write as _;
 
 /// A drawing under way.
 #[derive(Debug)]
-pub(crate) struct Svg {
+pub struct Svg {
     text: String,
 }
 
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchor {
+pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle is there.
     Middle,
+    /// It ends there.
     End,
+}
+
+/// A place on the sheet, in units of its view box, from the upper left corner.
+pub type Point = (f64, f64);
+
+/// How a shape is painted.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark<'a> {
+    /// Colour of the inside, `none` for none.
+    pub fill: &'a str,
+    /// Colour of the line, `none` for none.
+    pub stroke: &'a str,
+    /// Thickness of the line.
+    pub width: f64,
+    /// Dashes as SVG wants them, empty for a whole line.
+    pub dashes: &'a str,
+    /// What a viewer shows when asked about the shape, empty for nothing.
+    pub note: &'a str,
+}
+
+impl<'a> Mark<'a> {
+    /// A whole line.
+    pub const fn line(stroke: &'a str, width: f64) -> Self {
+        Self { fill: "none", stroke, width, dashes: "", note: "" }
+    }
+}
+
+/// A line from its first point to its last, bent towards those between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Curve {
+    Straight([Point; 2]),
+    Quadratic([Point; 3]),
+    Cubic([Point; 4]),
+}
+
+impl Curve {
+    fn data(&self) -> String {
+        let list = |points: &[Point]| points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>();
+        let (points, command) = match self {
+            Self::Straight(points) => (list(points), 'L'),
+            Self::Quadratic(points) => (list(points), 'Q'),
+            Self::Cubic(points) => (list(points), 'C'),
+        };
+        format!("M{} {command}{}", points[0], points[1..].join(" "))
+    }
+
+    /// Its last point, and the one it comes from there.
+    pub(crate) const fn end(&self) -> (Point, Point) {
+        match self {
+            Self::Straight([from, to]) => (*from, *to),
+            Self::Quadratic([_, from, to]) | Self::Cubic([_, _, from, to]) => (*from, *to),
+        }
+    }
 }
 
 impl Anchor {
@@ -30,7 +86,7 @@ impl Anchor {
 
 impl Svg {
     /// A white sheet with a title for readers that do not show it.
-    pub(crate) fn new(width: u32, height: u32, title: &str) -> Self {
+    pub fn new(width: u32, height: u32, title: &str) -> Self {
         let title = escaped(title);
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
@@ -41,7 +97,7 @@ impl Svg {
     }
 
     /// A straight line; `dashes` as SVG wants them, empty for none.
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, dashes: &str) {
+    pub fn line(&mut self, from: Point, to: Point, colour: &str, dashes: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let dashes =
             if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", escaped(dashes)) };
@@ -52,7 +108,7 @@ impl Svg {
     }
 
     /// A line through points, with a dot at each.
-    pub(crate) fn curve(&mut self, points: &[(f64, f64)], colour: &str) {
+    pub fn curve(&mut self, points: &[Point], colour: &str) {
         let list: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let colour = escaped(colour);
         self.push(&format!(
@@ -65,15 +121,59 @@ impl Svg {
     }
 
     /// A text.
-    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, colour: &str, words: &str) {
+    pub fn text(&mut self, (x, y): Point, anchor: Anchor, colour: &str, words: &str) {
         let (anchor, colour, words) = (anchor.name(), escaped(colour), escaped(words));
         self.push(&format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{words}</text>"
         ));
     }
 
+    /// A text of a size of its own, bold or not.
+    pub fn words(&mut self, (x, y): Point, anchor: Anchor, (size, is_bold): (u32, bool), words: &str) {
+        let (anchor, words) = (anchor.name(), escaped(words));
+        let weight = if is_bold { " font-weight=\"bold\"" } else { "" };
+        self.push(&format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\"{weight}>{words}</text>"
+        ));
+    }
+
+    /// A rectangle with round corners.
+    pub fn plate(&mut self, (x, y): Point, (width, height): (f64, f64), radius: f64, mark: &Mark<'_>) {
+        let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"{radius:.1}\"");
+        self.shape("rect", &place, mark);
+    }
+
+    /// A filled shape with these corners.
+    pub(crate) fn polygon(&mut self, corners: &[Point], mark: &Mark<'_>) {
+        let list: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        self.shape("polygon", &format!("points=\"{}\"", list.join(" ")), mark);
+    }
+
+    /// A curve.
+    pub(crate) fn stroke(&mut self, curve: &Curve, mark: &Mark<'_>) {
+        self.shape("path", &format!("d=\"{}\"", curve.data()), mark);
+    }
+
+    fn shape(&mut self, name: &str, place: &str, mark: &Mark<'_>) {
+        let mut text = format!("<{name} {place} fill=\"{}\"", escaped(mark.fill));
+        if mark.stroke != "none" {
+            text += &format!(" stroke=\"{}\"", escaped(mark.stroke));
+        }
+        if mark.stroke != "none" && (mark.width - 1.0).abs() > 0.01 {
+            text += &format!(" stroke-width=\"{:.1}\"", mark.width);
+        }
+        if !mark.dashes.is_empty() {
+            text += &format!(" stroke-dasharray=\"{}\"", escaped(mark.dashes));
+        }
+        match mark.note.is_empty() {
+            true => text += "/>",
+            false => text += &format!("><title>{}</title></{name}>", escaped(mark.note)),
+        }
+        self.push(&text);
+    }
+
     /// The finished file.
-    pub(crate) fn finish(mut self) -> String {
+    pub fn finish(mut self) -> String {
         self.text += "</svg>\n";
         self.text
     }
@@ -114,6 +214,10 @@ mod tests {
         svg.text((1.0, 2.04), Anchor::End, "red\" onload=\"x", "]]> <script> 'µ'");
         svg.curve(&[(0.0, 1.0), (2.5, 3.25)], "blue");
         svg.line((0.0, 0.0), (1.0, 1.0), "black", "4 2");
+        svg.plate((0.0, 0.0), (1.0, 1.0), 2.0, &Mark { note: "<script>alert(1)</script>", ..Mark::line("\"", 2.0) });
+        svg.polygon(&[(0.0, 0.0), (1.0, 1.0)], &Mark { fill: "<", ..Mark::line("none", 1.0) });
+        svg.stroke(&Curve::Quadratic([(0.0, 0.0), (1.0, 1.0), (2.0, 0.5)]), &Mark::line("red", 1.0));
+        svg.words((1.0, 1.0), Anchor::Start, (14, true), "</text><script>");
         let text = svg.finish();
         let mut reader = Reader::from_str(&text);
         let (mut depth, mut names) = (0, Vec::new());
@@ -134,7 +238,13 @@ mod tests {
             }
         }
         assert_eq!(depth, 0);
-        assert_eq!(names, ["svg", "title", "rect", "text", "polyline", "circle", "circle", "line"]);
+        assert_eq!(
+            names,
+            [
+                "svg", "title", "rect", "text", "polyline", "circle", "circle", "line", "rect", "title", "polygon",
+                "path", "text",
+            ]
+        );
         assert!(!text.contains("<script>") && text.contains("x=\"1.0\" y=\"2.0\""), "{text}");
     }
 }

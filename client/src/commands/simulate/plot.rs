@@ -1,11 +1,11 @@
 //! The sweep over sizes as a drawing: time and busbw over size, all axes logarithmic, and the bound as a dashed line.
 
+use canopy_draw::{Anchor, Svg};
 use canopy_simulate::busbw;
 
 use super::sizes::in_words;
 use super::{Judged, report::SizeSummary};
 use crate::output::gigabytes_per_sec;
-use crate::svg::{Anchor, Svg};
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 440;

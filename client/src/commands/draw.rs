@@ -1,0 +1,115 @@
+//! `canopy draw`: a network, the trees of a plan or its run over time, as an SVG file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use canopy_draw::{DrawError, NetworkDrawing, draw_network};
+use canopy_topology::Topology;
+use serde::Serialize;
+
+use crate::args::{self, CollectiveArgs};
+use crate::certificate::count;
+use crate::clock::Deadline;
+use crate::exit::{Failure, words};
+use crate::input;
+use crate::material::{Material, Subject, unbroken};
+use crate::output::{FORMAT_VERSION, FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
+
+/// Draw a network with its loads and its bottleneck, as an SVG file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy draw dgx-a100:boxes=2 -o network.svg
+  canopy draw dgx-a100:boxes=2 --collective allgather -o loads.svg
+  canopy draw plan.json -o loads.svg
+  canopy draw cluster.yaml --base cluster-before.yaml --collective allreduce -o loads.svg
+
+Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
+pub(crate) struct DrawArgs {
+    /// A plan in canopy's JSON, or a network: generator expression or file
+    #[arg(value_name = "PLAN|T")]
+    subject: String,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// Network as it was before something broke: what is missing is dashed. Of expressions it is known [default: none]
+    #[arg(long, value_name = "T")]
+    base: Option<String>,
+    /// Longest time to make a plan where a network is given, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    deadline: Option<Duration>,
+    /// File to write; standard output if not given
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON object as the last line of standard output; needs --output
+    #[arg(long)]
+    json: bool,
+}
+
+/// JSON object of the command.
+#[derive(Debug, Serialize)]
+struct Drawn {
+    canopy: u32,
+    command: &'static str,
+    what: &'static str,
+    files: Vec<FileSummary>,
+}
+
+/// Draws and writes the file.
+pub(crate) fn run(args: &DrawArgs) -> Result<(), Failure> {
+    if args.json && args.output.is_none() {
+        return Err(Failure::input("--json needs a file for the drawing: standard output is for the JSON object")
+            .help("add `-o FILE`"));
+    }
+    let base = args.base.as_deref().map(input::topology).transpose()?;
+    let subject = Subject::of(&args.subject, &args.collective, Deadline::after(args.deadline))?;
+    let drawing = network(&args.subject, &subject, base)?;
+    let Some(path) = &args.output else { return write_stdout(drawing.as_bytes()) };
+    write_file(path, drawing.as_bytes())?;
+    let files = vec![FileSummary::of("svg", path, drawing.as_bytes())];
+    if args.json {
+        return print_json(&Drawn { canopy: FORMAT_VERSION, command: "draw", what: "topology", files });
+    }
+    print(&format!("topology to {}, {} bytes", path.display(), drawing.len()))
+}
+
+/// The network of a plan with its loads, or without a plan.
+pub(super) fn network(name: &str, subject: &Subject, base: Option<Topology>) -> Result<String, Failure> {
+    let (topology, plan) = match subject {
+        Subject::Plan(plan) => (&plan.topology, Some(plan)),
+        Subject::Network(topology) => (topology.as_ref(), None),
+    };
+    let base = base.or_else(|| unbroken(topology));
+    let called = topology.name().unwrap_or(name);
+    let others = topology.nodes().len() - topology.rank_count() as usize;
+    let others = if others > 0 { format!(", {}", count(others, "other node")) } else { String::new() };
+    let links = count(topology.links().len(), "link");
+    let size = format!("{}{others}, {links}", count(topology.rank_count() as usize, "rank"));
+    let (title, notes) = match plan {
+        None => (called.to_owned(), vec![size]),
+        Some(plan) => (format!("{} on {called}: {}", plan.schedule.collective.kind(), rates(plan)), vec![size]),
+    };
+    let drawing = NetworkDrawing {
+        title: &title,
+        notes: &notes,
+        topology,
+        loads: plan.map(|plan| &plan.loads),
+        certificate: plan.map(|plan| &plan.bound.certificate),
+        base: base.as_ref(),
+    };
+    draw_network(&drawing).map_err(|error| refused(&error))
+}
+
+/// How fast a plan is, of how much.
+fn rates(plan: &Material) -> String {
+    let (found, bound) = (&plan.verdict.algbw, &plan.bound.upper);
+    let achieved = gigabytes_per_sec(found);
+    if found == bound {
+        format!("{achieved} GB/s, proven optimal")
+    } else {
+        format!("{achieved} GB/s of at most {}", gigabytes_per_sec(bound))
+    }
+}
+
+fn refused(error: &DrawError) -> Failure {
+    Failure::input(words(error))
+}

@@ -1,0 +1,136 @@
+//! What explanations and drawings are made of: a plan that was judged, from a file, or made here for a network.
+
+use std::path::Path;
+
+use canopy_client::ErrorClass;
+use canopy_plan::read_plan;
+use canopy_schedule::{Bound, LinkLoads, Schedule, Verdict, certified_bound, check, compile};
+use canopy_synth::{Algorithm, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+use crate::args::CollectiveArgs;
+use crate::clock::Deadline;
+use crate::exit::{Failure, words};
+use crate::family;
+use crate::input;
+
+/// Largest plan file that is read.
+const PLAN_BYTES_MAX: usize = 1 << 30;
+
+/// Keys of generator expressions that break something.
+const FAULT_KEYS: [&str; 4] = ["down=", "nodes-down=", "degrade=", "faults="];
+
+/// A plan that is right, and what follows from it.
+#[derive(Debug)]
+pub(crate) struct Material {
+    pub(crate) topology: Topology,
+    pub(crate) schedule: Schedule,
+    /// The upper bound follows from its certificate.
+    pub(crate) bound: Bound,
+    pub(crate) verdict: Verdict,
+    pub(crate) loads: LinkLoads,
+}
+
+/// What an argument names.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    Plan(Box<Material>),
+    Network(Box<Topology>),
+}
+
+impl Subject {
+    /// A plan file; else a network, with a plan made for it where a collective is given.
+    pub(crate) fn of(text: &str, collective: &CollectiveArgs, deadline: Deadline) -> Result<Self, Failure> {
+        if let Some(bytes) = plan_bytes(text)? {
+            if collective.collective.is_some() || collective.root.is_some() {
+                return Err(Failure::input(format!("{text} is a plan, and says itself what it does"))
+                    .help("leave out --collective and --root, or give a network"));
+            }
+            return Material::of_file(text, &bytes).map(Box::new).map(Self::Plan);
+        }
+        let topology = input::topology_until(text, deadline)?;
+        match collective.collective {
+            None => Ok(Self::Network(Box::new(topology))),
+            Some(_) => Material::planned(topology, collective, deadline).map(Box::new).map(Self::Plan),
+        }
+    }
+}
+
+/// The content of a file, if there is one and it says that it is a plan.
+fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
+    if !Path::new(text).is_file() {
+        return Ok(None);
+    }
+    let bytes = input::bytes(Path::new(text), PLAN_BYTES_MAX)?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Ok(None);
+    }
+    #[derive(serde::Deserialize)]
+    struct Head {
+        kind: Option<String>,
+    }
+    let head: Option<Head> = serde_json::from_slice(&bytes).ok();
+    Ok(head.filter(|head| head.kind.as_deref() == Some("plan")).map(|_| bytes))
+}
+
+impl Material {
+    fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
+        let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+        let plan = read_plan(bytes, &limits).map_err(|error| {
+            let failure = Failure::input(format!("{name}: {}", words(&error)));
+            error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
+        })?;
+        Self::judged(plan.topology, plan.schedule, plan.bound).map_err(|error| {
+            Failure::input(format!("{name} is not right: {error}"))
+                .help(format!("list everything that is wrong with `canopy verify {name}`"))
+        })
+    }
+
+    /// Makes a plan, as a server would that was asked for nothing but the collective.
+    fn planned(topology: Topology, collective: &CollectiveArgs, deadline: Deadline) -> Result<Self, Failure> {
+        let collective = collective.on(&topology)?;
+        let stop = || deadline.is_past();
+        let late = || Failure::new(ErrorClass::Deadline, "the deadline came before the plan").help("allow more time");
+        let boxed = family::boxed(&topology, &stop).map_err(|_| late())?;
+        let network = boxed.as_ref().unwrap_or(&topology);
+        let found = bound(network, collective, &canopy_schedule::Shares::Equal, &stop);
+        let found = found.map_err(|error| match error {
+            canopy_synth::BoundError::Stopped => late(),
+            error => Failure::new(ErrorClass::Infeasible, words(&error)),
+        })?;
+        let request = SynthesisRequest::new(collective, Algorithm::Auto);
+        let schedule = synthesize(network, &request, &stop, &Silent).map_err(|error| match error {
+            SynthesisError::Stopped => late(),
+            SynthesisError::Broken { .. } => Failure::fault(words(&error)),
+            error => Failure::new(ErrorClass::Infeasible, words(&error)),
+        })?;
+        Self::judged(topology, schedule, found)
+            .map_err(|error| Failure::fault(format!("the plan that was made is not right: {error}")))
+    }
+
+    /// Derives again whether a plan is right, how fast it is, and what bounds it; in words, why not.
+    fn judged(topology: Topology, schedule: Schedule, bound: Bound) -> Result<Self, String> {
+        let graph = compile(&topology, &schedule).map_err(|error| words(&error))?;
+        let verdict = check(&topology, &graph).map_err(|error| words(&error))?;
+        let upper = certified_bound(&topology, schedule.collective, &schedule.shares, &bound.certificate)
+            .map_err(|error| words(&error))?;
+        if verdict.algbw > upper {
+            return Err(format!("its {} bytes/s are above the proven bound of {upper}", verdict.algbw));
+        }
+        let lower = bound.lower.min(upper.clone()).max(verdict.algbw.clone());
+        let loads = LinkLoads::of(&topology, &graph).map_err(|error| words(&error))?;
+        let bound = Bound { upper, lower, certificate: bound.certificate };
+        Ok(Self { topology, schedule, bound, verdict, loads })
+    }
+}
+
+/// The network that an expression says is broken, as it was before; none where nothing is, or that is not known.
+pub(crate) fn unbroken(topology: &Topology) -> Option<Topology> {
+    let (family, arguments) = topology.name()?.split_once(':')?;
+    let (faults, rest): (Vec<&str>, Vec<&str>) =
+        arguments.split(',').partition(|argument| FAULT_KEYS.iter().any(|key| argument.trim().starts_with(key)));
+    if faults.is_empty() {
+        return None;
+    }
+    generate(&format!("{family}:{}", rest.join(",")), &TopologyLimits::STANDARD).ok()
+}

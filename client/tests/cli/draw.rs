@@ -1,0 +1,117 @@
+//! `canopy draw`: the README's pictures to the byte, well-formed for any name, and refusals.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use crate::support::{Desk, check_members, sha256};
+
+/// Names of elements in a drawing, which must be well-formed and refer to nothing outside.
+#[track_caller]
+fn elements(drawn: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut reader = Reader::from_str(drawn);
+    loop {
+        match reader.read_event().expect("well-formed XML") {
+            Event::Eof => break,
+            Event::Start(element) | Event::Empty(element) => {
+                for attribute in element.attributes() {
+                    let key = attribute.expect("a well-formed attribute").key.0.to_owned();
+                    assert!(!key.starts_with("on") && !key.ends_with("href"), "{key} in {drawn}");
+                }
+                names.insert(element.name().as_ref().to_owned());
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn drawn(desk: &Desk, name: &str) -> String {
+    String::from_utf8(desk.read(name)).unwrap()
+}
+
+/// Compares with the pictures in `docs/images`; `CANOPY_APPROVE=1` writes them instead.
+#[test]
+fn the_pictures_of_the_readme_are_made_by_the_program() {
+    let desk = Desk::new();
+    for (expression, name, words) in [
+        ("mi250:boxes=2", "mi250.svg", "the bottleneck: 332 GB/s enter the 2 marked ranks"),
+        ("dgx-a100:boxes=2", "dgx-a100.svg", "the bottleneck: 325 GB/s enter the 1 marked rank"),
+        ("torus:4x4,down=00-01", "torus-dead-link.svg", "missing (1 wire)"),
+    ] {
+        let report = desk.json(&format!("draw {expression} --collective allgather -o {name} --json"));
+        check_members(&report, &["canopy", "command", "what", "files"]);
+        assert_eq!(report["files"][0]["sha256"], sha256(&desk.path(name)));
+        let found = drawn(&desk, name);
+        assert!(found.contains(words), "`{words}` is missing from\n{found}");
+        assert!(found.len() <= 200_000, "{name} has {} bytes", found.len());
+        elements(&found);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images").join(name);
+        if std::env::var_os("CANOPY_APPROVE").is_some() {
+            std::fs::write(&path, &found).unwrap();
+            continue;
+        }
+        let approved = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(approved == found, "{name} changed; if intended, rerun with CANOPY_APPROVE=1\n{found}");
+    }
+}
+
+/// A file says what its network was before; a plan of a server is drawn as one that is made here.
+#[test]
+fn a_plan_and_its_network_before_are_drawn() {
+    let desk = Desk::new();
+    desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    assert_eq!(desk.run("draw plan.json -o of-plan.svg").status, Some(0));
+    assert_eq!(desk.run("draw dgx-a100:boxes=2 -c allgather -o of-expression.svg").status, Some(0));
+    assert!(drawn(&desk, "of-plan.svg") == drawn(&desk, "of-expression.svg"));
+    let plain = desk.run("draw dgx-a100:boxes=2,nodes-down=b0g3");
+    assert_eq!(plain.status, Some(0));
+    assert!(plain.stdout.contains("missing (2 wires, 1 node)") && plain.stdout.contains("b0g3, missing"));
+    assert!(!plain.stdout.contains("busy"), "nothing is planned");
+    let based = desk.run("draw ring:4,down=0-1 --base complete:4");
+    assert!(based.stdout.contains("missing (3 wires)"), "{based:?}");
+    assert!(desk.run("draw ring:4 --base torus:3x3").stdout.contains("ring:4"), "another network says nothing");
+}
+
+#[test]
+fn names_are_texts_and_nothing_else() {
+    let desk = Desk::new();
+    let hostile = "<script>alert(1)</script>";
+    desk.write(
+        "hostile.yaml",
+        format!(
+            "canopy: 1\nname: \"{hostile}\"\nnodes:\n  - {{id: \"{hostile}\", box: \"{hostile}\"}}\n  - {{id: 'b\"&onload', box: b}}\n  \
+             - {{id: \"]]><x\", kind: switch}}\nlinks:\n  - {{from: \"{hostile}\", to: \"]]><x\", bandwidth: 1GB/s, both: true}}\n  \
+             - {{from: 'b\"&onload', to: \"]]><x\", bandwidth: 1GB/s, both: true}}\n"
+        )
+        .replace("]]><x", "]]<x"),
+    );
+    // `>` ends no id of a node: what can not be in one is refused by the reader of networks.
+    let refused = desk.run("draw hostile.yaml -o hostile.svg");
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    let text = String::from_utf8(desk.read("hostile.yaml")).unwrap().replace(hostile, "<script/x");
+    desk.write("hostile.yaml", text);
+    assert_eq!(desk.run("draw hostile.yaml -c allreduce -o hostile.svg").status, Some(0));
+    let found = drawn(&desk, "hostile.svg");
+    let names: Vec<String> = elements(&found).into_iter().collect();
+    assert!(names.iter().all(|name| name != "script" && name != "x"), "{names:?}");
+    assert!(found.contains("&lt;script/x"), "{found}");
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_a_way_out() {
+    let desk = Desk::new();
+    desk.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
+    desk.refused("draw none.json", 2, &["none.json"]);
+    desk.refused("draw ring:4 --json", 2, &["-o FILE"]);
+    desk.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
+    desk.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
+    desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    desk.refused("draw plan.json -c allgather", 2, &["says itself what it does"]);
+    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    desk.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
+    desk.refused("draw wrong.json", 2, &["wrong.json"]);
+}

@@ -1,0 +1,146 @@
+//! Where nodes stand: boxes of ranks around the switches that join them, grids by their coordinates, else a circle.
+//!
+//! Nothing here knows of plans. No two nodes overlap, and every node is inside the sheet.
+
+mod circle;
+mod grid;
+mod layered;
+
+use canopy_topology::{NodeIndex, Topology};
+
+use crate::svg::Point;
+use crate::words::{shortened, width_of};
+
+/// Font size of node labels.
+pub(crate) const LABEL_SIZE: u32 = 11;
+/// Height of a node.
+pub(crate) const NODE_HEIGHT: f64 = 26.0;
+/// Longest label of a node.
+const LABEL_CHARS_MAX: usize = 10;
+/// Least gap between neighbours.
+const GAP: f64 = 14.0;
+
+/// The place of a node: a plate with round corners around its centre.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Spot {
+    pub(crate) centre: Point,
+    pub(crate) width: f64,
+    pub(crate) label: String,
+}
+
+impl Spot {
+    pub(crate) fn left(&self) -> f64 {
+        self.centre.0 - self.width / 2.0
+    }
+
+    pub(crate) fn right(&self) -> f64 {
+        self.centre.0 + self.width / 2.0
+    }
+
+    /// Whether it is a switch as wide as what hangs on it, to which links lead straight.
+    fn is_bar(&self) -> bool {
+        self.width > 4.0 * NODE_HEIGHT
+    }
+
+    /// The place on it from which a link to a place elsewhere starts.
+    pub(crate) fn port(&self, towards: Point) -> Point {
+        if self.is_bar() {
+            let inset = 8.0;
+            (towards.0.clamp(self.left() + inset, self.right() - inset), self.centre.1)
+        } else {
+            self.centre
+        }
+    }
+}
+
+/// A frame around what belongs together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) corner: Point,
+    pub(crate) size: (f64, f64),
+    pub(crate) label: String,
+}
+
+/// To which side links between neighbours in one row are bent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bend {
+    /// They are straight, unless another node is in the way.
+    Around,
+    /// All of them, upwards.
+    Up,
+    /// All of them, downwards.
+    Down,
+}
+
+/// Places of all nodes on a sheet whose upper left corner is the origin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Layout {
+    pub(crate) size: (f64, f64),
+    /// By node.
+    pub(crate) spots: Vec<Spot>,
+    /// By node.
+    pub(crate) bends: Vec<Bend>,
+    pub(crate) frames: Vec<Frame>,
+}
+
+/// Places the nodes of a network. O(nodes + links) and a sort of switches.
+pub(crate) fn layout(topology: &Topology) -> Layout {
+    let labels = Labels::of(topology);
+    let has_boxes = topology.nodes().iter().any(|node| node.attributes.box_name.is_some());
+    let has_switches = topology.nodes().len() > topology.rank_count() as usize;
+    let one_box = layered::box_count(topology) <= 1;
+    if has_switches || has_boxes && !one_box {
+        return layered::place(topology, &labels);
+    }
+    grid::place(topology, &labels).unwrap_or_else(|| circle::place(topology, &labels))
+}
+
+/// What stands in the plates of nodes.
+pub(crate) struct Labels {
+    /// By node.
+    texts: Vec<String>,
+    /// Of every node that is a rank.
+    width: f64,
+}
+
+impl Labels {
+    /// Ids; in a frame that says which box it is, without the name of the box.
+    fn of(topology: &Topology) -> Self {
+        let text = |node: &canopy_topology::Node| {
+            let in_box = node.attributes.box_name.as_deref().and_then(|name| node.id.strip_prefix(name));
+            let rest = in_box.map(|rest| rest.trim_start_matches(['-', '.', '_', '/'])).filter(|rest| !rest.is_empty());
+            shortened(rest.unwrap_or(&node.id), LABEL_CHARS_MAX)
+        };
+        let texts: Vec<String> = topology.nodes().iter().map(text).collect();
+        let ranks = texts.iter().take(topology.rank_count() as usize);
+        let widest = ranks.map(|text| width_of(text, LABEL_SIZE)).fold(0.0, f64::max);
+        Self { texts, width: (widest + 12.0).max(30.0) }
+    }
+
+    /// Distance of neighbours in a row.
+    fn pitch(&self) -> f64 {
+        self.width + GAP
+    }
+
+    fn rank(&self, node: NodeIndex, centre: Point) -> Spot {
+        Spot { centre, width: self.width, label: self.texts[node.index()].clone() }
+    }
+
+    fn switch(&self, node: NodeIndex, centre: Point, width: f64) -> Spot {
+        Spot { centre, width, label: self.texts[node.index()].clone() }
+    }
+
+    /// Least width of a switch.
+    fn switch_width(&self, node: NodeIndex) -> f64 {
+        (width_of(&self.texts[node.index()], LABEL_SIZE) + 16.0).max(40.0)
+    }
+}
+
+/// A number for a place.
+#[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
+pub(crate) fn real(number: usize) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests;

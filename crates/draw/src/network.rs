@@ -1,0 +1,184 @@
+//! A network: its nodes, its links by how busy a plan keeps them, the bottleneck that the certificate names, and what is
+//! missing of a network that was whole.
+
+mod legend;
+mod lines;
+mod marked;
+
+use canopy_schedule::{Certificate, LinkLoads};
+use canopy_topology::{NodeIndex, Topology};
+
+use crate::error::DrawError;
+use crate::layout::{LABEL_SIZE, Layout, NODE_HEIGHT, layout};
+use crate::svg::{Anchor, Mark, Svg};
+use crate::wires::wires;
+use crate::words::wrapped;
+use lines::Painter;
+use marked::Marked;
+
+/// Most nodes that are drawn.
+const NODES_MAX: usize = 400;
+/// Most directed links that are drawn.
+const LINKS_MAX: usize = 8_000;
+/// Least width of a sheet: titles and legends need it.
+const WIDTH_MIN: f64 = 640.0;
+/// Space at the edges of the sheet.
+const MARGIN: f64 = 20.0;
+/// Height of a line of text.
+const LINE: f64 = 18.0;
+/// What is not there any more.
+const MISSING: &str = "#b00020";
+const INK: &str = "#333333";
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkDrawing<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// Sentences below it.
+    pub notes: &'a [String],
+    /// The network.
+    pub topology: &'a Topology,
+    /// How busy a plan keeps its links; without, all look alike.
+    pub loads: Option<&'a LinkLoads>,
+    /// The bottleneck, a certificate that was checked on this network.
+    pub certificate: Option<&'a Certificate>,
+    /// The network before something broke, by the ids of its nodes: what it has and `topology` lacks is dashed.
+    pub base: Option<&'a Topology>,
+}
+
+/// Draws a network: boxes around the switches that join them, grids by coordinates, anything else in a circle.
+///
+/// * **Out.** An SVG of its own, without scripts, fonts or references; the same bytes for the same input. Each link says
+///   its rate and load where a viewer is asked for it.
+/// * **Errors.** More nodes or links than can be looked at.
+/// * **Cost.** O(nodes · links) at worst, of a few hundred nodes.
+pub fn draw_network(drawing: &NetworkDrawing<'_>) -> Result<String, DrawError> {
+    let (topology, base) = (drawing.topology, drawing.base.filter(|base| holds(base, drawing.topology)));
+    let full = base.unwrap_or(topology);
+    let (nodes, links) = (full.nodes().len(), full.links().len());
+    if nodes > NODES_MAX || links > LINKS_MAX {
+        return Err(DrawError::TooLarge { nodes, links, nodes_max: NODES_MAX, links_max: LINKS_MAX });
+    }
+    let mut layout = layout(full);
+    let marked = Marked::of(topology, drawing.certificate);
+    let lost = Lost::of(topology, full);
+    let places: Vec<NodeIndex> = match base {
+        Some(base) => topology.nodes().iter().filter_map(|node| base.find_node(&node.id)).collect(),
+        None => (0_u32..).take(nodes).map(NodeIndex::new).collect(),
+    };
+    let wires = wires(topology, drawing.loads);
+    let width = (layout.size.0 + 2.0 * MARGIN).max(WIDTH_MIN);
+    let text_width = width - 2.0 * MARGIN;
+    let title = wrapped(drawing.title, 16, text_width, 2);
+    let notes: Vec<String> = drawing.notes.iter().flat_map(|note| wrapped(note, 12, text_width, 3)).collect();
+    let items = legend::items(&wires, &marked, &lost, drawing.loads.is_some());
+    let rows = legend::rows(&items, text_width);
+    let top = MARGIN + 22.0 * lines_of(&title) + LINE * lines_of(&notes) + 8.0;
+    let height = top + layout.size.1 + LINE * 1.4 * lines_of(&rows) + MARGIN;
+    let left = (width - layout.size.0) / 2.0;
+    move_by(&mut layout, (left, top));
+    let mut svg = Svg::new(pixels(width), pixels(height), drawing.title);
+    for (number, line) in title.iter().enumerate() {
+        svg.words((MARGIN, MARGIN + 14.0 + 22.0 * crate::layout::real(number)), Anchor::Start, (16, true), line);
+    }
+    let below = MARGIN + 22.0 * lines_of(&title) + 10.0;
+    for (number, line) in notes.iter().enumerate() {
+        svg.text((MARGIN, below + LINE * crate::layout::real(number)), Anchor::Start, INK, line);
+    }
+    for frame in &layout.frames {
+        svg.plate(frame.corner, frame.size, 10.0, &Mark { fill: "#f4f6f8", ..Mark::line("#aab4be", 1.0) });
+        let is_up = frame.corner.1 + frame.size.1 / 2.0 < top + layout.size.1 / 2.0 && layout.frames.len() > 1;
+        let is_at_top = is_up && layout.bends.contains(&crate::layout::Bend::Up);
+        let y = if is_at_top { frame.corner.1 + 16.0 } else { frame.corner.1 + frame.size.1 - 8.0 };
+        svg.words((frame.corner.0 + 10.0, y), Anchor::Start, (12, true), &frame.label);
+    }
+    let most = wires.iter().flat_map(|wire| &wire.lanes).map(|lane| lane.capacity).max().unwrap_or(1);
+    let painter = Painter { layout: &layout, places: &places, most };
+    wires.iter().filter(|wire| marked.crosses(wire)).for_each(|wire| painter.halo(&mut svg, wire));
+    lost.links.iter().for_each(|&(from, to)| painter.missing(&mut svg, full, (from, to)));
+    // The busiest last, so that nothing covers them.
+    let mut order: Vec<&crate::wires::Wire> = wires.iter().collect();
+    order.sort_by_key(|wire| wire.lanes.iter().map(|lane| lane.busy).max());
+    order.into_iter().for_each(|wire| painter.wire(&mut svg, wire));
+    for (index, node) in (0_u32..).map(NodeIndex::new).zip(topology.nodes()) {
+        let note = match topology.rank_of(index) {
+            Some(rank) => format!("{}, rank {}", node.id, rank.number()),
+            None => node.id.clone(),
+        };
+        let place = places.get(index.index()).copied().unwrap_or(index);
+        draw_node(&mut svg, &layout, place, marked.fill(index), (INK, ""), &note, topology.rank_of(index).is_none());
+    }
+    for &node in &lost.nodes {
+        let note = format!("{}, missing", full.node(node).id);
+        draw_node(&mut svg, &layout, node, "white", (MISSING, "4 3"), &note, full.rank_of(node).is_none());
+    }
+    let y = top + layout.size.1 + LINE;
+    legend::draw(&mut svg, &rows, (MARGIN, y));
+    Ok(svg.finish())
+}
+
+/// What a whole network has, and the network lacks.
+pub(crate) struct Lost {
+    /// In the whole network.
+    nodes: Vec<NodeIndex>,
+    /// In the whole network: two ends, in one direction or in both.
+    links: Vec<(NodeIndex, NodeIndex)>,
+}
+
+impl Lost {
+    fn of(topology: &Topology, full: &Topology) -> Self {
+        let here: Vec<Option<NodeIndex>> = full.nodes().iter().map(|node| topology.find_node(&node.id)).collect();
+        let nodes = (0_u32..).map(NodeIndex::new).zip(&here).filter(|(_, here)| here.is_none()).map(|(node, _)| node);
+        let is_there = |from: NodeIndex, to: NodeIndex| match (here[from.index()], here[to.index()]) {
+            (Some(from), Some(to)) => topology.links_from(from).any(|link| topology.link(link).to == to),
+            _ => false,
+        };
+        let mut links: Vec<(NodeIndex, NodeIndex)> = full
+            .links()
+            .iter()
+            .filter(|link| !is_there(link.from, link.to))
+            .map(|link| (link.from.min(link.to), link.from.max(link.to)))
+            .collect();
+        links.sort_unstable();
+        links.dedup();
+        Self { nodes: nodes.collect(), links }
+    }
+}
+
+/// Whether every node of a network is in another, by its id.
+fn holds(full: &Topology, part: &Topology) -> bool {
+    part.nodes().iter().all(|node| full.find_node(&node.id).is_some())
+}
+
+fn draw_node(
+    svg: &mut Svg,
+    layout: &Layout,
+    node: NodeIndex,
+    fill: &str,
+    (stroke, dashes): (&str, &str),
+    note: &str,
+    is_switch: bool,
+) {
+    let spot = &layout.spots[node.index()];
+    let corner = (spot.left(), spot.centre.1 - NODE_HEIGHT / 2.0);
+    let radius = if is_switch { 3.0 } else { NODE_HEIGHT / 2.0 };
+    let fill = if is_switch && fill == "white" { "#e3e8ee" } else { fill };
+    svg.plate(corner, (spot.width, NODE_HEIGHT), radius, &Mark { fill, stroke, width: 1.2, dashes, note });
+    svg.words((spot.centre.0, spot.centre.1 + 4.0), Anchor::Middle, (LABEL_SIZE, false), &spot.label);
+}
+
+fn move_by(layout: &mut Layout, (x, y): (f64, f64)) {
+    layout.spots.iter_mut().for_each(|spot| spot.centre = (spot.centre.0 + x, spot.centre.1 + y));
+    layout.frames.iter_mut().for_each(|frame| frame.corner = (frame.corner.0 + x, frame.corner.1 + y));
+}
+
+fn lines_of<T>(lines: &[T]) -> f64 {
+    crate::layout::real(lines.len())
+}
+
+/// Sizes of sheets are small and not negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+pub(crate) fn pixels(size: f64) -> u32 {
+    size.ceil().clamp(1.0, 100_000.0) as u32
+}
