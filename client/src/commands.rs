@@ -4,6 +4,7 @@ mod bench;
 mod bound;
 mod convert;
 mod draw;
+mod explain;
 mod job;
 mod operate;
 mod plan;
@@ -21,8 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 10] =
-    ["faults", "explain", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 9] = ["faults", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -55,6 +55,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
     Simulate(simulate::SimulateArgs),
+    Explain(explain::ExplainArgs),
     Draw(draw::DrawArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
@@ -82,6 +83,7 @@ impl Cli {
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
             Command::Simulate(args) => interruptible(on_a_thread(move || simulate::run(&args))),
+            Command::Explain(args) => interruptible(on_a_thread(move || explain::run(&args))),
             Command::Draw(args) => interruptible(on_a_thread(move || draw::run(&args))),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use canopy_client::ErrorClass;
 use canopy_plan::read_plan;
-use canopy_schedule::{Bound, LinkLoads, Schedule, Verdict, certified_bound, check, compile};
+use canopy_schedule::{Bound, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile};
 use canopy_synth::{Algorithm, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
@@ -27,6 +27,7 @@ pub(crate) struct Material {
     pub(crate) schedule: Schedule,
     /// The upper bound follows from its certificate.
     pub(crate) bound: Bound,
+    pub(crate) graph: TransferGraph,
     pub(crate) verdict: Verdict,
     pub(crate) loads: LinkLoads,
 }
@@ -120,7 +121,7 @@ impl Material {
         let lower = bound.lower.min(upper.clone()).max(verdict.algbw.clone());
         let loads = LinkLoads::of(&topology, &graph).map_err(|error| words(&error))?;
         let bound = Bound { upper, lower, certificate: bound.certificate };
-        Ok(Self { topology, schedule, bound, verdict, loads })
+        Ok(Self { topology, schedule, bound, graph, verdict, loads })
     }
 }
 

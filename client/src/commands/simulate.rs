@@ -3,8 +3,8 @@
 //! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
 
 mod plot;
-mod report;
-mod sizes;
+pub(super) mod report;
+pub(super) mod sizes;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,7 +93,7 @@ enum SharingName {
 }
 
 /// Reads α: a duration that may be zero.
-fn alpha(text: &str) -> Result<Duration, String> {
+pub(super) fn alpha(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(['0', '.']);
     let is_zero = text.starts_with('0') && (unit.is_empty() || args::duration(&format!("1{unit}")).is_ok());
     if is_zero { Ok(Duration::ZERO) } else { args::duration(text) }
@@ -101,10 +101,10 @@ fn alpha(text: &str) -> Result<Duration, String> {
 
 /// Largest message; none for whole transfers.
 #[derive(Clone, Copy, Debug)]
-struct Piece(Option<u64>);
+pub(super) struct Piece(pub(super) Option<u64>);
 
 /// Reads the size of pieces.
-fn piece(text: &str) -> Result<Piece, String> {
+pub(super) fn piece(text: &str) -> Result<Piece, String> {
     if text == "whole" { Ok(Piece(None)) } else { args::size_bytes(text).map(Some).map(Piece) }
 }
 

@@ -9,6 +9,8 @@ mod convert;
 #[cfg(feature = "embedded")]
 mod draw;
 #[cfg(feature = "embedded")]
+mod explain;
+#[cfg(feature = "embedded")]
 mod family;
 #[cfg(feature = "embedded")]
 mod forms;

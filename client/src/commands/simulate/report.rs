@@ -261,7 +261,7 @@ fn readable(args: &SimulateArgs, judged: &Judged, report: &Simulated) -> String 
 }
 
 /// Picoseconds in microseconds, to the nanosecond.
-fn micros(ps: u64) -> String {
+pub(crate) fn micros(ps: u64) -> String {
     let nanos = ps / 1_000;
     format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
 }

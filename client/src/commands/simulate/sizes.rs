@@ -9,14 +9,14 @@ const FACTOR: u64 = 4;
 
 /// From the first size to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     first: u64,
     last: u64,
 }
 
 impl Sizes {
     /// All of them; the last stands at the end whether or not it is a multiple of the one before. At most 33.
-    pub(super) fn list(self) -> Vec<u64> {
+    pub(crate) fn list(self) -> Vec<u64> {
         let next = |size: &u64| size.checked_mul(FACTOR);
         let mut list: Vec<u64> =
             std::iter::successors(Some(self.first), next).take_while(|&size| size < self.last).collect();
@@ -41,7 +41,7 @@ impl FromStr for Sizes {
 }
 
 /// A size as people write it: in the largest unit of which it is a whole number.
-pub(in crate::commands) fn in_words(size_bytes: u64) -> String {
+pub(crate) fn in_words(size_bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let unit = UNITS.iter().find(|(_, factor)| size_bytes.is_multiple_of(*factor) && size_bytes > 0);
     unit.map_or_else(|| format!("{size_bytes} B"), |(name, factor)| format!("{} {name}", size_bytes / factor))

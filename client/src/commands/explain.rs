@@ -1,0 +1,94 @@
+//! `canopy explain`: what bounds a plan and what binds it, in words and names, and whether it is worth it beside textbook
+//! plans on the same network.
+
+mod compare;
+mod names;
+mod summary;
+mod text;
+mod why;
+
+use std::time::Duration;
+
+use canopy_simulate::Pieces;
+use canopy_topology::Latency;
+
+use crate::args::{self, CollectiveArgs};
+use crate::clock::Deadline;
+use crate::exit::Failure;
+use crate::material::{Material, Subject};
+use crate::output::{print, print_json};
+
+use super::simulate::sizes::Sizes;
+use super::simulate::{Piece, alpha, piece};
+use compare::{Comparison, Model, compare};
+
+/// What bounds a plan, what binds it, and whether it is worth it beside ring, direct and others
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`.
+
+Examples:
+  canopy explain plan.json
+  canopy explain dgx-a100:boxes=2 --collective allgather
+  canopy explain plan.json --sizes 64KiB..64MiB --alpha 2us --json
+
+Exit status: 0 when it was explained, 2 when the plan cannot be read or is wrong.")]
+pub(crate) struct ExplainArgs {
+    /// A plan in canopy's JSON, or, with --collective, a network to plan for: generator expression or file
+    #[arg(value_name = "PLAN|T")]
+    subject: String,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// One size, such as 64MiB: the vector of all ranks, or the message; of all-to-all, what one rank has for all
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "sizes")]
+    size: Option<u64>,
+    /// Sizes from the first to the last, each four times the one before
+    #[arg(long, value_name = "FROM..TO", default_value = "1KiB..256MiB")]
+    sizes: Sizes,
+    /// What each message takes before its first byte is sent; 0 for nothing
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = alpha)]
+    alpha: Duration,
+    /// Largest message: transfers are cut into as few as possible. `whole` cuts none
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
+    piece: Piece,
+    /// Most work for a time: events, and looks at links while rates are computed
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    work_max: u64,
+    /// Longest time to make a plan where a network is given, and others to compare with, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    deadline: Option<Duration>,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Judges the plan, compares it and says what came of it.
+pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    let deadline = Deadline::after(args.deadline);
+    let plan = match Subject::of(&args.subject, &args.collective, deadline)? {
+        Subject::Plan(plan) => plan,
+        Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
+    };
+    let compared = comparison(args, &plan, deadline)?;
+    let explained = summary::Explained::of(args, &plan, &compared);
+    if args.json { print_json(&explained) } else { print(&text::readable(args, &plan, &compared, &explained)) }
+}
+
+fn no_plan() -> Failure {
+    Failure::input("there is no plan to explain").help("give a plan in canopy's JSON, or a network and --collective")
+}
+
+fn comparison(args: &ExplainArgs, plan: &Material, deadline: Deadline) -> Result<Comparison, Failure> {
+    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
+    compare(plan, sizes, &args.model(), &|| deadline.is_past())
+}
+
+impl ExplainArgs {
+    fn model(&self) -> Model {
+        Model {
+            alpha: Latency::from_nanos(u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)),
+            pieces: self.piece.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes }),
+            work_max: self.work_max,
+        }
+    }
+}

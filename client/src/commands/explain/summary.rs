@@ -1,0 +1,220 @@
+//! The JSON object of `canopy explain`: fractions as texts, and floats beside them for reading.
+
+use canopy_topology::{LinkIndex, Rank, Rate, Ratio};
+use serde::Serialize;
+
+use super::ExplainArgs;
+use super::compare::{Comparison, Entry};
+use super::names::rates_of;
+use super::why::why;
+use crate::certificate::CertificateSummary;
+use crate::material::Material;
+use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec};
+
+/// Most links that are listed.
+const LINKS_MAX: usize = 16;
+
+/// JSON object of the command.
+#[derive(Debug, Serialize)]
+pub(super) struct Explained {
+    canopy: u32,
+    command: &'static str,
+    topology: TopologySummary,
+    collective: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    algorithm: String,
+    pub(super) bound: BoundSummary,
+    certificate: CertificateSummary,
+    /// What must pass where, in words.
+    pub(super) why: Vec<String>,
+    achieved: String,
+    #[serde(rename = "achieved_GBps")]
+    achieved_gigabytes: f64,
+    /// Achieved ÷ bound, and what is missing of it.
+    pub(super) optimality: String,
+    pub(super) gap: String,
+    pub(super) links: LinksSummary,
+    /// Bytes over all links for each byte of size.
+    traffic: String,
+    depth: u32,
+    model: ModelSummary,
+    compared: Vec<EntrySummary>,
+    not_compared: Vec<AbsentSummary>,
+    pub(super) verdict: VerdictSummary,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct BoundSummary {
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+    tight: bool,
+}
+
+/// Links by what they do.
+#[derive(Debug, Serialize)]
+pub(super) struct LinksSummary {
+    /// How many are busy all the time, by their rates.
+    pub(super) binding: Vec<RateSummary>,
+    /// The first of them.
+    first: Vec<EndsSummary>,
+    pub(super) unused: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RateSummary {
+    pub(super) capacity: u64,
+    pub(super) links: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct EndsSummary {
+    from: String,
+    to: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelSummary {
+    alpha_ns: u64,
+    piece_bytes: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct EntrySummary {
+    name: String,
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+    of_bound: String,
+    traffic: String,
+    depth: u32,
+    times: Vec<TimeSummary>,
+}
+
+#[derive(Debug, Serialize)]
+struct TimeSummary {
+    size_bytes: u64,
+    time_ps: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct AbsentSummary {
+    name: &'static str,
+    reason: String,
+}
+
+/// Whether it is worth it.
+#[derive(Debug, Serialize)]
+pub(super) struct VerdictSummary {
+    /// Faster than every other, of large messages or at a size that was simulated; null where there is no other.
+    pub(super) worth_it: Option<bool>,
+    /// The fastest other of large messages, and how many times as fast this plan is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_other: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) times_as_fast: Option<String>,
+    /// From which size on which plan is the fastest.
+    fastest: Vec<TurnSummary>,
+}
+
+#[derive(Debug, Serialize)]
+struct TurnSummary {
+    from_bytes: u64,
+    name: String,
+}
+
+impl Explained {
+    pub(super) fn of(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> Self {
+        let (topology, schedule) = (&plan.topology, &plan.schedule);
+        let optimality = plan.verdict.algbw.ratio_to(&plan.bound.upper);
+        let gap = optimality.as_ref().and_then(|part| Some(part.missing_of(&Ratio::new(1_u32, 1_u32)?)));
+        let text = |ratio: Option<Ratio>| ratio.map_or_else(String::new, |ratio| ratio.to_string());
+        let binding: Vec<LinkIndex> = plan.loads.binding().collect();
+        let ends = |&link: &LinkIndex| {
+            let link = topology.link(link);
+            let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.clone());
+            EndsSummary { from, to }
+        };
+        let rates = rates_of(topology, &binding);
+        let all = (0_u32..).map(LinkIndex::new).take(topology.links().len());
+        Self {
+            canopy: FORMAT_VERSION,
+            command: "explain",
+            topology: TopologySummary::of(topology),
+            collective: schedule.collective.kind().name(),
+            root: schedule.collective.root().map(Rank::number),
+            algorithm: schedule.algorithm.clone(),
+            bound: BoundSummary {
+                algbw: plan.bound.upper.to_string(),
+                algbw_gigabytes: gigabytes_per_sec(&plan.bound.upper),
+                tight: plan.bound.is_tight(),
+            },
+            certificate: CertificateSummary::of(topology, &plan.bound.certificate, true),
+            why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
+            achieved: plan.verdict.algbw.to_string(),
+            achieved_gigabytes: gigabytes_per_sec(&plan.verdict.algbw),
+            optimality: text(optimality),
+            gap: text(gap),
+            links: LinksSummary {
+                binding: rates.into_iter().map(|(capacity, links)| RateSummary { capacity, links }).collect(),
+                first: binding.iter().take(LINKS_MAX).map(ends).collect(),
+                unused: all.filter(|&link| plan.loads.chunks(link) == 0).count(),
+            },
+            traffic: plan.loads.traffic().to_string(),
+            depth: plan.verdict.depth_max,
+            model: ModelSummary {
+                alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
+                piece_bytes: args.piece.0,
+            },
+            compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
+            not_compared: compared
+                .absent
+                .iter()
+                .map(|absent| AbsentSummary { name: absent.name, reason: absent.reason.clone() })
+                .collect(),
+            verdict: VerdictSummary::of(compared),
+        }
+    }
+}
+
+fn entry_summary(entry: &Entry, bound: &Rate, compared: &Comparison) -> EntrySummary {
+    let times = compared.sizes.iter().zip(&entry.times);
+    EntrySummary {
+        name: entry.name.clone(),
+        algbw: entry.algbw.to_string(),
+        algbw_gigabytes: gigabytes_per_sec(&entry.algbw),
+        of_bound: entry.algbw.ratio_to(bound).map_or_else(String::new, |part| part.to_string()),
+        traffic: entry.traffic.to_string(),
+        depth: entry.depth,
+        times: times.map(|(&size_bytes, &time_ps)| TimeSummary { size_bytes, time_ps }).collect(),
+    }
+}
+
+impl VerdictSummary {
+    fn of(compared: &Comparison) -> Self {
+        let own = compared.entries.first();
+        let best = compared.best_other();
+        let ratio = own.zip(best).and_then(|(own, best)| own.algbw.ratio_to(&best.algbw));
+        let is_faster = own.zip(best).map(|(own, best)| own.algbw > best.algbw);
+        // Of equals the plan itself counts as the first, so that being first says nothing by itself.
+        let wins = (0..compared.sizes.len()).any(|position| {
+            let time = |entry: &Entry| entry.times.get(position).copied().flatten();
+            let others = compared.entries.iter().skip(1).filter_map(time).min();
+            own.and_then(time).zip(others).is_some_and(|(own, other)| own < other)
+        });
+        Self {
+            worth_it: is_faster.map(|is_faster| is_faster || wins),
+            best_other: best.map(|best| best.name.clone()),
+            times_as_fast: ratio.map(|ratio| ratio.to_string()),
+            fastest: compared
+                .turns
+                .iter()
+                .map(|turn| TurnSummary {
+                    from_bytes: turn.from_bytes,
+                    name: compared.entries[turn.entry].name.clone(),
+                })
+                .collect(),
+        }
+    }
+}

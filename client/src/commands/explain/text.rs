@@ -1,0 +1,171 @@
+//! What `canopy explain` prints for people.
+
+use canopy_topology::{LinkIndex, Ratio};
+
+use super::ExplainArgs;
+use super::compare::{Comparison, Turn};
+use super::names::{gigabytes, joined, link_in_words};
+use super::summary::{Explained, RateSummary};
+use crate::certificate::count;
+use crate::commands::simulate::report::micros;
+use crate::commands::simulate::sizes::in_words;
+use crate::material::Material;
+use crate::output::gigabytes_per_sec;
+use crate::table::Table;
+
+/// Most sizes that stand in the table.
+const SIZES_MAX: usize = 4;
+
+/// All of it: facts, table, verdict.
+pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Comparison, explained: &Explained) -> String {
+    let mut lines = facts(args, plan, explained);
+    lines.push(String::new());
+    lines.push(table(args, plan, compared));
+    lines.push(String::new());
+    for absent in &compared.absent {
+        lines.push(format!("left out   {} {}", absent.name, absent.reason));
+    }
+    lines.extend(verdict(plan, compared, explained));
+    lines.join("\n")
+}
+
+/// What bounds the plan and what binds it, a heading and words on each line.
+pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) -> Vec<String> {
+    let topology = &plan.topology;
+    let name = topology.name().unwrap_or(&args.subject);
+    let collective = plan.schedule.collective;
+    let root = collective.root().map(|root| format!(", root rank {}", root.number())).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{}{root} on {name}: {}, {}, by {}",
+        collective.kind(),
+        count(topology.rank_count() as usize, "rank"),
+        count(topology.links().len(), "link"),
+        plan.schedule.algorithm
+    )];
+    let upper = &plan.bound.upper;
+    lines.push(format!("bound      {} GB/s ({upper} bytes/s): no schedule is faster", gigabytes_per_sec(upper)));
+    for (number, sentence) in explained.why.iter().enumerate() {
+        lines.push(format!("{:<10} {sentence}", if number == 0 { "because" } else { "" }));
+    }
+    let found = &plan.verdict.algbw;
+    lines.push(match found.ratio_to(upper) {
+        Some(part) if part.is_one() => format!("achieved   {} GB/s, the bound itself", gigabytes_per_sec(found)),
+        Some(part) => {
+            let gap = Ratio::new(1_u32, 1_u32).map_or(0.0, |one| part.missing_of(&one).to_f64());
+            let reachable = if plan.bound.is_tight() { "" } else { ", which may be out of reach" };
+            format!(
+                "achieved   {} GB/s ({found} bytes/s), {part} of the bound, {:.2} % below it{reachable}",
+                gigabytes_per_sec(found),
+                gap * 100.0
+            )
+        }
+        None => format!("achieved   {} GB/s", gigabytes_per_sec(found)),
+    });
+    let binding: Vec<LinkIndex> = plan.loads.binding().collect();
+    let rates = explained.links.binding.iter();
+    let rates =
+        rates.map(|RateSummary { capacity, links }| format!("{links} of {} GB/s", gigabytes((*capacity).into())));
+    let first = binding.first().map(|&link| format!(", such as {}", link_in_words(topology, link)));
+    lines.push(format!(
+        "binding    {} of {} links are busy all the time: {}{}",
+        binding.len(),
+        topology.links().len(),
+        joined(rates.collect()),
+        first.unwrap_or_default()
+    ));
+    if explained.links.unused > 0 {
+        lines.push(format!("unused     {}", count(explained.links.unused, "link")));
+    }
+    lines.push(format!(
+        "traffic    {:.3} bytes over links for each byte of size; at most {} from rank to rank, {} with switches",
+        plan.loads.traffic().to_f64(),
+        count(plan.verdict.depth_max as usize, "hop"),
+        count(plan.verdict.links_max as usize, "link"),
+    ));
+    lines
+}
+
+/// The positions of sizes in the table: spread evenly, the last among them.
+pub(super) fn shown(sizes: usize) -> Vec<usize> {
+    let number = sizes.min(SIZES_MAX);
+    (0..number).map(|place| if number == 1 { 0 } else { place * (sizes - 1) / (number - 1) }).collect()
+}
+
+fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
+    let shown = shown(compared.sizes.len());
+    let sizes: Vec<String> =
+        shown.iter().map(|&position| format!("{} µs#", in_words(compared.sizes[position]))).collect();
+    let mut heading = vec!["PLAN", "ALGBW GB/s#", "OF BOUND#", "TRAFFIC#", "DEPTH#"];
+    heading.extend(sizes.iter().map(String::as_str));
+    let mut table = Table::new(&heading);
+    for entry in &compared.entries {
+        let part = entry.algbw.ratio_to(&plan.bound.upper).map_or(0.0, |part| part.to_f64());
+        let mut row = vec![
+            entry.name.clone(),
+            format!("{:.3}", gigabytes_per_sec(&entry.algbw)),
+            format!("{:.1}%", part * 100.0),
+            format!("{:.2}", entry.traffic.to_f64()),
+            entry.depth.to_string(),
+        ];
+        let time = |position: usize| entry.times.get(position).copied().flatten();
+        row.extend(shown.iter().map(|&position| time(position).map_or("-".to_owned(), micros)));
+        table.row(row);
+    }
+    let pieces =
+        args.piece.0.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
+    format!("times with alpha {:?} and {pieces}\n{}", args.alpha, table.text())
+}
+
+/// Whether it is worth it, and from which size on.
+pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explained) -> Vec<String> {
+    let mut lines = Vec::new();
+    let Some(best) = compared.best_other() else {
+        lines.push("verdict    there is no other plan to compare with".to_owned());
+        return lines;
+    };
+    let ratio = plan.verdict.algbw.ratio_to(&best.algbw);
+    let large = match &ratio {
+        Some(ratio) if ratio.is_one() => format!("of large messages it is as fast as {}", best.name),
+        Some(ratio) => {
+            format!("of large messages it is {:.3} times as fast as {}, the next best", ratio.to_f64(), best.name)
+        }
+        None => format!("{} moves nothing", best.name),
+    };
+    let worth = if explained.verdict.worth_it == Some(true) { "worth it" } else { "not worth it" };
+    lines.push(format!("verdict    {worth}: {large}"));
+    let name = |turn: &Turn| compared.entries[turn.entry].name.as_str();
+    let mut turns = compared.turns.iter();
+    if let Some(first) = turns.next() {
+        let mut words = format!("fastest    {} from {} on", name(first), in_words(first.from_bytes));
+        for turn in turns {
+            words += &format!(", {} from about {} on", name(turn), about(turn.from_bytes));
+        }
+        lines.push(words);
+    }
+    lines
+}
+
+/// A size that is known to a part only: two or three digits and a unit.
+pub(super) fn about(size_bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, factor)| size_bytes >= *factor) {
+        Some((name, factor)) if size_bytes < 10 * factor => {
+            let tenths = (u128::from(size_bytes) * 10).div_ceil(u128::from(*factor));
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        Some((name, factor)) => format!("{} {name}", size_bytes.div_ceil(*factor)),
+        None => format!("{size_bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_spread_and_rounded_up() {
+        assert_eq!(shown(10), [0, 3, 6, 9]);
+        assert_eq!((shown(1), shown(2), shown(5)), (vec![0], vec![0, 1], vec![0, 1, 2, 4]));
+        assert_eq!([1_023, 1_025, 95_000, 3 << 19].map(about), ["1023 B", "1.1 KiB", "93 KiB", "1.5 MiB"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Why no schedule is faster than the bound: what its certificate counts, in words.
+
+use canopy_schedule::{Certificate, Collective, CollectiveKind, CutDirection, Shares, lp_dual_sums};
+use canopy_topology::{LinkIndex, NodeIndex, Ratio, Topology};
+
+use super::names::{Sides, gigabytes, joined, links_in_words, ranks_in_words};
+use crate::certificate::count;
+
+/// Most sets of a partition that are named.
+const SETS_MAX: usize = 4;
+
+/// Sentences that say what must pass where, for a certificate that was added up again.
+pub(super) fn why(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    certificate: &Certificate,
+) -> Vec<String> {
+    match certificate {
+        Certificate::Cut { direction, nodes } => cut(topology, collective, shares, *direction, nodes),
+        Certificate::Partition { sets } => partition(topology, sets),
+        Certificate::LpDual { lengths } => lp_dual(topology, lengths),
+    }
+}
+
+fn cut(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    direction: CutDirection,
+    nodes: &[NodeIndex],
+) -> Vec<String> {
+    let sides = Sides::of(topology, nodes);
+    let mut is_inside = vec![false; topology.nodes().len()];
+    nodes.iter().for_each(|node| is_inside[node.index()] = true);
+    let crosses = |link: &canopy_topology::Link| {
+        let (from, to) = (is_inside[link.from.index()], is_inside[link.to.index()]);
+        if direction == CutDirection::Out { from && !to } else { !from && to }
+    };
+    let counted = (0..).map(LinkIndex::new).zip(topology.links()).filter(|(_, link)| crosses(link));
+    let links: Vec<LinkIndex> = counted.map(|(index, _)| index).collect();
+    let over = links_in_words(topology, &links);
+    let weight = |ranks: &[NodeIndex]| -> u128 {
+        let ranks = ranks.iter().filter_map(|&node| topology.rank_of(node));
+        ranks.map(|rank| u128::from(shares.weight(rank))).sum()
+    };
+    let (inside, outside) = (weight(&sides.inside), weight(&sides.outside));
+    let part =
+        |weight: u128| Ratio::new(weight, (inside + outside).max(1)).map_or_else(String::new, |part| part.to_string());
+    let [within, beyond] = [&sides.inside, &sides.outside].map(|ranks| ranks_in_words(topology, ranks));
+    let add = |ranks: &[NodeIndex]| if ranks.len() == 1 { "adds" } else { "add" };
+    let is_outside_smaller = sides.is_outside_smaller();
+    let (passing, sentence) = match collective.kind() {
+        CollectiveKind::Allgather if is_outside_smaller => (
+            Some(part(inside)),
+            format!("{beyond} must take in the shares of all others, {} of the data, over {over}", part(inside)),
+        ),
+        CollectiveKind::Allgather => (
+            Some(part(inside)),
+            format!("the shares of {within}, {} of the data, must leave over {over}", part(inside)),
+        ),
+        CollectiveKind::ReduceScatter if is_outside_smaller => (
+            Some(part(inside)),
+            format!(
+                "what {beyond} {} to the results of all others, {} of the data, must leave over {over}",
+                add(&sides.outside),
+                part(inside)
+            ),
+        ),
+        CollectiveKind::ReduceScatter => (
+            Some(part(inside)),
+            format!("what others add to the results of {within}, {} of the data, must enter over {over}", part(inside)),
+        ),
+        CollectiveKind::Broadcast => (None, format!("the whole message must reach {beyond} over {over}")),
+        CollectiveKind::Reduce => {
+            (None, format!("what {beyond} {} to the message must leave over {over}", add(&sides.outside)))
+        }
+        CollectiveKind::Scatter => (
+            Some(part(outside)),
+            format!("the shares of {beyond}, {} of the data, must get there over {over}", part(outside)),
+        ),
+        CollectiveKind::Gather => (
+            Some(part(outside)),
+            format!("the shares of {beyond}, {} of the data, must leave over {over}", part(outside)),
+        ),
+        CollectiveKind::Allreduce | CollectiveKind::AllToAll => {
+            let (ranks, inwards) = if is_outside_smaller {
+                (beyond, direction == CutDirection::Out)
+            } else {
+                (within, direction == CutDirection::In)
+            };
+            let what = if inwards { "must be told the whole sum" } else { "add to every element, which must leave" };
+            (None, format!("{ranks} {what} over {over}"))
+        }
+    };
+    let capacity: u128 = links.iter().map(|&link| u128::from(topology.link(link).capacity.bytes_per_sec())).sum();
+    let together = match passing {
+        Some(part) => format!("{} GB/s for {part} of the data", gigabytes(capacity)),
+        None => format!("{} GB/s for all of the data", gigabytes(capacity)),
+    };
+    vec![sentence, together]
+}
+
+fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {
+    let mut set_of = vec![None; topology.nodes().len()];
+    for (number, set) in sets.iter().enumerate() {
+        set.iter().for_each(|node| set_of[node.index()] = Some(number));
+    }
+    let leaves = |link: &&canopy_topology::Link| {
+        let from = set_of[link.from.index()];
+        from.is_some() && from != set_of[link.to.index()]
+    };
+    let leaving: u128 =
+        topology.links().iter().filter(leaves).map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
+    let others = sets.len().saturating_sub(1);
+    let sentence = format!(
+        "of {} sets, {others} must send what they add before any has it all, and {others} must then be told: {} times the \
+         data, over links that leave the sets with {} GB/s together",
+        sets.len(),
+        2 * others,
+        gigabytes(leaving)
+    );
+    let of_ranks: Vec<Vec<NodeIndex>> = sets.iter().map(|set| Sides::of(topology, set).inside).collect();
+    let names = if of_ranks.iter().all(|ranks| ranks.len() == 1) {
+        "the sets are the ranks, each by itself".to_owned()
+    } else {
+        let mut names: Vec<String> =
+            of_ranks.iter().take(SETS_MAX).map(|ranks| ranks_in_words(topology, ranks)).collect();
+        if sets.len() > SETS_MAX {
+            names.push(format!("{} more", sets.len() - SETS_MAX));
+        }
+        format!("the sets are {}", joined(names))
+    };
+    vec![sentence, names]
+}
+
+fn lp_dual(topology: &Topology, lengths: &[u64]) -> Vec<String> {
+    let links = lengths.iter().filter(|&&length| length > 0).count();
+    // Without sums there is nothing to say that the certificate itself does not.
+    let Ok(sums) = lp_dual_sums(topology, lengths) else { return Vec::new() };
+    vec![format!(
+        "by lengths given to {}, blocks between all pairs of ranks travel {} in all, and links can carry {} bytes times \
+         length in a second",
+        count(links, "link"),
+        sums.distance,
+        sums.volume
+    )]
+}

@@ -1,0 +1,162 @@
+//! `canopy explain`: rates and times by hand, words for each kind of certificate, verdicts, refusals.
+
+use serde_json::Value;
+
+use crate::support::{Desk, check_members};
+
+const MEMBERS: [&str; 19] = [
+    "canopy",
+    "command",
+    "topology",
+    "collective",
+    "algorithm",
+    "bound",
+    "certificate",
+    "why",
+    "achieved",
+    "achieved_GBps",
+    "optimality",
+    "gap",
+    "links",
+    "traffic",
+    "depth",
+    "model",
+    "compared",
+    "not_compared",
+    "verdict",
+];
+
+fn entry<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let entries = report["compared"].as_array().unwrap();
+    entries.iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("{name} is not in {report}"))
+}
+
+#[test]
+fn rates_times_and_verdict_by_hand() {
+    let desk = Desk::new();
+    let report = desk.json("explain dgx-a100:boxes=2 --collective allgather --json");
+    check_members(&report, &MEMBERS);
+    assert_eq!((&report["optimality"], &report["gap"]), (&"1/1".into(), &"0/1".into()));
+    assert_eq!(report["links"]["unused"], 0);
+    // A GPU's two ways in carry what fifteen others have: 16/15 · 325 GB/s. The ring enters a box over one NIC each way: two
+    // of them carry 15/16 of the data; direct sends the shares of eight GPUs over each NIC.
+    for (name, algbw, depth) in [
+        ("this plan", "1040000000000/3", 2),
+        ("ring", "160000000000/3", 15),
+        ("direct", "50000000000", 1),
+        ("recursive-doubling", "50000000000", 4),
+    ] {
+        let found = entry(&report, name);
+        assert_eq!((&found["algbw"], &found["depth"]), (&algbw.into(), &depth.into()), "{name}");
+    }
+    // Each byte crosses two links on its way to each of fifteen others.
+    assert_eq!(report["traffic"], "30/1");
+    let verdict = &report["verdict"];
+    assert_eq!((&verdict["worth_it"], &verdict["best_other"]), (&true.into(), &"ring".into()));
+    assert_eq!(verdict["times_as_fast"], "13/2");
+    let fastest: Vec<&Value> = verdict["fastest"].as_array().unwrap().iter().map(|turn| &turn["name"]).collect();
+    assert_eq!(fastest, ["direct", "this plan"]);
+    // The crossover is between two sizes at which the simulator agrees.
+    let from = verdict["fastest"][1]["from_bytes"].as_u64().unwrap();
+    for (size, is_faster) in [(from, true), (from - from / 32, false)] {
+        let report = desk.json(&format!("explain dgx-a100:boxes=2 -c allgather --size {size} --json"));
+        let time = |name| entry(&report, name)["times"][0]["time_ps"].as_u64().unwrap();
+        assert_eq!(time("this plan") < time("direct"), is_faster, "{size}: {report}");
+    }
+    assert_eq!(report["not_compared"][0]["name"], "binomial");
+    assert_eq!(report["not_compared"][0]["reason"], "does not plan allgather");
+}
+
+#[test]
+fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
+    let desk = Desk::new();
+    desk.write(
+        "pair.yaml",
+        "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
+    );
+    desk.json("plan pair.yaml --collective allgather -o plan.json --json");
+    // Half of the data from each rank: α of 1 µs, 500 ns of latency, 40 ps for each byte.
+    let report = desk.json("explain plan.json --size 2000 --piece whole --json");
+    assert_eq!(entry(&report, "this plan")["times"][0]["time_ps"], 1_500_000 + 1_000 * 40);
+    assert_eq!(entry(&report, "this plan")["times"].as_array().unwrap().len(), 1);
+    // On two ranks all plans are one.
+    assert_eq!(report["verdict"]["worth_it"], false);
+    assert_eq!(report["verdict"]["times_as_fast"], "1/1");
+    let text = desk.run("explain plan.json");
+    assert_eq!(text.status, Some(0), "{text:?}");
+    for words in [
+        "because    the shares of b, 1/2 of the data, must leave over b -> a (25 GB/s)",
+        "not worth it: of large messages it is as fast as ring",
+    ] {
+        assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
+    }
+    assert_eq!(desk.run("explain plan.json --json"), desk.run("explain plan.json --json"));
+}
+
+/// Cuts that a box or a root makes, partitions, lengths.
+#[test]
+fn every_kind_of_certificate_has_words() {
+    let desk = Desk::new();
+    for (arguments, words) in [
+        ("dgx-a100:boxes=2 -c broadcast", "the whole message must reach the 8 ranks of box b1 over 8 links of 25 GB/s"),
+        (
+            "ring:4 -c reduce --root 1",
+            "what 0 adds to the message must leave over 0 -> 1 (25 GB/s) and 0 -> 3 (25 GB/s)",
+        ),
+        ("ring:4 -c scatter", "3/4 of the data, must get there over 0 -> 1 (25 GB/s) and 0 -> 3 (25 GB/s)"),
+        ("ring:4 -c gather", "3/4 of the data, must leave over 1 -> 0 (25 GB/s) and 3 -> 0 (25 GB/s)"),
+        ("ring:4 -c reduce-scatter", "what 0 adds to the results of all others, 3/4 of the data, must leave over"),
+        (
+            "ring:4 -c allreduce",
+            "of 4 sets, 3 must send what they add before any has it all, and 3 must then be told: 6 times the data",
+        ),
+        (
+            "mi250:boxes=2 -c allreduce",
+            "the sets are b0g0 and b0g1, b0g2 and b0g3, b0g4 and b0g5, b0g6 and b0g7 and 12 more",
+        ),
+        ("dgx-a100:boxes=2 -c all-to-all", "by lengths given to 8 links"),
+    ] {
+        let run = desk.run(&format!("explain {arguments} --sizes 1KiB..4KiB"));
+        assert_eq!(run.status, Some(0), "{arguments}\n{run:?}");
+        assert!(run.stdout.contains(words), "{arguments}: `{words}` is missing from\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn a_plan_that_is_slower_is_called_so() {
+    let desk = Desk::new();
+    desk.json("plan dgx-a100:boxes=2 --collective allgather --algorithm direct -o direct.json --json");
+    let report = desk.json("explain direct.json --size 256MiB --json");
+    assert_eq!(report["verdict"]["worth_it"], false);
+    assert_eq!((&report["optimality"], &report["gap"]), (&"15/104".into(), &"89/104".into()));
+    assert_eq!(report["verdict"]["times_as_fast"], "15/16");
+    let text = desk.run("explain direct.json --size 256MiB");
+    for words in [
+        "15/104 of the bound, 85.58 % below it",
+        "left out   direct is this plan itself",
+        "not worth it",
+        "fastest    ring from",
+    ] {
+        assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
+    }
+    // Where messages are small it is the fastest, which is worth something.
+    assert_eq!(desk.json("explain direct.json --size 1KiB --json")["verdict"]["worth_it"], true);
+    // Too much work for a time is said, not guessed.
+    let short = desk.json("explain direct.json --size 256MiB --work-max 1000 --json");
+    assert_eq!(entry(&short, "this plan")["times"][0]["time_ps"], Value::Null);
+    assert_eq!(short["verdict"]["fastest"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_with_a_way_out() {
+    let desk = Desk::new();
+    desk.refused("explain none.json", 2, &["none.json"]);
+    desk.refused("explain ring:4", 2, &["no collective is given", "--collective C"]);
+    desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    desk.refused("explain plan.json -c allgather", 2, &["says itself what it does", "leave out"]);
+    desk.refused("explain mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
+    desk.refused("explain plan.json --size 1TiB --alpha 5000h", 2, &["cannot simulate", "lower --size"]);
+    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    desk.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
+    desk.refused("explain wrong.json", 2, &["wrong.json is not right", "canopy verify wrong.json"]);
+}
