@@ -5,7 +5,7 @@ mod call;
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_plan::{EmulationError, LowerError};
+use canopy_plan::{EmulationError, LowerError, oneccl};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
@@ -40,6 +40,8 @@ pub enum PlanFailure {
     Synthesis(SynthesisError),
     #[error("{error}")]
     Lower { output: usize, error: LowerError },
+    #[error("{error}")]
+    LowerOneccl { output: usize, error: oneccl::LowerError },
     #[error(
         "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
     )]
@@ -97,6 +99,7 @@ impl PlanFailure {
             Self::Remembered { failure, .. } => failure.may_be_stood_in(),
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
             Self::Lower { .. }
+            | Self::LowerOneccl { .. }
             | Self::TooLargeToRun { .. }
             | Self::Rejected { .. }
             | Self::Panicked { .. }
@@ -122,6 +125,7 @@ impl PlanFailure {
                     | LowerError::Name { .. }),
                 ..
             } => Some(error.to_string()),
+            Self::LowerOneccl { error: error @ oneccl::LowerError::Malformed { .. }, .. } => Some(error.to_string()),
             _ => None,
         }
     }

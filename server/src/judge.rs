@@ -4,12 +4,13 @@
 
 use std::str::FromStr as _;
 
-use canopy_plan::{MSCCL_OWN_BYTES_MAX, Profile, parse_msccl_xml_until, prove, read_plan};
+use canopy_plan::{MSCCL_OWN_BYTES_MAX, Profile, oneccl, parse_msccl_xml_until, prove, read_plan};
 use canopy_proto::v1::{Artifact, OutputFormat, Plan};
 use canopy_schedule::{certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
 use crate::digest::sha256_hex;
+use crate::order::ONECCL_PROFILE;
 use crate::pipeline::{collective_on_the_wire, weights};
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
@@ -33,6 +34,7 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
             }
             OutputFormat::Json => judge_json(plan, content, limits)?,
             OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
+            OutputFormat::OnecclXml => judge_oneccl(plan, artifact, content)?,
             OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
         }
     }
@@ -87,6 +89,27 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
     }
     match prove(&program, profile).problems.first() {
         Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.where_, problem.message)),
+        None => Ok(()),
+    }
+}
+
+fn judge_oneccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
+    if artifact.instances > 0 || artifact.profile != ONECCL_PROFILE {
+        return Err("its oneCCL file is said to have instances or another profile than oneccl".to_owned());
+    }
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let program = oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
+    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
+    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
+    let root = program.collective.root().map(canopy_topology::Rank::number);
+    if stated.kind() != collective_on_the_wire(program.collective.kind())
+        || stated.root != root
+        || ranks != Some(program.rank_count)
+    {
+        return Err("its oneCCL file is for another collective, root or rank count".to_owned());
+    }
+    match oneccl::prove(&program).problems.first() {
+        Some(problem) => Err(format!("its oneCCL file: {}: {problem}", problem.check)),
         None => Ok(()),
     }
 }

@@ -237,6 +237,7 @@ fn order_fields(fields: &mut Fields, order: &Order) {
     for output in &order.outputs {
         match output {
             Output::Json => fields.text("json").text(""),
+            Output::OnecclXml => fields.text("oneccl-xml").text(""),
             // As it was before there were instances: the plans of then have one.
             Output::MscclXml(profile, Instances::ONE) => fields.text("msccl-xml").text(profile.name()),
             Output::MscclXml(profile, Instances::Exactly(instances)) => {

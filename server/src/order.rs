@@ -143,7 +143,12 @@ pub enum Output {
     Json,
     /// An MSCCL file for one runtime, with this many instances of the plan.
     MscclXml(Profile, Instances),
+    /// A oneCCL plan.
+    OnecclXml,
 }
+
+/// The only profile of oneCCL plans.
+pub(crate) const ONECCL_PROFILE: &str = "oneccl";
 
 impl Output {
     /// The format on the wire.
@@ -151,6 +156,7 @@ impl Output {
         match self {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml(..) => v1::OutputFormat::MscclXml,
+            Self::OnecclXml => v1::OutputFormat::OnecclXml,
         }
     }
 
@@ -159,13 +165,14 @@ impl Output {
         match self {
             Self::Json => "",
             Self::MscclXml(profile, _) => profile.name(),
+            Self::OnecclXml => ONECCL_PROFILE,
         }
     }
 
     /// The same as the caller asks for it.
     pub(crate) fn on_the_wire(self) -> v1::OutputSpec {
         let instancing = match self {
-            Self::Json | Self::MscclXml(_, Instances::ONE) => None,
+            Self::Json | Self::OnecclXml | Self::MscclXml(_, Instances::ONE) => None,
             Self::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
             Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
         };
@@ -305,6 +312,10 @@ pub enum RequestError {
     ProfileWithoutRuntime { output: usize, profile: String },
     #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
     InstancesWithoutRuntime { output: usize, asked: String },
+    #[error(
+        "format oneccl-xml has one profile, oneccl, and one instance of its plan; leave out {field}, found {found}"
+    )]
+    OnecclOption { output: usize, field: &'static str, found: String },
     #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
     NoInstances { output: usize },
     #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
@@ -358,6 +369,7 @@ impl RequestError {
             Self::InstancesWithoutRuntime { output, .. } | Self::NoInstances { output } => {
                 format!("outputs[{output}].instances")
             }
+            Self::OnecclOption { output, field, .. } => format!("outputs[{output}].{field}"),
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
             Self::TooManySlots { .. } => "placement.slots".to_owned(),

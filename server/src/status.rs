@@ -8,7 +8,7 @@ mod call;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use canopy_plan::{LowerError, ProfileError};
+use canopy_plan::{LowerError, ProfileError, oneccl};
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, PlacementError, ReadError, TopologyError};
@@ -18,7 +18,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 pub(crate) use self::call::call_status;
 use crate::failure::{InlineError, PlanFailure, chain};
 use crate::key::PlanKey;
-use crate::order::RequestError;
+use crate::order::{ONECCL_PROFILE, RequestError};
 
 /// Domain of every `ErrorInfo`.
 const DOMAIN: &str = "canopy";
@@ -174,6 +174,7 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Bound(error) => bound(error),
         PlanFailure::Synthesis(error) => synthesis(error),
         PlanFailure::Lower { output, error } => lower(*output, error),
+        PlanFailure::LowerOneccl { output, error } => lower_oneccl(*output, error),
         PlanFailure::TooLargeToRun { output, .. } => {
             Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
         }
@@ -237,7 +238,8 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Profile { error: ProfileError::NotAvailable { .. }, .. } => "PROFILE_NOT_AVAILABLE",
         RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
         RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
-        RequestError::InstancesWithoutRuntime { .. } => "INSTANCES_NOT_APPLICABLE",
+        RequestError::OnecclOption { field: "profile", .. } => "PROFILE_NOT_APPLICABLE",
+        RequestError::OnecclOption { .. } | RequestError::InstancesWithoutRuntime { .. } => "INSTANCES_NOT_APPLICABLE",
         RequestError::NoInstances { .. } => "INSTANCES_INVALID",
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
@@ -398,6 +400,27 @@ fn lower(output: usize, error: &LowerError) -> Refusal {
         | LowerError::Malformed { .. }
         | LowerError::NotHeld { .. }
         | LowerError::NotSent { .. } => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+fn lower_oneccl(output: usize, error: &oneccl::LowerError) -> Refusal {
+    let subject = format!("outputs[{output}]");
+    match error {
+        oneccl::LowerError::Shares | oneccl::LowerError::Ranks { .. } | oneccl::LowerError::Forwarder { .. } => {
+            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
+        }
+        oneccl::LowerError::OverLimit { what, need, limit } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
+            .with("profile", ONECCL_PROFILE)
+            .with("limit_name", what)
+            .with("limit", limit)
+            .with("need", need),
+        oneccl::LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
+        oneccl::LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        // The server names the file itself, and lowers checked plans only.
+        oneccl::LowerError::Name { .. }
+        | oneccl::LowerError::Instances { .. }
+        | oneccl::LowerError::NoChunks
+        | oneccl::LowerError::Malformed { .. } => Refusal::fault("PLANNER_BROKEN"),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{Instances, Profile, ProfileError};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
@@ -65,8 +65,8 @@ pub(crate) struct PlanArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "json", value_parser = format_name)]
     format: Format,
     /// Runtime the file is for, for formats of runtimes [default: msccl]
-    #[arg(long, value_name = "P")]
-    profile: Option<Profile>,
+    #[arg(long, value_name = "P", value_parser = profile_name)]
+    profile: Option<PlanProfile>,
     /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
@@ -122,20 +122,33 @@ impl OnMiss {
     }
 }
 
+/// A runtime that a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlanProfile {
+    Msccl(Profile),
+    Oneccl,
+}
+
+fn profile_name(name: &str) -> Result<PlanProfile, ProfileError> {
+    if name == "oneccl" { Ok(PlanProfile::Oneccl) } else { name.parse().map(PlanProfile::Msccl) }
+}
+
 /// Formats a plan can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Json,
     MscclXml,
+    OnecclXml,
 }
 
 impl Format {
-    const ALL: [Self; 2] = [Self::Json, Self::MscclXml];
+    const ALL: [Self; 3] = [Self::Json, Self::MscclXml, Self::OnecclXml];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
             Self::MscclXml => "msccl-xml",
+            Self::OnecclXml => "oneccl-xml",
         }
     }
 
@@ -143,6 +156,7 @@ impl Format {
         match self {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml => v1::OutputFormat::MscclXml,
+            Self::OnecclXml => v1::OutputFormat::OnecclXml,
         }
     }
 }
@@ -151,10 +165,10 @@ fn format_name(name: &str) -> Result<Format, String> {
     let known = Format::ALL.into_iter().find(|format| format.name() == name);
     known.ok_or_else(|| {
         let what = match name {
-            "mscclpp-json" | "oneccl-xml" => "is not available yet",
+            "mscclpp-json" => "is not available yet",
             _ => "is not a format",
         };
-        format!("`{name}` {what}; use {}", Format::ALL.map(Format::name).join(" or "))
+        format!("`{name}` {what}; use one of {}", Format::ALL.map(Format::name).join(", "))
     })
 }
 
@@ -240,11 +254,12 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         return Err(Failure::input("--instances is for formats of runtimes, and json holds the plan itself")
             .help("leave --instances out, or add `--format msccl-xml`"));
     }
+    let msccl = msccl_profile(args)?;
     let topology = request::topology(&args.topology)?;
     let instancing = instancing(args.instances);
     let profile = match args.format {
-        Format::Json => String::new(),
-        Format::MscclXml => args.profile.unwrap_or(Profile::Msccl).name().to_owned(),
+        Format::Json | Format::OnecclXml => String::new(),
+        Format::MscclXml => msccl.name().to_owned(),
     };
     Ok(args.limits.on(PlanRequest {
         topology: Some(topology),
@@ -260,4 +275,25 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         placement: args.placement.placement.clone(),
         ..PlanRequest::default()
     }))
+}
+
+/// The profile of an MSCCL file, where one is to be made; what does not fit the format is refused.
+fn msccl_profile(args: &PlanArgs) -> Result<Profile, Failure> {
+    let refused = |what: &str, help: &str| Err(Failure::input(what).help(help));
+    match (args.format, args.profile) {
+        (Format::OnecclXml, _) if args.instances.is_some() => refused(
+            "a oneccl-xml file has one instance of its plan",
+            "leave --instances out, or add `--format msccl-xml`",
+        ),
+        (Format::OnecclXml, Some(PlanProfile::Msccl(_))) => refused(
+            "--profile is for MSCCL XML here; oneccl-xml is as it is, its only profile is oneccl",
+            "leave --profile out, or add `--format msccl-xml`",
+        ),
+        (Format::MscclXml, Some(PlanProfile::Oneccl)) => refused(
+            "profile oneccl is the one of oneccl-xml files",
+            "add `--format oneccl-xml`, or give another profile",
+        ),
+        (_, Some(PlanProfile::Msccl(profile))) => Ok(profile),
+        (_, Some(PlanProfile::Oneccl) | None) => Ok(Profile::Msccl),
+    }
 }

@@ -4,11 +4,13 @@
 //! statement that differs is a problem like any other damage.
 
 mod json_plan;
+mod load;
 mod msccl_file;
+mod oneccl_file;
 
 use std::path::PathBuf;
 
-use canopy_plan::{Profile, Program};
+use canopy_plan::{Profile, Program, oneccl};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Topology;
 use serde::{Serialize, Serializer};
@@ -24,7 +26,7 @@ const PLAN_BYTES_MAX: usize = 1 << 30;
 /// Most problems the text lists; JSON has all.
 const PROBLEMS_TEXT_MAX: usize = 20;
 
-/// Check a plan file: structure, meaning, load, certificate; MSCCL XML is also run on real bytes
+/// Check a plan file: structure, meaning, load, certificate; MSCCL and oneCCL XML are also run on real bytes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,11 +35,11 @@ Examples:
   canopy verify plan.json --topology cluster.yaml
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
 
-With --topology, MSCCL XML is rated, too: each pair of ranks on one shortest route, exactly.
+With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
-    /// A plan in canopy's JSON, or MSCCL XML
+    /// A plan in canopy's JSON, MSCCL XML or oneCCL XML
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Generator expression or file: the network the plan must be for
@@ -194,7 +196,7 @@ pub(super) fn judge_program(program: &Program, profile: Profile) -> ProgramVerdi
     }
 }
 
-/// Tells the formats apart by their first character, as neither can start with the other's.
+/// Tells the formats apart by their first character, and those in XML by their first element.
 fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Result<Report, Failure> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') if profile.is_some() => {
@@ -202,11 +204,16 @@ fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Res
                 .help("leave --profile out, or give the XML file"))
         }
         Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
+        Some(b'<') if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => match profile {
+            None => Ok(oneccl_file::judge(bytes, expected)),
+            Some(_) => Err(Failure::input("--profile is for MSCCL XML, and this is a oneCCL plan")
+                .help("leave --profile out, or give another file")),
+        },
         Some(b'<') => Ok(msccl_file::judge(bytes, profile, expected)),
         _ => {
             let mut report = Report::new(None);
             let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
-            report.record("file", Some(format!("{found}; give a plan in canopy's JSON or MSCCL XML")));
+            report.record("file", Some(format!("{found}; give a plan in canopy's JSON, MSCCL XML or oneCCL XML")));
             Ok(report)
         }
     }

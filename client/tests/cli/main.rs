@@ -19,6 +19,7 @@ mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]
 mod limits;
+mod oneccl;
 #[cfg(feature = "embedded")]
 mod operate;
 #[cfg(feature = "embedded")]

@@ -13,7 +13,7 @@ mod parse;
 mod profile;
 mod program;
 pub(crate) mod prove;
-mod traffic;
+pub(crate) mod traffic;
 mod write;
 
 pub use convert::{Change, Conversion, ConvertError, convert};

@@ -5,6 +5,7 @@
 
 mod emulate;
 mod lengths;
+mod load;
 mod lower;
 mod memory;
 mod parse;
@@ -14,6 +15,7 @@ mod prove;
 mod write;
 
 pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
+pub use load::network_load;
 pub use lower::{LowerError, LowerOptions, lower, require_own_routes};
 pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};

@@ -178,6 +178,7 @@ fn output(spec: &v1::OutputSpec) -> Option<Output> {
     match spec.format() {
         v1::OutputFormat::Json => Some(Output::Json),
         v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
+        v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
         v1::OutputFormat::Unspecified => None,
     }
 }

@@ -60,6 +60,7 @@ fn changed_orders() -> Vec<Order> {
         Order { sums: SumOptions { form: Some(AllreduceForm::TwoPhases), ..SumOptions::AUTO }, ..order() },
         Order { sums: SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
+        Order { outputs: vec![Output::OnecclXml], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::Auto)], ..order() },

@@ -109,7 +109,11 @@ impl ObservedPlanner {
                     self.metrics.measured("canopy_artifact_bytes", &labels[..2], bytes as f64);
                 }
             }
-            Err(PlanFailure::Lower { output, .. } | PlanFailure::TooLargeToRun { output, .. }) => {
+            Err(
+                PlanFailure::Lower { output, .. }
+                | PlanFailure::LowerOneccl { output, .. }
+                | PlanFailure::TooLargeToRun { output, .. },
+            ) => {
                 if let Some(output) = order.outputs.get(*output) {
                     self.metrics.count("canopy_export_total", &labels(output, "refused"));
                 }
@@ -122,6 +126,7 @@ impl ObservedPlanner {
 fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
     let (format, profile) = match output {
         Output::Json => ("json", "none"),
+        Output::OnecclXml => ("oneccl-xml", "none"),
         Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
     };
     [("format", format.into()), ("profile", profile.into())]

@@ -177,6 +177,7 @@ impl Work<'_> {
             self.watch.stage("lower", done, total);
             match output {
                 Output::Json => files.add_json(plan, self.limits)?,
+                Output::OnecclXml => files.add_oneccl(order, (&plan.topology, graph), &prepared.key, stop)?,
                 Output::MscclXml(profile, instances) => {
                     files.add_msccl((profile, instances), order, (&plan.topology, graph), &prepared.key, stop)?;
                 }

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU64;
 
-use canopy_plan::LowerError;
+use canopy_plan::{LowerError, oneccl};
 use canopy_proto::v1;
 use canopy_schedule::{Shape, Shares};
 use canopy_synth::TreeLimits;
@@ -83,6 +83,9 @@ fn over_limit(failure: &PlanFailure) -> Option<String> {
     match failure {
         PlanFailure::Lower { error: LowerError::OverLimit { profile, what, limit, need, .. }, .. } => {
             Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}"))
+        }
+        PlanFailure::LowerOneccl { error: oneccl::LowerError::OverLimit { what, limit, need }, .. } => {
+            Some(format!("a oneCCL plan allows {limit} {what}, and the best plan needs {need}"))
         }
         _ => None,
     }

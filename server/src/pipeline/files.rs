@@ -1,5 +1,7 @@
 //! The files of a plan: written, read back, and judged as their reader will see them.
 
+mod oneccl;
+
 use bytes::Bytes;
 use canopy_plan::{
     EmulateOptions, EmulationError, Instances, LowerError, LowerOptions, Lowered, MSCCL_OWN_BYTES_MAX, ParseFault,

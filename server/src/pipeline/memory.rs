@@ -83,7 +83,11 @@ pub(super) fn estimate_bytes(
 /// Hops in a file of a runtime: those of the plan in each instance. More instances than channels are refused before they
 /// take any memory, and an automatic number of them stays within the nodes that ranks keep.
 fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
-    let Output::MscclXml(profile, instances) = output else { return 0 };
+    let (profile, instances) = match output {
+        Output::Json => return 0,
+        Output::OnecclXml => return hops,
+        Output::MscclXml(profile, instances) => (profile, instances),
+    };
     let limits = profile.limits();
     let channels = u64::from(limits.channels);
     match instances {

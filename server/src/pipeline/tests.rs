@@ -12,6 +12,7 @@ use crate::order::Group;
 use crate::order::{Output, TopologyInput};
 
 mod fewer;
+mod oneccl;
 mod recall;
 
 /// Remembers what it is told.

@@ -10,7 +10,9 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use crate::job::{Goal, Terms, Worker};
-use crate::order::{self, Group, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance};
+use crate::order::{
+    self, Group, ONECCL_PROFILE, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance,
+};
 
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
@@ -27,7 +29,7 @@ const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
-const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON or OUTPUT_FORMAT_MSCCL_XML";
+const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML or OUTPUT_FORMAT_ONECCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
 pub(crate) struct Decoded {
@@ -305,8 +307,22 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
             let output = profile.map(|profile| Output::MscclXml(profile, instances));
             output.map_err(|error| RequestError::Profile { output: position, error })
         }
+        Ok(v1::OutputFormat::OnecclXml) => oneccl(position, spec),
         // What is not said is refused like what is not known: guessing would pin a default for ever.
         Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
+    }
+}
+
+/// A oneCCL plan, which leaves nothing to choose.
+fn oneccl(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
+    let refused = |field, found| Err(RequestError::OnecclOption { output, field, found });
+    if !spec.profile.is_empty() && spec.profile != ONECCL_PROFILE {
+        return refused("profile", spec.profile.chars().take(80).collect());
+    }
+    match spec.instancing {
+        None => Ok(Output::OnecclXml),
+        Some(Instancing::Instances(instances)) => refused("instances", instances.to_string()),
+        Some(Instancing::AutomaticInstances(_)) => refused("instances", "an automatic number".to_owned()),
     }
 }
 

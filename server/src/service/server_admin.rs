@@ -18,6 +18,7 @@ use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
 use crate::job::Job;
+use crate::order::ONECCL_PROFILE;
 use crate::status::to_status;
 use crate::store::Records;
 use crate::tenant::{TenantName, Viewer};
@@ -93,6 +94,7 @@ impl ServerAdmin for ServerAdminService {
                     format: OutputFormat::MscclXml.into(),
                     profiles: vec![Profile::Msccl.name().to_owned()],
                 },
+                FormatSupport { format: OutputFormat::OnecclXml.into(), profiles: vec![ONECCL_PROFILE.to_owned()] },
             ],
             limits: Some(self.limits),
             counts: Some(counts),

@@ -1,4 +1,4 @@
-use canopy_plan::{EmulationError, Profile};
+use canopy_plan::{EmulationError, Profile, oneccl};
 use canopy_schedule::{CollectiveKind, RootError};
 use canopy_synth::{Algorithm, UnknownAlgorithm};
 use canopy_topology::Ratio;
@@ -45,6 +45,9 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     check(none, "INSTANCES_INVALID", "outputs[1].instances");
     let json = PlanFailure::Request(RequestError::InstancesWithoutRuntime { output: 0, asked: "2".to_owned() });
     check(json, "INSTANCES_NOT_APPLICABLE", "outputs[0].instances");
+    let option = |field| RequestError::OnecclOption { output: 1, field, found: "2".to_owned() };
+    check(PlanFailure::Request(option("instances")), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
+    check(PlanFailure::Request(option("profile")), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
     let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
     check(PlanFailure::Expression(expression), "TOPOLOGY_MALFORMED", "topology.expression");
     let unknown_node = || TopologyError::UnknownNode { position: 3, end: "from", id: "x".to_owned() };
@@ -101,6 +104,8 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     let forwarder = LowerError::Forwarder { profile: Profile::Msccl, id: "g3".to_owned() };
     check(PlanFailure::Lower { output: 0, error: forwarder }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
     check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
+    let shares = PlanFailure::LowerOneccl { output: 0, error: oneccl::LowerError::Shares };
+    check(shares, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
     let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
     check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };

@@ -1,15 +1,14 @@
 //! Judges MSCCL XML: reads it, proves what it does, runs it on real bytes, and rates it on a network.
 
-mod load;
-
 use canopy_plan::{
     ElementType, EmulateOptions, EmulationError, MSCCL_OWN_BYTES_MAX, Operator, ParseError, Profile, Program, emulate,
-    parse_msccl_xml_until, prove,
+    network_load, parse_msccl_xml_until, prove,
 };
+use canopy_schedule::Collective;
 
 use crate::exit::words;
 
-use super::{Expected, Problem, Report};
+use super::{Expected, Problem, Report, load};
 
 /// Data and interleavings the program is run with. A sum finds contributions that are missing or counted twice, an
 /// exclusive or finds pairs that a sum of small numbers might hide, a product depends on all bits of odd factors,
@@ -60,7 +59,11 @@ pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_
         report.record("ranks", (wanted != found).then(|| format!("the file is for {found} ranks, not for {wanted}")));
         // The rate of a wrong program has no meaning.
         if is_right && wanted == found {
-            load::rate(&program, topology, &mut report);
+            let load = network_load(&program, topology, &|| false);
+            let kind = program.purpose.collective().ok_or("the file promises no result".to_owned());
+            let collective = kind
+                .and_then(|kind| Collective::new(kind, None, topology.rank_count()).map_err(|error| error.to_string()));
+            load::rate(load, collective, topology, &mut report);
         }
     }
     // A file cannot name a root: in the runtime it is rank 0.

@@ -67,14 +67,37 @@ pub fn network_load(
     topology: &Topology,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<NetworkLoad, TrafficError> {
-    let (found, expected) = (program.rank_count, topology.rank_count());
+    let data = program.ranks.first().map_or(0, |rank| {
+        let (input, output) = expected_chunks(program, rank);
+        u64::from(input.max(output))
+    });
+    routed(&Demand { rank_count: program.rank_count, chunks: traffic(program), data }, topology, stop)
+}
+
+/// What a program sends.
+pub(crate) struct Demand {
+    /// Ranks of the program.
+    pub(crate) rank_count: u32,
+    /// Chunks that each rank sends to each other one.
+    pub(crate) chunks: BTreeMap<(u32, u32), u64>,
+    /// Chunks of the collective's data.
+    pub(crate) data: u64,
+}
+
+/// Exact rate of what is sent, as [`network_load`] says.
+pub(crate) fn routed(
+    demand: &Demand,
+    topology: &Topology,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<NetworkLoad, TrafficError> {
+    let (found, expected) = (demand.rank_count, topology.rank_count());
     if found != expected {
         return Err(TrafficError::Ranks { found, expected });
     }
     let mut loads = vec![0_u64; topology.links().len()];
     let mut search = Search::new(topology);
     let mut searched = None;
-    for ((from, to), chunks) in traffic(program) {
+    for (&(from, to), &chunks) in &demand.chunks {
         if from >= found || to >= found {
             return Err(TrafficError::Unreachable { from, to });
         }
@@ -92,10 +115,7 @@ pub fn network_load(
             node = topology.link(link).from;
         }
     }
-    let data = program.ranks.first().map_or(0, |rank| {
-        let (input, output) = expected_chunks(program, rank);
-        u128::from(input.max(output))
-    });
+    let data = u128::from(demand.data);
     let rate = |(position, load): (usize, &u64)| {
         let link = LinkIndex::new(u32::try_from(position).ok()?);
         let capacity = u128::from(topology.link(link).capacity.bytes_per_sec());

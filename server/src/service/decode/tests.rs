@@ -121,6 +121,12 @@ fn every_wrong_field_is_named() {
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(1, "msccl")]);
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(2, "nccl")]);
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(2, "oneccl")]);
+    check_refused("outputs[0].profile", |request| request.outputs = vec![output(4, "msccl")]);
+    check_refused("outputs[0].instances", |request| {
+        let instancing = Some(Instancing::Instances(2));
+        request.outputs = vec![v1::OutputSpec { instancing, ..output(4, "oneccl") }];
+    });
+    check_refused("outputs[1]", |request| request.outputs = vec![output(4, ""), output(4, "oneccl")]);
     check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), output(2, "msccl")]);
     check_refused("outputs", |request| request.outputs = vec![output(1, ""); 9]);
     let instances = |format: i32, instances| v1::OutputSpec {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use canopy_plan::{Program, network_load};
+use canopy_plan::{NetworkLoad, TrafficError};
 use canopy_schedule::{Collective, Shares, certified_bound};
 use canopy_synth::BoundError;
 use canopy_topology::{Rate, Topology};
@@ -18,9 +18,14 @@ const NO_TIME: &str = "no time was left to find the bound";
 /// Longest search for the bound.
 const BOUND_SEARCH_MAX: Duration = Duration::from_secs(30);
 
-/// Routes the program and compares its rate with the bound of its collective, both exactly.
-pub(super) fn rate(program: &Program, topology: &Topology, report: &mut Report) {
-    let load = match network_load(program, topology, &|| false) {
+/// Compares the rate of a routed program with the bound of its collective, both exactly.
+pub(super) fn rate(
+    load: Result<NetworkLoad, TrafficError>,
+    collective: Result<Collective, String>,
+    topology: &Topology,
+    report: &mut Report,
+) {
+    let load = match load {
         Ok(load) => load,
         Err(error) => return report.record("load", Some(words(&error))),
     };
@@ -32,7 +37,7 @@ pub(super) fn rate(program: &Program, topology: &Topology, report: &mut Report) 
         load.chunks
     ));
     report.algbw = Some(load.algbw.to_string());
-    match bound(program, topology) {
+    match collective.and_then(|collective| bound(collective, topology)) {
         Ok(bound) if load.algbw > bound => {
             let words = format!("{} bytes/s are above the proven bound of {bound}: one is wrong", load.algbw);
             report.record("load", Some(words));
@@ -46,9 +51,7 @@ pub(super) fn rate(program: &Program, topology: &Topology, report: &mut Report) 
 }
 
 /// Upper bound that a certificate, added up again, proves.
-fn bound(program: &Program, topology: &Topology) -> Result<Rate, String> {
-    let kind = program.purpose.collective().ok_or("the file promises no result")?;
-    let collective = Collective::new(kind, None, topology.rank_count()).map_err(|error| error.to_string())?;
+fn bound(collective: Collective, topology: &Topology) -> Result<Rate, String> {
     let deadline = Deadline::after(Some(BOUND_SEARCH_MAX));
     let stop = || deadline.is_past();
     let boxed = family::boxed(topology, &stop).map_err(|_| NO_TIME.to_owned())?;

@@ -1,0 +1,41 @@
+//! oneCCL files of plans.
+
+use canopy_plan::oneccl::{LowerError, parse, prove};
+
+use super::*;
+
+#[test]
+fn every_collective_has_a_file_that_holds() {
+    for kind in CollectiveKind::ALL {
+        for in_place in [false, true] {
+            let root = kind.has_root().then_some(5);
+            let plain = order(expression("torus:2x3"), kind, vec![Output::OnecclXml, Output::Json]);
+            let order = Order { root, in_place, ..plain };
+            let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
+            let file = &plan.artifacts[0];
+            assert_eq!((file.format(), file.profile.as_str()), (v1::OutputFormat::OnecclXml, "oneccl"));
+            let program = parse(std::str::from_utf8(file.content.as_ref().unwrap()).unwrap()).unwrap();
+            assert!(prove(&program).is_ok());
+            assert_eq!((program.collective.kind(), program.in_place), (kind, in_place));
+            assert_eq!(program.collective.root().map(canopy_topology::Rank::number), root);
+            assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
+            // Its own digest does not make another file right.
+            let mut forged = plan.clone();
+            let text = String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap();
+            let text = text.replacen("<sync scope=\"local\"/>", "<sync scope=\"all\"/>", 1);
+            forged.artifacts[0].size_bytes = text.len() as u64;
+            forged.artifacts[0].sha256 = crate::digest::sha256_hex(text.as_bytes());
+            forged.artifacts[0].content = Some(text.into());
+            let problem = crate::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
+            assert!(problem.starts_with("its oneCCL file: deadlock: "), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_cannot_say_is_refused() {
+    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::OnecclXml]);
+    let uneven = Order { shares: vec![3, 1, 1, 1], ..plain };
+    let refused = produce(&uneven, &Witness::default());
+    assert!(matches!(refused, Err(PlanFailure::LowerOneccl { output: 0, error: LowerError::Shares })));
+}
