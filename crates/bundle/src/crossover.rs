@@ -18,6 +18,8 @@ pub struct Margin {
 }
 
 impl Margin {
+    /// Faster is enough.
+    pub const NONE: Self = Self { numerator: 0, denominator: 1 };
     /// One part in twenty.
     pub const STANDARD: Self = Self { numerator: 1, denominator: 20 };
 
@@ -109,8 +111,9 @@ impl<'a, E> Times<'a, E> {
 
 /// Ranges, rising, disjoint and without gaps, each with the plan that serves it.
 ///
-/// From the largest size down, the fastest plan stays in place until another beats it by the margin; where it begins to be
-/// beaten is found by bisection. At every sampled size the plan of the range takes at most `1 + margin` times as long as the
+/// From the largest size down, the fastest plan stays in place until another beats it by the margin at a sample. That one
+/// then takes over up to the size where the two are equally fast, found by bisection: the margin decides whether there is a
+/// change, and never where. At every sampled size the plan of the range takes at most `1 + margin` times as long as the
 /// fastest. None without candidates.
 ///
 /// * **Errors.** Those of whoever knows the times. **Cost.** Each candidate at each of log(last/first) sizes, and two at
@@ -120,14 +123,13 @@ pub fn ranges<E>(times: &mut Times<'_, E>, search: &RangeSearch) -> Result<Vec<P
     let Some(mut current) = times.fastest(search.sizes.last())? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     let mut end = search.sizes.end();
-    for pair in samples.windows(2).rev() {
-        let &[lower, upper] = pair else { continue };
+    for &lower in samples.iter().rev().skip(1) {
         let Some(best) = times.fastest(lower)? else { continue };
-        if !is_beaten(times, search, current, best, lower)? {
+        if current == best || !search.margin.is_beaten(times.of(current, lower)?, times.of(best, lower)?) {
             continue;
         }
-        let begin = first_unbeaten(times, search, (current, best), (lower, upper))?;
-        // Where no multiple lies between, the better one for what is smaller takes all of it.
+        let begin = crossing(times, search, (current, best), (lower, end), &samples)?;
+        // Where the other one is faster up to the end, it takes all of it.
         if let Some(range) = ByteRange::new(begin, end) {
             found.push(PlanRange { candidate: current, range });
             end = begin;
@@ -140,33 +142,32 @@ pub fn ranges<E>(times: &mut Times<'_, E>, search: &RangeSearch) -> Result<Vec<P
     Ok(joined(found))
 }
 
-fn is_beaten<E>(
+/// The smallest aligned size above `lower` from which on a plan is as fast as another that is faster at `lower`, or `end`
+/// where it is slower at all samples before.
+fn crossing<E>(
     times: &mut Times<'_, E>,
     search: &RangeSearch,
-    current: usize,
-    by: usize,
-    bytes: u64,
-) -> Result<bool, E> {
-    if current == by {
-        return Ok(false);
-    }
-    Ok(search.margin.is_beaten(times.of(current, bytes)?, times.of(by, bytes)?))
-}
-
-/// The smallest aligned size above `lower` and up to `upper` from which on one is not beaten by the other, or the first
-/// multiple after `upper`. One is beaten at `lower` and not at `upper`.
-fn first_unbeaten<E>(
-    times: &mut Times<'_, E>,
-    search: &RangeSearch,
-    (current, by): (usize, usize),
-    (lower, upper): (u64, u64),
+    (current, faster): (usize, usize),
+    (lower, end): (u64, u64),
+    samples: &[u64],
 ) -> Result<u64, E> {
+    let mut is_slower = |bytes: u64| Ok(times.of(faster, bytes)? < times.of(current, bytes)?);
+    let mut below = lower;
+    let mut above = None;
+    for bytes in samples.iter().copied().filter(|&bytes| lower < bytes && bytes < end).chain([end - 1]) {
+        if !is_slower(bytes)? {
+            above = Some(bytes);
+            break;
+        }
+        below = bytes;
+    }
+    let Some(above) = above else { return Ok(end) };
     let align = search.align.max(1);
-    // In multiples of the alignment: beaten at `low`, not beaten at `high`.
-    let (mut low, mut high) = (lower / align, upper.div_ceil(align));
+    // In multiples of the alignment: slower at `low`, not slower at `high`.
+    let (mut low, mut high) = (below / align, above.div_ceil(align));
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        match is_beaten(times, search, current, by, middle.saturating_mul(align))? {
+        match is_slower(middle.saturating_mul(align))? {
             true => low = middle,
             false => high = middle,
         }

@@ -41,6 +41,8 @@ use crate::status::{call_status, to_status};
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
+/// Each search but the first has at most this part of an item's time.
+const OTHERS_PART: u32 = 16;
 /// Shortest time that is given to a search.
 const SEARCH_MIN: Duration = Duration::from_millis(20);
 
@@ -121,6 +123,7 @@ impl Session<'_> {
         }
         self.hand_over(&wanted, &parties, &mut items).await?;
         inherit(&mut items);
+        gather_assumed(&mut items, &mut reply.warnings);
         let paths: Vec<String> =
             items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
         if !paths.is_empty() {
@@ -224,8 +227,9 @@ impl Session<'_> {
                 wanted.output.clone(),
             ];
             let request = candidate.on(v1::PlanRequest { outputs, ..item.base.clone() });
-            // What comes first may take half of what there is; the simulation needs its part, too.
-            match self.plan(request, left() / 2).await {
+            // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
+            let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
+            match self.plan(request, search).await {
                 Ok(v1::PlanReply { plan: Some(plan), .. }) => {
                     described.algorithm = plan.algorithm;
                     plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
@@ -391,7 +395,8 @@ impl Item {
     fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
         let v1::PlanReply { plan, warnings, .. } = reply;
         for warning in warnings {
-            if !self.reply.warnings.contains(&warning) {
+            // The request itself numbers the ranks of communicators.
+            if warning.code != "RANKS_RENUMBERED" && !self.reply.warnings.contains(&warning) {
                 self.reply.warnings.push(warning);
             }
         }
@@ -419,6 +424,13 @@ impl Item {
             times: times.unwrap_or_default(),
         });
     }
+}
+
+/// Says once for all items that it is not known where ranks are.
+fn gather_assumed(items: &mut [Item], warnings: &mut Vec<v1::Warning>) {
+    let is_assumed = |warning: &mut v1::Warning| warning.code == "RANK_MAP_ASSUMED";
+    let found: Vec<_> = items.iter_mut().flat_map(|item| item.reply.warnings.extract_if(.., is_assumed)).collect();
+    warnings.extend(found.into_iter().next());
 }
 
 /// Gives items that share the files of a failed one its failure.

@@ -97,10 +97,11 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
     };
     let request = bundle_request(&args)?;
     let folder = NewFolder::prepare(&output)?;
-    let end = Deadline::after(args.deadline);
     let mut connections = Connections::new(&args.server)?;
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     let mut connection = connections.open().await?;
+    // Opening a store does not count.
+    let end = Deadline::after(args.deadline);
     let reply = loop {
         let error = match connection.shared().plan_bundle(request.clone(), end.remaining()).await {
             Ok(reply) => break reply,

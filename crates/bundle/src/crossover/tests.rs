@@ -6,8 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-const EXACT: Margin = Margin { numerator: 0, denominator: 1 };
-
 fn sizes(min: u64, last: u64) -> ByteRange {
     ByteRange::new(min, last + 1).unwrap()
 }
@@ -28,12 +26,14 @@ fn plain(found: &[PlanRange]) -> Vec<(usize, u64, u64)> {
 #[test]
 fn a_crossing_is_found_to_the_byte() {
     // 1000 + 2b is less than 100 + 5b for b > 300, and as much at 300, where the later one stays.
-    let search = RangeSearch { sizes: sizes(1, 1 << 20), factor: 4, align: 1, margin: EXACT };
+    let search = RangeSearch { sizes: sizes(1, 1 << 20), factor: 4, align: 1, margin: Margin::NONE };
     let lines = [(1000, 2), (100, 5)];
     assert_eq!(plain(&of_lines(&lines, &search)), [(1, 1, 300), (0, 300, (1 << 20) + 1)]);
-    // With 1/10: (100 + 5b)·11 ≤ (1000 + 2b)·10 holds up to b = 253, for 35 b ≤ 8900 is b ≤ 254.
+    // A margin decides whether there is a change, not where.
     let tenth = RangeSearch { margin: Margin::new(1, 10).unwrap(), ..search };
-    assert_eq!(plain(&of_lines(&lines, &tenth)), [(1, 1, 255), (0, 255, (1 << 20) + 1)]);
+    assert_eq!(plain(&of_lines(&lines, &tenth)), [(1, 1, 300), (0, 300, (1 << 20) + 1)]);
+    let tenfold = RangeSearch { margin: Margin::new(10, 1).unwrap(), ..search };
+    assert_eq!(plain(&of_lines(&lines, &tenfold)), [(0, 1, (1 << 20) + 1)]);
     let aligned = RangeSearch { align: 64, ..search };
     assert_eq!(plain(&of_lines(&lines, &aligned)), [(1, 1, 320), (0, 320, (1 << 20) + 1)]);
 }
@@ -54,7 +54,7 @@ fn what_is_faster_by_less_than_the_margin_does_not_take_over() {
     // 4 % faster for small messages.
     assert_eq!(plain(&of_lines(&[(100, 1), (96, 2)], &search)), [(0, 1, (1 << 20) + 1)]);
     assert_eq!(of_lines(&[(100, 1), (90, 2)], &search).len(), 2);
-    assert!(EXACT.is_beaten(10, 9) && !EXACT.is_beaten(10, 10) && !EXACT.is_beaten(0, 0));
+    assert!(Margin::NONE.is_beaten(10, 9) && !Margin::NONE.is_beaten(10, 10) && !Margin::NONE.is_beaten(0, 0));
     assert!(Margin::STANDARD.is_beaten(21, 20) && !Margin::STANDARD.is_beaten(20, 20));
     assert!(Margin::STANDARD.is_beaten(u64::MAX, 1));
 }
@@ -66,7 +66,7 @@ fn a_time_is_asked_for_once() {
         asked.push((candidate, bytes));
         Ok::<_, Infallible>(if candidate == 0 { 5000 + bytes } else { 3 * bytes })
     };
-    let search = RangeSearch { sizes: sizes(1, 1 << 30), factor: 4, align: 1, margin: EXACT };
+    let search = RangeSearch { sizes: sizes(1, 1 << 30), factor: 4, align: 1, margin: Margin::NONE };
     let mut times = Times::new(2, &mut ask);
     assert_eq!(plain(&ranges(&mut times, &search).unwrap()), [(1, 1, 2500), (0, 2500, (1 << 30) + 1)]);
     let mut once = asked.clone();
@@ -79,7 +79,7 @@ fn a_time_is_asked_for_once() {
 #[test]
 fn an_error_ends_the_search() {
     let mut ask = |_: usize, bytes: u64| if bytes > 100 { Ok(bytes) } else { Err("too late") };
-    let search = RangeSearch { sizes: sizes(1, 1 << 20), factor: 4, align: 1, margin: EXACT };
+    let search = RangeSearch { sizes: sizes(1, 1 << 20), factor: 4, align: 1, margin: Margin::NONE };
     assert_eq!(ranges(&mut Times::new(2, &mut ask), &search), Err("too late"));
 }
 

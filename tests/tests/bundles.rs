@@ -1,0 +1,350 @@
+//! Folders of plans by message size: rule 7 of what is promised, and that every call gets the file that is meant for it.
+//! The folders are written by the real command; what a runtime would do with them is asked of its rules, file by file as it
+//! lies there.
+
+#![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use canopy_bundle::{Call, Folder, Operator, PlanFileFacts, Runtime, Selection, select};
+use canopy_plan::{MSCCL_OWN_BYTES_MAX, parse_msccl_xml_until};
+use canopy_schedule::CollectiveKind;
+use canopy_tests::{Bench, Daemon, Run};
+use serde_json::Value;
+
+/// Profiles whose files the program writes.
+const PROFILES: [Runtime; 3] = [Runtime::Msccl, Runtime::MscclExecutor, Runtime::RcclMsccl];
+
+/// `canopy plan` for a bundle of MSCCL files.
+fn bundle(bench: &Bench, topology: &str, more: &[&str]) -> Run {
+    bench.canopy(&[&["plan", topology, "--format", "msccl-xml", "--json"], more].concat())
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The plan files of a folder as its runtime comes upon them: listed by the variable, else all there are.
+fn found_by(runtime: Runtime, folder: &Path) -> Folder {
+    let env = fs::read_to_string(folder.join("env")).unwrap();
+    assert!(!env.contains("{dir}"), "{env}");
+    let value = |name: &str| {
+        let line = env.lines().find_map(|line| line.strip_prefix(&format!("export {name}='"))).unwrap();
+        line.strip_suffix('\'').unwrap().to_owned()
+    };
+    let paths: Vec<PathBuf> = match runtime {
+        Runtime::Msccl => value("MSCCL_XML_FILES").split(':').map(PathBuf::from).collect(),
+        _ => fs::read_dir(value("MSCCL_ALGO_DIR")).unwrap().map(|entry| entry.unwrap().path()).collect(),
+    };
+    let profile = runtime.msccl_profile().unwrap();
+    let facts = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &|| false).unwrap();
+        PlanFileFacts::of_msccl(path.to_str().unwrap().to_owned(), &program)
+    };
+    Folder { files: paths.iter().map(facts).collect(), others: Vec::new() }
+}
+
+/// A file of the manifest and the calls it is meant for.
+struct Meant {
+    path: String,
+    call: Call,
+    first: u64,
+    last: u64,
+    unit: u64,
+}
+
+fn meant(folder: &Path) -> Vec<Meant> {
+    let manifest = read_json(&folder.join("manifest.json"));
+    let mut all = Vec::new();
+    for item in manifest["items"].as_array().unwrap() {
+        let collective: CollectiveKind = item["collective"].as_str().unwrap().parse().unwrap();
+        for file in item["files"].as_array().unwrap() {
+            let number = |field: &str| file[field].as_u64().unwrap();
+            all.push(Meant {
+                path: folder.join(file["path"].as_str().unwrap()).to_str().unwrap().to_owned(),
+                call: Call {
+                    collective,
+                    ranks: u32::try_from(item["ranks"].as_u64().unwrap()).unwrap(),
+                    ranks_per_node: 0,
+                    bytes: 0,
+                    in_place: item["in_place"].as_bool().unwrap(),
+                    element_bytes: 1,
+                    operator: Operator::Sum,
+                },
+                first: number("size_bytes_min"),
+                last: number("size_bytes_end") - 1,
+                unit: number("alignment_elements"),
+            });
+        }
+    }
+    all
+}
+
+/// Asks for every range at its ends, in between and beyond, and for calls that nothing is meant for.
+fn check_every_call(runtime: Runtime, folder: &Path) {
+    let there = found_by(runtime, folder);
+    let all = meant(folder);
+    let picked = |call: Call| match select(runtime, &there, &call) {
+        Selection::File(file) => Some(there.files[file].path.clone()),
+        Selection::Stock { .. } => None,
+        other => panic!("{runtime}: {call:?} gets {other:?}"),
+    };
+    let expected = |call: &Call| {
+        let like = |meant: &&Meant| {
+            let Call { collective, ranks, in_place, .. } = meant.call;
+            (collective, ranks, in_place) == (call.collective, call.ranks, call.in_place)
+                && (meant.first..=meant.last).contains(&call.bytes)
+                && call.bytes.is_multiple_of(call.element_bytes)
+                && (call.bytes / call.element_bytes).is_multiple_of(meant.unit)
+        };
+        all.iter().find(like).map(|meant| meant.path.clone())
+    };
+    let mut hits = BTreeSet::new();
+    for Meant { call, first, last, unit, .. } in &all {
+        let lowest = first.div_ceil(*unit) * unit;
+        let highest = last / unit * unit;
+        let inside = (0..=32).map(|part| lowest + (highest - lowest) / unit * part / 32 * unit);
+        let edges = [*first, *last, lowest, highest];
+        let around = edges.into_iter().flat_map(|edge| edge.saturating_sub(1).max(1)..=edge + 1);
+        let beyond = [lowest.saturating_sub(*unit).max(1), highest + unit];
+        for bytes in inside.chain(around).chain(beyond) {
+            let call = Call { bytes, ..*call };
+            let found = picked(call);
+            assert_eq!(found, expected(&call), "{runtime}: {call:?}");
+            hits.extend(found);
+            for element_bytes in [2, 4, 8] {
+                let wide = Call { element_bytes, ..call };
+                assert_eq!(picked(wide), expected(&wide), "{runtime}: {wide:?}");
+            }
+            assert_eq!(picked(Call { in_place: !call.in_place, ..call }), None, "{runtime}: {call:?}");
+            assert_eq!(picked(Call { ranks: call.ranks + 1, ..call }), None, "{runtime}: {call:?}");
+            let average = picked(Call { operator: Operator::Average, ..call });
+            let reduces = matches!(call.collective, CollectiveKind::Allreduce | CollectiveKind::ReduceScatter);
+            assert_eq!(average, expected(&call).filter(|_| !reduces), "{runtime}: {call:?}");
+        }
+    }
+    let files: BTreeSet<String> = there.files.iter().map(|file| file.path.clone()).collect();
+    assert_eq!(hits, files, "{runtime}: every file is picked for something");
+    assert_eq!(files, all.iter().map(|meant| meant.path.clone()).collect(), "{runtime}: no file is there by chance");
+}
+
+#[test]
+fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
+    let bench = Bench::default();
+    for runtime in PROFILES {
+        let arguments = ["-c", "allgather,reduce-scatter,allreduce,broadcast", "--sizes", "1-256MiB", "-o", "out"];
+        let more = [&arguments[..], &["--profile", runtime.name(), "--deadline", "5m"]].concat();
+        let reply = bundle(&bench, "dgx-a100:boxes=2", &more).exits(0).json();
+        let manifest = read_json(&bench.file("out/manifest.json"));
+        assert_eq!(reply["bundle"], manifest);
+        check_every_call(runtime, &bench.file("out"));
+        let files = meant(&bench.file("out"));
+        let limit = runtime.rules().unwrap().files_max;
+        assert!(files.len() <= limit);
+        assert!(runtime == Runtime::Msccl || files.len() > 6, "small and large messages have plans of their own");
+        let codes: BTreeSet<&str> = manifest["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|item| item["warnings"].as_array().unwrap())
+            .map(|warning| warning["code"].as_str().unwrap())
+            .collect();
+        assert_eq!(codes.contains("RANGES_TRIMMED"), runtime == Runtime::Msccl);
+        for item in manifest["items"].as_array().unwrap() {
+            let ranges: Vec<(u64, u64)> = item["files"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|file| (file["size_bytes_min"].as_u64().unwrap(), file["size_bytes_end"].as_u64().unwrap()))
+                .collect();
+            assert_eq!(ranges.first().map(|first| first.0), Some(1));
+            assert_eq!(ranges.last().map(|last| last.1), Some((256 << 20) + 1));
+            assert!(ranges.windows(2).all(|pair| pair[0].1 == pair[1].0), "{ranges:?}");
+        }
+    }
+}
+
+#[test]
+fn the_times_are_those_of_the_simulation() {
+    let bench = Bench::default();
+    let arguments = ["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let manifest = bundle(&bench, "ring:8", &arguments).exits(0).json()["bundle"].clone();
+    let files = manifest["items"][0]["files"].as_array().unwrap().clone();
+    let mut compared = 0;
+    for file in files {
+        let candidate = file["candidate"].as_str().unwrap();
+        let how = match candidate.split_once('=') {
+            Some((option, value)) => vec![format!("--{option}"), value.to_owned()],
+            None => vec!["--algorithm".to_owned(), candidate.to_owned()],
+        };
+        let how: Vec<&str> = how.iter().map(String::as_str).collect();
+        bench.canopy(&[&["plan", "ring:8", "-c", "allgather", "-o", "plan.json"], &how[..]].concat()).exits(0);
+        for time in file["times"].as_array().unwrap() {
+            let size = time["size_bytes"].to_string();
+            let found = bench.canopy(&["simulate", "plan.json", "--size", &size, "--json"]).exits(0).json();
+            assert_eq!(found["sizes"][0]["time_ps"], time["time_ps"], "{candidate} at {size}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 5);
+}
+
+/// All files below a folder with their bytes, by name.
+fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                found.push((name, fs::read(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_same_bundle_has_the_same_bytes_on_every_server() {
+    let ask = |bench: &Bench, more: &[&str]| {
+        let arguments = ["-c", "allreduce,broadcast", "--sizes", "64-16MiB", "--profile", "rccl-msccl", "-o", "out"];
+        bundle(bench, "torus:3x3", &[&arguments[..], &["--deadline", "5m"], more].concat()).exits(0);
+        content(&bench.file("out"))
+    };
+    let (one, other) = (Bench::default(), Bench::default());
+    let daemon = Daemon::start(&one, &["--workers", "3"]);
+    let first = ask(&one, &["--server", daemon.address()]);
+    assert!(first.iter().filter(|(name, _)| name.starts_with("plans/")).count() >= 2);
+    // Again into the same folder, which holds an earlier bundle then, from the cache; and by a server of the command's own.
+    assert!(ask(&one, &["--server", daemon.address()]) == first);
+    let bytes_but_env = |files: Vec<(String, Vec<u8>)>| files.into_iter().filter(|(name, _)| name != "env");
+    assert!(bytes_but_env(ask(&other, &[])).eq(bytes_but_env(first)));
+}
+
+const GROUPS: [&str; 8] = [
+    "--communicator",
+    "tp0=0-7",
+    "--communicator",
+    "tp1=8-15",
+    "--communicator",
+    "mixed=0-3,8-11",
+    "--communicator",
+    "dp=0,8",
+];
+
+#[test]
+fn rule_7_communicators_that_look_alike_on_other_wiring_are_told() {
+    let bench = Bench::default();
+    let arguments = ["-c", "allgather", "--sizes", "1KiB-16MiB", "--profile", "msccl-executor", "-o", "out"];
+    let ask = |more: &[&str]| bundle(&bench, "dgx-a100:boxes=2", &[&arguments[..], more].concat());
+    let manifest = ask(&GROUPS).exits(0).json()["bundle"].clone();
+    let codes: Vec<&Value> = manifest["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+    assert_eq!(codes, ["AMBIGUOUS_BUNDLE"]);
+    assert!(manifest["warnings"][0]["text"].as_str().unwrap().contains("cannot tell `mixed` from `tp0`"));
+    let served: Vec<&Value> = manifest["items"].as_array().unwrap().iter().map(|item| &item["served_by"]).collect();
+    assert_eq!(served, [&Value::Null, &Value::from("tp0"), &Value::from("tp0"), &Value::Null]);
+    check_every_call(Runtime::MscclExecutor, &bench.file("out"));
+
+    // Strictly, whoever could get files that were made for others gets none, and the others theirs.
+    let run = ask(&[&GROUPS[..], &["--strict"]].concat()).exits(3);
+    assert!(run.stderr.contains("AMBIGUOUS_BUNDLE"), "{}", run.stderr);
+    let manifest = read_json(&bench.file("out/manifest.json"));
+    let reasons: Vec<&Value> =
+        manifest["items"].as_array().unwrap().iter().map(|item| &item["error"]["reason"]).collect();
+    let ambiguous = Value::from("AMBIGUOUS_BUNDLE");
+    assert_eq!(reasons, [&ambiguous, &ambiguous, &ambiguous, &Value::Null]);
+    assert!(meant(&bench.file("out")).iter().all(|meant| meant.call.ranks == 2));
+    check_every_call(Runtime::MscclExecutor, &bench.file("out"));
+
+    // Communicators of equal wiring are none of its business.
+    let manifest = ask(&["--communicator", "tp0=0-7", "--communicator", "tp1=8-15", "--strict"]).exits(0).json();
+    assert_eq!(manifest["bundle"]["warnings"], Value::Array(Vec::new()));
+    // Nor of another order: the ranks of a box have a switch among themselves, those of a ring have not.
+    let ring = ["--communicator", "a=0-3", "--communicator", "b=3,1,2,0", "--strict"];
+    bundle(&bench, "torus:4x4", &[&arguments[..], &ring].concat()).exits(3);
+}
+
+#[test]
+fn an_item_that_cannot_be_leaves_the_others_theirs() {
+    let bench = Bench::default();
+    let arguments = ["-c", "gather,allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let items = bundle(&bench, "ring:6", &arguments).exits(0).json()["bundle"]["items"].clone();
+    assert_eq!(items[0]["error"]["reason"], "FORMAT_UNSUPPORTED_BY_RUNTIME");
+    assert!(items[0]["files"].as_array().unwrap().is_empty() && !items[1]["files"].as_array().unwrap().is_empty());
+    let run = bundle(&bench, "ring:6", &[&arguments[..], &["--strict"]].concat()).exits(3);
+    assert!(run.stderr.contains("gather of `all` has no plan"), "{}", run.stderr);
+    check_every_call(Runtime::Msccl, &bench.file("out"));
+    // Where nothing is left, that is a failure in any case.
+    bundle(&bench, "ring:6", &["-c", "gather", "--sizes", "1KiB-1MiB", "-o", "none"]).exits(3);
+}
+
+#[test]
+fn five_collectives_have_no_room_where_four_files_are_read() {
+    let bench = Bench::default();
+    let all = "allgather,reduce-scatter,allreduce,broadcast,reduce";
+    let items = bundle(&bench, "ring:4", &["-c", all, "--sizes", "1KiB-64MiB", "-o", "out"]).exits(0).json();
+    let items = items["bundle"]["items"].as_array().unwrap().clone();
+    assert!(items[..4].iter().all(|item| item["files"].as_array().unwrap().len() == 1));
+    assert_eq!(items[4]["error"]["reason"], "FILE_COUNT_LIMIT");
+    check_every_call(Runtime::Msccl, &bench.file("out"));
+}
+
+#[test]
+fn rule_8_the_deadline_holds_for_bundles() {
+    let bench = Bench::default();
+    let daemon = Daemon::start(&bench, &[]);
+    for (deadline, limit) in [("50ms", Duration::from_millis(50)), ("1s", Duration::from_secs(1))] {
+        let arguments = ["-c", "allgather,allreduce,reduce-scatter", "--sizes", "1KiB-1GiB", "-o", "out"];
+        let more = ["--profile", "rccl-msccl", "--deadline", deadline, "--server", daemon.address()];
+        let started = Instant::now();
+        let run = bundle(&bench, "mi250:boxes=2", &[&arguments[..], &more].concat());
+        // The start of the process, and the fetching of files that are there, come on top.
+        let spare = Duration::from_millis(900);
+        assert!(started.elapsed() < limit + spare, "{deadline}: {:?}", started.elapsed());
+        assert!(matches!(run.status, Some(0 | 5)), "{run:?}");
+    }
+}
+
+#[test]
+fn what_no_bundle_can_be_made_of_is_refused() {
+    let bench = Bench::default();
+    fs::create_dir(bench.file("full")).unwrap();
+    fs::write(bench.file("full/notes.txt"), "mine").unwrap();
+    let cases: [(&[&str], &str); 11] = [
+        (&["-c", "allgather", "--sizes", "1KiB-1MiB"], "add `-o DIR`"),
+        (&["--sizes", "1KiB-1MiB", "-o", "out"], "collectives is missing"),
+        (&["-c", "allgather,allgather", "--sizes", "1KiB-1MiB", "-o", "out"], "collectives[1] repeats allgather"),
+        (&["-c", "allgather,allreduce", "-o", "out"], "add `--sizes FROM-TO`"),
+        (&["-c", "allgather", "--sizes", "1MiB-1KiB", "-o", "out"], "ends before it begins"),
+        (&["-c", "allgather", "--sizes", "1KiB-1MiB", "--size", "1MiB", "-o", "out"], "cannot be used with"),
+        (&["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "full"], "something other than a bundle"),
+        (
+            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--communicator", "a b=0-1", "-o", "out"],
+            "communicators[0].name",
+        ),
+        (
+            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--communicator", "a=0-9", "-o", "out"],
+            "rank 4 is not in the topology",
+        ),
+        (
+            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--format", "json", "-o", "out"],
+            "cannot be used multiple times",
+        ),
+        (&["-c", "allgather", "--strict", "-o", "out"], "--sizes"),
+    ];
+    for (more, words) in cases {
+        let run = bundle(&bench, "ring:4", more).exits(2);
+        assert!(run.stderr.contains(words), "{more:?}: {}", run.stderr);
+    }
+    assert!(fs::read(bench.file("full/notes.txt")).is_ok() && !bench.file("out").exists());
+    let json = ["plan", "ring:4", "-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    assert!(bench.canopy(&json).exits(2).stderr.contains("canopy's own format"));
+}
