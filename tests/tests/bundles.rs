@@ -297,6 +297,7 @@ fn five_collectives_have_no_room_where_four_files_are_read() {
     check_every_call(Runtime::Msccl, &bench.file("out"));
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test that measures")]
 #[test]
 fn rule_8_the_deadline_holds_for_bundles() {
     let bench = Bench::default();

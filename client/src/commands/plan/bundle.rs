@@ -216,10 +216,16 @@ fn say_item(item: &manifest::Item) {
         let times: Vec<String> = [file.times.first(), file.times.last()]
             .into_iter()
             .flatten()
-            .map(|time| format!("{} in {} ps", in_words(time.size_bytes), time.time_ps))
+            .map(|time| format!("{} in {}", in_words(time.size_bytes), micros(time.time_ps)))
             .collect();
         say(&format!("  {first} to {last}: {} ({}), {}", file.candidate, file.algorithm, times.join(", ")));
     }
+}
+
+/// Picoseconds as microseconds to three places.
+fn micros(time_ps: u64) -> String {
+    let nanos = time_ps.saturating_add(500) / 1000;
+    format!("{}.{:03} µs", nanos / 1000, nanos % 1000)
 }
 
 /// Which exit status stands for a gRPC code.
