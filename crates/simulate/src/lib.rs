@@ -26,6 +26,6 @@ mod workload;
 pub use limit::{algbw, busbw, least_time_ps};
 pub use messages::{Message, messages};
 pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
-pub use outcome::{Leg, LinkUse, Outcome, Start};
-pub use run::simulate;
+pub use outcome::{Leg, LinkUse, Outcome, Sent, Start};
+pub use run::{simulate, simulate_traced};
 pub use steps::step_numbers;

@@ -1,5 +1,6 @@
 //! What a simulation found.
 
+use canopy_schedule::RouteIndex;
 use canopy_topology::{LinkIndex, Rank};
 
 /// Times of one run, in picoseconds from its start.
@@ -52,6 +53,19 @@ pub struct Leg {
     /// The link that set its rate when it ended: the fullest of its route (fair), or that where it waited or was sent
     /// longest (FIFO).
     pub link: LinkIndex,
+}
+
+/// When a message was on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its transfer, by its position in the graph.
+    pub transfer: u32,
+    /// The route it took.
+    pub route: RouteIndex,
+    /// When its first byte could leave: α was over. Shared links have it from then on until it has left.
+    pub launched_ps: u64,
+    /// When its last byte had left the sender.
+    pub left_ps: u64,
 }
 
 /// What let a message start.

@@ -10,7 +10,7 @@ use crate::fair::Fair;
 use crate::fifo::Fifo;
 use crate::gates::{Freed, Gates};
 use crate::options::{Sharing, SimulateError, SimulateOptions, Stop};
-use crate::outcome::{Leg, LinkUse, Outcome, Start};
+use crate::outcome::{Leg, LinkUse, Outcome, Sent, Start};
 use crate::workload::{Lane, Workload};
 
 /// Events between two questions to `stop`.
@@ -37,6 +37,32 @@ pub fn simulate(
     options: &SimulateOptions<'_>,
     stop: Stop<'_>,
 ) -> Result<Outcome, SimulateError> {
+    let mut run = prepared(topology, graph, options)?;
+    run.complete(stop)?;
+    Ok(run.outcome())
+}
+
+/// [`simulate`] with the times of every message, in the order of transfers, of their routes and of pieces.
+///
+/// # Errors
+/// The same.
+pub fn simulate_traced(
+    topology: &Topology,
+    graph: &TransferGraph,
+    options: &SimulateOptions<'_>,
+    stop: Stop<'_>,
+) -> Result<(Outcome, Vec<Sent>), SimulateError> {
+    let mut run = prepared(topology, graph, options)?;
+    run.complete(stop)?;
+    let trace = run.trace();
+    Ok((run.outcome(), trace))
+}
+
+fn prepared<'a>(
+    topology: &'a Topology,
+    graph: &'a TransferGraph,
+    options: &SimulateOptions<'a>,
+) -> Result<Run<'a>, SimulateError> {
     let workload = Workload::new(topology, graph, options)?;
     let gates = Gates::new(graph, &workload, options.sync)?;
     let network = match options.sharing {
@@ -55,7 +81,7 @@ pub fn simulate(
     let lane_arrived = vec![0; workload.lanes.len()];
     let alpha_ps = options.alpha.nanos().saturating_mul(1_000);
     let events = BinaryHeap::new();
-    let run = Run {
+    Ok(Run {
         topology,
         graph,
         workload,
@@ -69,8 +95,7 @@ pub fn simulate(
         events,
         event_count: 0,
         work_max: options.work_max,
-    };
-    run.finish(stop)
+    })
 }
 
 #[derive(Debug)]
@@ -128,7 +153,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn finish(mut self, stop: Stop<'_>) -> Result<Outcome, SimulateError> {
+    fn complete(&mut self, stop: Stop<'_>) -> Result<(), SimulateError> {
         for lane in 0..crate::workload::number_of(self.workload.lanes.len()) {
             self.try_start(lane, 0, NONE, Start::AtOnce);
         }
@@ -150,7 +175,17 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(self.outcome())
+        Ok(())
+    }
+
+    fn trace(&self) -> Vec<Sent> {
+        let sent = |(message, found): (u32, &Message)| {
+            let (lane, _) = self.workload.piece_of(message);
+            let Lane { transfer, route, .. } = self.workload.lanes[lane as usize];
+            let launched_ps = found.start.saturating_add(self.alpha_ps);
+            Sent { transfer, route: RouteIndex::new(route), launched_ps, left_ps: found.left }
+        };
+        (0..).zip(&self.messages).map(sent).collect()
     }
 
     fn next_time(&mut self) -> Option<u64> {

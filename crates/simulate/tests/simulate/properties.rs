@@ -4,7 +4,7 @@
 //! (Graham 1969); so monotony is asked of single trees only.
 
 use canopy_schedule::{CollectiveKind, Schedule, relabelled};
-use canopy_simulate::{Outcome, Pieces, Sharing, SimulateOptions, least_time_ps};
+use canopy_simulate::{Outcome, Pieces, Sharing, SimulateOptions, least_time_ps, simulate_traced};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Latency, LinkIndex, Topology};
 use proptest::prelude::*;
@@ -78,6 +78,32 @@ fn tree(parents: &[usize], rates: &[u64]) -> (Topology, Schedule) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Under fair sharing a link is busy exactly while some message on it has been launched and has not left.
+    #[test]
+    fn a_trace_tells_when_links_are_busy(rates in prop::array::uniform10(1_u64..50), (kind, algorithm) in plans(), options in settings()) {
+        let topology = leaf_network(&rates, ["s0", "s1", "s2"]);
+        let (graph, _) = checked(&topology, &planned(&topology, kind, algorithm));
+        let options = SimulateOptions { sharing: Sharing::Fair, ..options };
+        let (outcome, trace) = simulate_traced(&topology, &graph, &options, &|| false).unwrap();
+        prop_assert_eq!(trace.len() as u64, outcome.message_count);
+        let mut times = vec![Vec::new(); topology.links().len()];
+        for sent in &trace {
+            prop_assert!(sent.launched_ps <= sent.left_ps && sent.left_ps <= outcome.time_ps);
+            for link in graph.routes.get(sent.route).unwrap() {
+                times[link.index()].push((sent.launched_ps, sent.left_ps));
+            }
+        }
+        for (found, times) in outcome.links.iter().zip(&mut times) {
+            times.sort_unstable();
+            let (mut busy, mut until) = (0, 0);
+            for &(start, end) in times.iter() {
+                busy += end.max(until) - start.max(until);
+                until = until.max(end);
+            }
+            prop_assert_eq!(busy, found.busy_ps);
+        }
+    }
 
     /// No run is faster than its busiest link, each link carries its bytes and is busy for no less than they take, and
     /// the critical path explains the time without a gap.
