@@ -1,10 +1,14 @@
 //! `canopy draw`: a network, the trees of a plan or its run over time, as an SVG file.
 
+mod timeline;
+mod trees;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_draw::{DrawError, NetworkDrawing, draw_network};
 use canopy_topology::Topology;
+use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
@@ -15,7 +19,7 @@ use crate::input;
 use crate::material::{Material, Subject, unbroken};
 use crate::output::{FORMAT_VERSION, FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
 
-/// Draw a network with its loads and its bottleneck, as an SVG file
+/// Draw a network with its loads and its bottleneck, the trees of a plan, or its run over time, as an SVG file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,6 +27,8 @@ Examples:
   canopy draw dgx-a100:boxes=2 --collective allgather -o loads.svg
   canopy draw plan.json -o loads.svg
   canopy draw cluster.yaml --base cluster-before.yaml --collective allreduce -o loads.svg
+  canopy draw plan.json --what trees --root 3 -o trees.svg
+  canopy draw plan.json --what timeline --size 64MiB -o run.svg
 
 Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
 pub(crate) struct DrawArgs {
@@ -31,6 +37,15 @@ pub(crate) struct DrawArgs {
     subject: String,
     #[command(flatten)]
     collective: CollectiveArgs,
+    /// What is drawn
+    #[arg(long, value_enum, default_value = "topology")]
+    what: What,
+    /// Which phase's trees, such as 2 for the second half of an allreduce
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    phase: u32,
+    /// How much is sent in a timeline, as `canopy simulate` counts it
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = args::size_bytes)]
+    size: u64,
     /// Network as it was before something broke: what is missing is dashed. Of expressions it is known [default: none]
     #[arg(long, value_name = "T")]
     base: Option<String>,
@@ -43,6 +58,27 @@ pub(crate) struct DrawArgs {
     /// Print one JSON object as the last line of standard output; needs --output
     #[arg(long)]
     json: bool,
+}
+
+/// What can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The network, with the loads and the bottleneck of a plan
+    Topology,
+    /// Trees: all of the rank that --root names, or the first of each rank
+    Trees,
+    /// When links are busy, and the messages that took longest
+    Timeline,
+}
+
+impl What {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Topology => "topology",
+            Self::Trees => "trees",
+            Self::Timeline => "timeline",
+        }
+    }
 }
 
 /// JSON object of the command.
@@ -60,16 +96,35 @@ pub(crate) fn run(args: &DrawArgs) -> Result<(), Failure> {
         return Err(Failure::input("--json needs a file for the drawing: standard output is for the JSON object")
             .help("add `-o FILE`"));
     }
-    let base = args.base.as_deref().map(input::topology).transpose()?;
-    let subject = Subject::of(&args.subject, &args.collective, Deadline::after(args.deadline))?;
-    let drawing = network(&args.subject, &subject, base)?;
+    let subject = Subject::of(&args.subject, &args.purpose(), Deadline::after(args.deadline))?;
+    let drawing = match (args.what, &subject) {
+        (What::Topology, _) => {
+            let base = args.base.as_deref().map(input::topology).transpose()?;
+            network(&args.subject, &subject, base)?
+        }
+        (_, Subject::Network(_)) => {
+            return Err(Failure::input(format!("a {} is of a plan, and there is none", args.what.name()))
+                .help("give a plan in canopy's JSON, or add `--collective C`"));
+        }
+        (What::Trees, Subject::Plan(plan)) => trees::draw(&args.subject, plan, args.collective.root, args.phase)?,
+        (What::Timeline, Subject::Plan(plan)) => timeline::draw(&args.subject, plan, args.size)?,
+    };
     let Some(path) = &args.output else { return write_stdout(drawing.as_bytes()) };
     write_file(path, drawing.as_bytes())?;
     let files = vec![FileSummary::of("svg", path, drawing.as_bytes())];
     if args.json {
-        return print_json(&Drawn { canopy: FORMAT_VERSION, command: "draw", what: "topology", files });
+        return print_json(&Drawn { canopy: FORMAT_VERSION, command: "draw", what: args.what.name(), files });
     }
-    print(&format!("topology to {}, {} bytes", path.display(), drawing.len()))
+    print(&format!("{} to {}, {} bytes", args.what.name(), path.display(), drawing.len()))
+}
+
+impl DrawArgs {
+    /// The collective to plan for. A root that none of it has, or that a plan has been made with, says whose trees are meant.
+    fn purpose(&self) -> CollectiveArgs {
+        let CollectiveArgs { collective, root } = self.collective;
+        let is_choice = self.what == What::Trees && collective.is_none_or(|kind| !kind.has_root());
+        CollectiveArgs { collective, root: root.filter(|_| !is_choice) }
+    }
 }
 
 /// The network of a plan with its loads, or without a plan.
@@ -86,7 +141,7 @@ pub(super) fn network(name: &str, subject: &Subject, base: Option<Topology>) -> 
     let size = format!("{}{others}, {links}", count(topology.rank_count() as usize, "rank"));
     let (title, notes) = match plan {
         None => (called.to_owned(), vec![size]),
-        Some(plan) => (format!("{} on {called}: {}", plan.schedule.collective.kind(), rates(plan)), vec![size]),
+        Some(plan) => (heading(name, plan), vec![size]),
     };
     let drawing = NetworkDrawing {
         title: &title,
@@ -99,17 +154,22 @@ pub(super) fn network(name: &str, subject: &Subject, base: Option<Topology>) -> 
     draw_network(&drawing).map_err(|error| refused(&error))
 }
 
-/// How fast a plan is, of how much.
-fn rates(plan: &Material) -> String {
+/// What a plan does, where, and how fast, of how much.
+fn heading(name: &str, plan: &Material) -> String {
+    let (kind, called) = (plan.schedule.collective.kind(), plan.topology.name().unwrap_or(name));
     let (found, bound) = (&plan.verdict.algbw, &plan.bound.upper);
     let achieved = gigabytes_per_sec(found);
     if found == bound {
-        format!("{achieved} GB/s, proven optimal")
+        format!("{kind} on {called}: {achieved} GB/s, proven optimal")
     } else {
-        format!("{achieved} GB/s of at most {}", gigabytes_per_sec(bound))
+        format!("{kind} on {called}: {achieved} GB/s of at most {}", gigabytes_per_sec(bound))
     }
 }
 
 fn refused(error: &DrawError) -> Failure {
-    Failure::input(words(error))
+    let failure = Failure::input(words(error));
+    match error {
+        DrawError::NoTrees { .. } => failure.help("take `--what timeline`"),
+        _ => failure,
+    }
 }

@@ -76,6 +76,53 @@ fn a_plan_and_its_network_before_are_drawn() {
     assert!(desk.run("draw ring:4 --base torus:3x3").stdout.contains("ring:4"), "another network says nothing");
 }
 
+/// Every rank is in every tree: as many plates as ranks in each panel, and a link to each but the root.
+#[test]
+fn trees_of_a_root_and_of_all_roots_are_drawn() {
+    let desk = Desk::new();
+    desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    let report = desk.json("draw plan.json --what trees --root 3 -o trees.svg --json");
+    assert_eq!(report["what"], "trees");
+    let found = drawn(&desk, "trees.svg");
+    elements(&found);
+    for words in [
+        "phase 1 of 1, trees of rank 3: data goes from left to right",
+        "b0g3: 12 of 13 chunks, 2 hops deep",
+        "b0g3: 1 of 13 chunks",
+    ] {
+        assert!(found.contains(words), "`{words}` is missing from\n{found}");
+    }
+    assert_eq!((found.matches(">b1g7<").count(), found.matches("<path ").count()), (2, 2 * 15));
+    let all = desk.run("draw ring:4 -c allreduce --what trees --phase 2");
+    assert_eq!(all.status, Some(0), "{all:?}");
+    assert!(all.stdout.contains("phase 2 of 2, the first tree of each root"), "{}", all.stdout);
+    let up = desk.run("draw ring:4 -c allreduce --what trees");
+    assert!(up.stdout.contains("data goes from right to left"), "{}", up.stdout);
+    // The root of a collective that has one is the plan's.
+    let rooted = desk.run("draw ring:4 -c broadcast --root 2 --what trees");
+    assert!(rooted.stdout.contains("trees of rank 2"), "{}", rooted.stdout);
+    assert!(desk.run("draw ring:4 -c all-to-all --what trees --root 1").status == Some(0), "paths are trees, too");
+}
+
+#[test]
+fn a_run_is_drawn_with_the_links_that_took_longest_first() {
+    let desk = Desk::new();
+    desk.write(
+        "pair.yaml",
+        "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
+    );
+    // α of 1 µs, 40 ps for each byte, 500 ns of latency.
+    let run = desk.run("draw pair.yaml -c broadcast --what timeline --size 50000");
+    assert_eq!(run.status, Some(0), "{run:?}");
+    elements(&run.stdout);
+    assert!(run.stdout.contains("50000 B, 3.500 µs"), "{}", run.stdout);
+    assert!(run.stdout.contains("a -&gt; b") && !run.stdout.contains("b -&gt; a"), "one way only");
+    // From 1 of 3.5 µs to 3 of 3.5 µs on 820 units; the message itself all the time.
+    let width = |part: f64| format!("width=\"{:.1}\"", 820.0 * part / 3.5);
+    assert!(run.stdout.contains(&width(2.0)) && run.stdout.contains(&width(3.5)), "{}", run.stdout);
+    assert_eq!(desk.run("draw mi250:boxes=2 -c allgather --what timeline").status, Some(0));
+}
+
 #[test]
 fn names_are_texts_and_nothing_else() {
     let desk = Desk::new();
@@ -109,6 +156,12 @@ fn what_cannot_be_drawn_is_refused_with_a_way_out() {
     desk.refused("draw ring:4 --json", 2, &["-o FILE"]);
     desk.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
     desk.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
+    desk.refused("draw ring:4 --what trees", 2, &["of a plan", "--collective C"]);
+    desk.refused("draw ring:4 -c allgather --what trees --root 9", 2, &["no tree of phase 1 has rank 9"]);
+    desk.refused("draw ring:4 -c allgather --what trees --phase 2", 2, &["there is no phase 2"]);
+    desk.refused("draw ring:4 -c allgather --what trees --phase 0", 2, &["there is no phase 0"]);
+    desk.refused("draw torus:12x12 -c allgather --what trees", 2, &["144 ranks", "at most 128"]);
+    desk.refused("draw ring:4 -c allgather --what timeline --size 9000000TiB", 2, &["lower --size"]);
     desk.json("plan ring:4 --collective allgather -o plan.json --json");
     desk.refused("draw plan.json -c allgather", 2, &["says itself what it does"]);
     let text = String::from_utf8(desk.read("plan.json")).unwrap();

@@ -9,4 +9,12 @@ pub enum DrawError {
          it, such as fewer boxes of the same kind"
     )]
     TooLarge { nodes: usize, links: usize, nodes_max: usize, links_max: usize },
+    #[error("the trees have {ranks} ranks, and at most {ranks_max} are drawn; plan for fewer ranks")]
+    TooManyRanks { ranks: usize, ranks_max: usize },
+    #[error("the plan is made of {shape}, not of trees; draw its timeline")]
+    NoTrees { shape: &'static str },
+    #[error("no tree of phase {phase} has rank {root} as its root; leave the root out to see those that there are")]
+    NoSuchTree { root: u32, phase: u32 },
+    #[error("there is no phase {phase}; the plan has {phases}, counted from 1")]
+    NoSuchPhase { phase: u32, phases: u32 },
 }

@@ -1,4 +1,4 @@
-//! Drawings of what is planned: a network with its loads and its bottleneck.
+//! Drawings of what is planned: a network with its loads and its bottleneck, the trees of a plan, a run over time.
 //!
 //! Pure: a topology and what was found about it in, the bytes of an SVG out, the same for the same input. Coordinates are
 //! floats, since they decide nothing; which class of load a link is in is decided by exact fractions. What is too large
@@ -8,9 +8,13 @@ mod error;
 mod layout;
 mod network;
 mod svg;
+mod timeline;
+mod trees;
 mod wires;
 mod words;
 
 pub use error::DrawError;
 pub use network::{NetworkDrawing, draw_network};
 pub use svg::{Anchor, Mark, Point, Svg};
+pub use timeline::{Bar, ROWS_MAX, Row, TimelineDrawing, draw_timeline};
+pub use trees::{TreesDrawing, draw_trees};
