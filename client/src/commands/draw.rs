@@ -1,7 +1,7 @@
 //! `canopy draw`: a network, the trees of a plan or its run over time, as an SVG file.
 
-mod timeline;
-mod trees;
+pub(super) mod timeline;
+pub(super) mod trees;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,7 +100,11 @@ pub(crate) fn run(args: &DrawArgs) -> Result<(), Failure> {
     let drawing = match (args.what, &subject) {
         (What::Topology, _) => {
             let base = args.base.as_deref().map(input::topology).transpose()?;
-            network(&args.subject, &subject, base)?
+            let (topology, plan) = match &subject {
+                Subject::Plan(plan) => (&plan.topology, Some(plan.as_ref())),
+                Subject::Network(topology) => (topology.as_ref(), None),
+            };
+            network(&args.subject, topology, plan, base)?
         }
         (_, Subject::Network(_)) => {
             return Err(Failure::input(format!("a {} is of a plan, and there is none", args.what.name()))
@@ -127,12 +131,13 @@ impl DrawArgs {
     }
 }
 
-/// The network of a plan with its loads, or without a plan.
-pub(super) fn network(name: &str, subject: &Subject, base: Option<Topology>) -> Result<String, Failure> {
-    let (topology, plan) = match subject {
-        Subject::Plan(plan) => (&plan.topology, Some(plan)),
-        Subject::Network(topology) => (topology.as_ref(), None),
-    };
+/// A network, with the loads of a plan or without a plan.
+pub(super) fn network(
+    name: &str,
+    topology: &Topology,
+    plan: Option<&Material>,
+    base: Option<Topology>,
+) -> Result<String, Failure> {
     let base = base.or_else(|| unbroken(topology));
     let called = topology.name().unwrap_or(name);
     let others = topology.nodes().len() - topology.rank_count() as usize;

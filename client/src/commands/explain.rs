@@ -3,10 +3,12 @@
 
 mod compare;
 mod names;
+mod report;
 mod summary;
 mod text;
 mod why;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_simulate::Pieces;
@@ -16,7 +18,7 @@ use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::exit::Failure;
 use crate::material::{Material, Subject};
-use crate::output::{print, print_json};
+use crate::output::{FileSummary, print, print_json, write_file};
 
 use super::simulate::sizes::Sizes;
 use super::simulate::{Piece, alpha, piece};
@@ -31,6 +33,7 @@ Examples:
   canopy explain plan.json
   canopy explain dgx-a100:boxes=2 --collective allgather
   canopy explain plan.json --sizes 64KiB..64MiB --alpha 2us --json
+  canopy explain dgx-a100:boxes=2 --collective allreduce --report report.html
 
 Exit status: 0 when it was explained, 2 when the plan cannot be read or is wrong.")]
 pub(crate) struct ExplainArgs {
@@ -57,6 +60,9 @@ pub(crate) struct ExplainArgs {
     /// Longest time to make a plan where a network is given, and others to compare with, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
+    /// Write it all as one HTML file, with the network, its trees, a run and the times drawn
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -70,7 +76,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };
     let compared = comparison(args, &plan, deadline)?;
-    let explained = summary::Explained::of(args, &plan, &compared);
+    let mut explained = summary::Explained::of(args, &plan, &compared);
+    if let Some(path) = &args.report {
+        let report = report::html(args, &plan, &compared, &explained)?;
+        write_file(path, report.as_bytes())?;
+        explained.files.push(FileSummary::of("html", path, report.as_bytes()));
+    }
     if args.json { print_json(&explained) } else { print(&text::readable(args, &plan, &compared, &explained)) }
 }
 

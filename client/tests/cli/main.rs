@@ -25,6 +25,8 @@ mod operate;
 #[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
+#[cfg(feature = "embedded")]
+mod report;
 mod resume;
 #[cfg(feature = "embedded")]
 mod simulate;

@@ -183,8 +183,8 @@ impl Svg {
     }
 }
 
-/// Text as XML may hold it, in content and in attributes: what XML forbids is left out.
-fn escaped(text: &str) -> String {
+/// Text as XML and HTML may hold it, in content and in attributes: what XML forbids is left out.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -9,7 +9,7 @@ use super::names::rates_of;
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::material::Material;
-use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec};
+use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec};
 
 /// Most links that are listed.
 const LINKS_MAX: usize = 16;
@@ -42,6 +42,8 @@ pub(super) struct Explained {
     compared: Vec<EntrySummary>,
     not_compared: Vec<AbsentSummary>,
     pub(super) verdict: VerdictSummary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<FileSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -174,6 +176,7 @@ impl Explained {
                 .map(|absent| AbsentSummary { name: absent.name, reason: absent.reason.clone() })
                 .collect(),
             verdict: VerdictSummary::of(compared),
+            files: Vec::new(),
         }
     }
 }

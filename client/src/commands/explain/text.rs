@@ -77,7 +77,7 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
         lines.push(format!("unused     {}", count(explained.links.unused, "link")));
     }
     lines.push(format!(
-        "traffic    {:.3} bytes over links for each byte of size; at most {} from rank to rank, {} with switches",
+        "traffic    {:.3} bytes over links for each byte of size; at most {} from rank to rank, over {}",
         plan.loads.traffic().to_f64(),
         count(plan.verdict.depth_max as usize, "hop"),
         count(plan.verdict.links_max as usize, "link"),
@@ -131,7 +131,14 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
         }
         None => format!("{} moves nothing", best.name),
     };
-    let worth = if explained.verdict.worth_it == Some(true) { "worth it" } else { "not worth it" };
+    let is_ahead = compared.turns.iter().any(|turn| turn.entry == 0);
+    let worth = match (explained.verdict.worth_it, compared.sizes.last()) {
+        (Some(true), Some(&last)) if !is_ahead && !compared.turns.is_empty() => {
+            format!("worth it beyond {} only", in_words(last))
+        }
+        (Some(true), _) => "worth it".to_owned(),
+        _ => "not worth it".to_owned(),
+    };
     lines.push(format!("verdict    {worth}: {large}"));
     let name = |turn: &Turn| compared.entries[turn.entry].name.as_str();
     let mut turns = compared.turns.iter();

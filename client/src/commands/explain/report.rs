@@ -1,0 +1,143 @@
+//! The explanation as one HTML file: words, tables and drawings, without scripts and without anything from elsewhere.
+
+use std::fmt::Write as _;
+
+use canopy_draw::{Series, SweepDrawing, draw_sweep, escaped};
+
+use super::ExplainArgs;
+use super::compare::Comparison;
+use super::summary::Explained;
+use super::text::{facts, verdict};
+use crate::commands::draw;
+use crate::commands::simulate::report::micros;
+use crate::commands::simulate::sizes::in_words;
+use crate::exit::Failure;
+use crate::material::Material;
+use crate::output::gigabytes_per_sec;
+
+/// Size of the run that is drawn where no size is given.
+const RUN_BYTES: u64 = 16 << 20;
+
+/// Nothing is fetched and nothing runs, whatever names of nodes say.
+const HEAD: &str = "<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n";
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; --ink: #1d2733; --paper: #ffffff; --line: #c8d0d8; --soft: #f1f4f7; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ee; --paper: #14191f; --line: #3b4651; --soft: #1e252d; } }
+body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; font: 15px/1.5 sans-serif; color: var(--ink); background: var(--paper); }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; } dt { font-weight: bold; } dd { margin: 0; }
+.wide { overflow-x: auto; margin: 1.2rem 0; } caption { text-align: left; padding: .3rem 0; } table { border-collapse: collapse; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } thead th { background: var(--soft); }
+figure { margin: 1rem 0; overflow-x: auto; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; }
+figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+";
+
+/// The whole file; the same bytes for the same plan and options.
+///
+/// A drawing that is too large to be looked at is replaced by the reason.
+pub(super) fn html(
+    args: &ExplainArgs,
+    plan: &Material,
+    compared: &Comparison,
+    explained: &Explained,
+) -> Result<String, Failure> {
+    let mut lines = facts(args, plan, explained).into_iter();
+    let heading = lines.next().unwrap_or_default();
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{HEAD}<title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{0}</h1>\n",
+        escaped(&heading)
+    );
+    page += "<h2>What binds it</h2>\n<dl>\n";
+    definitions(&mut page, lines);
+    page += "</dl>\n<h2>Is it worth it?</h2>\n<dl>\n";
+    definitions(&mut page, verdict(plan, compared, explained).into_iter());
+    page += "</dl>\n";
+    rates(&mut page, plan, compared);
+    times(&mut page, args, compared);
+    let sizes: Vec<(u64, String)> = compared.sizes.iter().map(|&size| (size, in_words(size))).collect();
+    let series =
+        compared.entries.iter().map(|entry| Series { name: entry.name.clone(), times_ps: entry.times.clone() });
+    let series: Vec<Series> = series.collect();
+    let sweep = draw_sweep(&SweepDrawing { title: "Times by size", sizes: &sizes, series: &series });
+    figure(&mut page, "Times by size", Ok(sweep))?;
+    let base = crate::material::unbroken(&plan.topology);
+    page += "<h2>The network</h2>\n";
+    figure(&mut page, "The network with its loads", draw::network(&args.subject, &plan.topology, Some(plan), base))?;
+    page += "<h2>A run</h2>\n";
+    let size = args.size.unwrap_or(RUN_BYTES);
+    figure(&mut page, "A run over time", draw::timeline::draw(&args.subject, plan, size))?;
+    page += "<h2>Trees</h2>\n";
+    figure(&mut page, "Trees of the plan", draw::trees::draw(&args.subject, plan, None, 1))?;
+    if !compared.absent.is_empty() {
+        page += "<h2>Left out</h2>\n<ul>\n";
+        for absent in &compared.absent {
+            let _infallible = writeln!(page, "<li>{} {}</li>", escaped(absent.name), escaped(&absent.reason));
+        }
+        page += "</ul>\n";
+    }
+    page += "</main>\n</body>\n</html>\n";
+    Ok(page)
+}
+
+/// Lines of a word and what it says; a line without a word goes on with the one before.
+fn definitions(page: &mut String, lines: impl Iterator<Item = String>) {
+    for line in lines {
+        let (word, text) = line.split_once(' ').unwrap_or((&line, ""));
+        let _infallible = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escaped(word), escaped(text.trim_start()));
+    }
+}
+
+fn rates(page: &mut String, plan: &Material, compared: &Comparison) {
+    *page += "<div class=\"wide\"><table>\n<caption>Of large messages, exact</caption>\n<thead><tr><th scope=\"col\">plan</th>\
+              <th scope=\"col\">algbw, GB/s</th><th scope=\"col\">bytes/s</th><th scope=\"col\">of the bound</th>\
+              <th scope=\"col\">traffic</th><th scope=\"col\">depth</th></tr></thead>\n<tbody>\n";
+    for entry in &compared.entries {
+        let part = entry.algbw.ratio_to(&plan.bound.upper).map_or_else(String::new, |part| part.to_string());
+        let _infallible = writeln!(
+            page,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{part}</td><td>{:.3}</td><td>{}</td></tr>",
+            escaped(&entry.name),
+            gigabytes_per_sec(&entry.algbw),
+            entry.algbw,
+            entry.traffic.to_f64(),
+            entry.depth
+        );
+    }
+    *page += "</tbody>\n</table></div>\n";
+}
+
+fn times(page: &mut String, args: &ExplainArgs, compared: &Comparison) {
+    let pieces =
+        args.piece.0.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
+    let _infallible = write!(
+        page,
+        "<div class=\"wide\"><table>\n<caption>Simulated times in µs, alpha {:?}, {pieces}</caption>\n<thead><tr><th scope=\"col\">plan</th>",
+        args.alpha
+    );
+    for &size in &compared.sizes {
+        *page += &format!("<th scope=\"col\">{}</th>", in_words(size));
+    }
+    *page += "</tr></thead>\n<tbody>\n";
+    for entry in &compared.entries {
+        *page += &format!("<tr><th scope=\"row\">{}</th>", escaped(&entry.name));
+        for time in &entry.times {
+            *page += &format!("<td>{}</td>", time.map_or("-".to_owned(), micros));
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</tbody>\n</table></div>\n";
+}
+
+/// A drawing with a name for readers that do not show it, or why there is none.
+fn figure(page: &mut String, name: &str, drawing: Result<String, Failure>) -> Result<(), Failure> {
+    match drawing {
+        Ok(svg) => *page += &format!("<figure role=\"img\" aria-label=\"{}\">\n{svg}</figure>\n", escaped(name)),
+        Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+        Err(failure) => *page += &format!("<p>Not drawn: {}.</p>\n", escaped(&failure.sentence())),
+    }
+    Ok(())
+}
