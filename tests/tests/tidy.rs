@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("crates/topology", &[]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
+    ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
     ("proto", &[]),
     ("migrations", &[]),
 ];
