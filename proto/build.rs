@@ -15,8 +15,11 @@ const SOURCES: [&str; 7] = [
     "canopy/v1/topology.proto",
 ];
 
+/// The traces of another project: not part of the interface, so neither in its descriptors.
+const CHAKRA: &str = "chakra/trace.proto";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    for source in SOURCES {
+    for source in SOURCES.into_iter().chain([CHAKRA]) {
         println!("cargo::rerun-if-changed={source}");
     }
     let descriptors = protox::compile(SOURCES, ["."])?;
@@ -24,5 +27,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(out.join("canopy_v1_descriptors.bin"), descriptors.encode_to_vec())?;
     // `Bytes` instead of `Vec<u8>`: pieces of an artifact share its memory.
     tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    tonic_prost_build::configure().compile_fds(protox::compile([CHAKRA], ["."])?)?;
     Ok(())
 }

@@ -5,6 +5,7 @@ mod bound;
 mod convert;
 mod draw;
 mod explain;
+mod export;
 mod job;
 mod operate;
 mod plan;
@@ -57,6 +58,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Explain(explain::ExplainArgs),
     Draw(draw::DrawArgs),
+    Export(export::ExportArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -85,6 +87,7 @@ impl Cli {
             Command::Simulate(args) => interruptible(on_a_thread(move || simulate::run(&args))),
             Command::Explain(args) => interruptible(on_a_thread(move || explain::run(&args))),
             Command::Draw(args) => interruptible(on_a_thread(move || draw::run(&args))),
+            Command::Export(args) => interruptible(on_a_thread(move || export::run(&args))),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),

@@ -13,5 +13,11 @@ pub mod v1 {
     tonic::include_proto!("canopy.v1");
 }
 
+/// Package `chakra`: execution traces as other simulators read them. The comments are those of the `.proto` file.
+#[expect(missing_docs, clippy::all, reason = "generated code; what it means is written in the .proto file")]
+pub mod chakra {
+    tonic::include_proto!("chakra");
+}
+
 /// All of `canopy.v1` as an encoded `google.protobuf.FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/canopy_v1_descriptors.bin"));

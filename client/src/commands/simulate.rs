@@ -6,7 +6,7 @@ mod plot;
 pub(super) mod report;
 pub(super) mod sizes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_plan::{PlanFile, read_plan};
@@ -103,15 +103,27 @@ pub(super) fn alpha(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece(pub(super) Option<u64>);
 
+impl Piece {
+    /// The choice of the model it stands for.
+    pub(super) fn pieces(self) -> Pieces {
+        self.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes })
+    }
+
+    /// Greatest piece in bytes; none for whole transfers.
+    pub(super) const fn bytes(self) -> Option<u64> {
+        self.0
+    }
+}
+
 /// Reads the size of pieces.
 pub(super) fn piece(text: &str) -> Result<Piece, String> {
     if text == "whole" { Ok(Piece(None)) } else { args::size_bytes(text).map(Some).map(Piece) }
 }
 
 /// A plan that was found right.
-struct Judged {
-    plan: PlanFile,
-    graph: TransferGraph,
+pub(super) struct Judged {
+    pub(super) plan: PlanFile,
+    pub(super) graph: TransferGraph,
     /// algbw in the bandwidth limit.
     algbw: Rate,
     /// What no plan exceeds.
@@ -126,7 +138,7 @@ struct Run {
 
 /// Judges the plan, simulates each size and prints what was found.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    let judged = judge(args)?;
+    let judged = judge(&args.plan)?;
     let steps = match args.sync {
         SyncName::Deps => None,
         SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
@@ -135,7 +147,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let options = SimulateOptions {
         size_bytes: 0,
         alpha: Latency::from_nanos(u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX)),
-        pieces: args.piece.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes }),
+        pieces: args.piece.pieces(),
         sharing: match args.sharing {
             SharingName::Fair => Sharing::Fair,
             SharingName::Fifo => Sharing::Fifo,
@@ -157,9 +169,9 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
 }
 
 /// Reads the plan and derives again whether it is right, how fast it is, and what bounds it.
-fn judge(args: &SimulateArgs) -> Result<Judged, Failure> {
-    let name = args.plan.display();
-    let bytes = input::bytes(&args.plan, PLAN_BYTES_MAX)?;
+pub(super) fn judge(path: &Path) -> Result<Judged, Failure> {
+    let name = path.display();
+    let bytes = input::bytes(path, PLAN_BYTES_MAX)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))
             .help("make one with `canopy plan T --collective C -o plan.json`"));

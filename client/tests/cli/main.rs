@@ -11,6 +11,8 @@ mod draw;
 #[cfg(feature = "embedded")]
 mod explain;
 #[cfg(feature = "embedded")]
+mod export;
+#[cfg(feature = "embedded")]
 mod family;
 #[cfg(feature = "embedded")]
 mod forms;
