@@ -1,13 +1,16 @@
 //! Closed forms of well-known algorithms, to the picosecond: 25 GB/s are 40 ps per byte, 12.5 GB/s are 80.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use canopy_schedule::{CollectiveKind, Schedule, Shares};
-use canopy_simulate::{Sharing, SimulateOptions};
-use canopy_synth::{Never, SteppedError, binomial, bruck, pairwise, recursive_doubling};
-use canopy_topology::{Topology, TopologyLimits, generate};
+use canopy_simulate::{Sharing, SimulateOptions, step_numbers};
+use canopy_synth::{
+    Never, Silent, SteppedError, SynthesisRequest, binomial, bruck, pairwise, recursive_doubling, synthesize,
+};
+use canopy_topology::{LinkIndex, Topology, TopologyLimits, generate};
 
-use crate::networks::{ALPHA_PS, BETA, collective, network, one_way_ring, options, run, run_in_steps, steps};
+use crate::networks::{ALPHA_PS, BETA, checked, collective, network, one_way_ring, options, run, run_in_steps, steps};
 
 /// `(N − 1)(α + S/(N·capacity))`, barriers or not.
 #[test]
@@ -32,29 +35,104 @@ fn ring_allgather() {
     }
 }
 
+/// Once around for allgather and reduce-scatter, twice for allreduce: `(N − 1)(α + λ + S/(N·capacity))` each time.
+#[test]
+fn rings_of_all_kinds() {
+    for (kind, rounds) in
+        [(CollectiveKind::Allgather, 1), (CollectiveKind::ReduceScatter, 1), (CollectiveKind::Allreduce, 2)]
+    {
+        for ranks in [2, 5, 8] {
+            let topology = one_way_ring(ranks);
+            let request = SynthesisRequest::new(collective(&topology, kind), canopy_synth::Algorithm::Ring);
+            let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
+            let share = 4_096;
+            for sharing in [Sharing::Fair, Sharing::Fifo] {
+                let options = SimulateOptions { sharing, ..options(share * u64::from(ranks)) };
+                let expected = rounds * u64::from(ranks - 1) * (ALPHA_PS + share * BETA);
+                assert_eq!(run(&topology, &schedule, &options).time_ps, expected, "{kind} of {ranks}, {sharing:?}");
+            }
+        }
+    }
+}
+
 type Algorithm = fn(&Topology, canopy_schedule::Collective, &dyn canopy_synth::Stop) -> Result<Schedule, SteppedError>;
 
-/// On a network with a link of 25 GB/s between any two ranks: `steps · α + shares · S/N · 40 ps`, with barriers.
+/// Algorithm, collective, ranks; steps, and shares that the fullest link carries, summed over the steps.
+const CLASSIC: [(Algorithm, CollectiveKind, u32, u64, u64); 16] = [
+    (recursive_doubling, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
+    (recursive_doubling, CollectiveKind::ReduceScatter, 8, 3, 4 + 2 + 1),
+    (recursive_doubling, CollectiveKind::Allreduce, 16, 8, 2 * 15),
+    (bruck, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
+    (bruck, CollectiveKind::Allgather, 7, 3, 1 + 2 + 3),
+    // Blocks with a bit of their distance set: of 1 … 7 four each, of 1 … 5 three, two and two.
+    (bruck, CollectiveKind::AllToAll, 8, 3, 4 + 4 + 4),
+    (bruck, CollectiveKind::AllToAll, 6, 3, 3 + 2 + 2),
+    (binomial, CollectiveKind::Broadcast, 8, 3, 3 * 8),
+    (binomial, CollectiveKind::Broadcast, 6, 3, 3 * 6),
+    (binomial, CollectiveKind::Reduce, 8, 3, 3 * 8),
+    (binomial, CollectiveKind::Gather, 8, 3, 1 + 2 + 4),
+    (binomial, CollectiveKind::Gather, 6, 3, 1 + 2 + 2),
+    (binomial, CollectiveKind::Scatter, 8, 3, 4 + 2 + 1),
+    (pairwise, CollectiveKind::AllToAll, 8, 7, 7),
+    (pairwise, CollectiveKind::ReduceScatter, 6, 5, 5),
+    (pairwise, CollectiveKind::Allgather, 5, 4, 4),
+];
+
+/// On a network with a link of 25 GB/s between any two ranks: `steps · (α + λ) + shares · S/N · 40 ps`, with barriers.
 #[test]
 fn classic_algorithms() {
-    let cases: [(Algorithm, CollectiveKind, u32, u64, u64); 8] = [
-        (recursive_doubling, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
-        (recursive_doubling, CollectiveKind::ReduceScatter, 8, 3, 4 + 2 + 1),
-        (recursive_doubling, CollectiveKind::Allreduce, 16, 8, 2 * 15),
-        (bruck, CollectiveKind::Allgather, 8, 3, 1 + 2 + 4),
-        (bruck, CollectiveKind::Allgather, 7, 3, 1 + 2 + 3),
-        (binomial, CollectiveKind::Broadcast, 8, 3, 3 * 8),
-        (binomial, CollectiveKind::Scatter, 8, 3, 4 + 2 + 1),
-        (pairwise, CollectiveKind::AllToAll, 8, 7, 7),
-    ];
-    for (algorithm, kind, ranks, step_count, shares) in cases {
-        let topology = generate(&format!("complete:{ranks},bw=25GB/s,lat=0ns"), &TopologyLimits::STANDARD).unwrap();
-        let schedule = algorithm(&topology, collective(&topology, kind), &Never).unwrap();
-        let share = 1_000;
-        let found = run_in_steps(&topology, &schedule, &options(share * u64::from(ranks)));
-        let expected = step_count * ALPHA_PS + shares * share * BETA;
-        assert_eq!(found.time_ps, expected, "{} {kind} of {ranks}", schedule.algorithm);
+    for (algorithm, kind, ranks, step_count, shares) in CLASSIC {
+        for (latency, sharing) in [(0, Sharing::Fair), (0, Sharing::Fifo), (700, Sharing::Fair), (700, Sharing::Fifo)] {
+            let expression = format!("complete:{ranks},bw=25GB/s,lat={latency}ns");
+            let topology = generate(&expression, &TopologyLimits::STANDARD).unwrap();
+            let schedule = algorithm(&topology, collective(&topology, kind), &Never).unwrap();
+            let share = 1_000;
+            let options = SimulateOptions { sharing, ..options(share * u64::from(ranks)) };
+            let found = run_in_steps(&topology, &schedule, &options);
+            let expected = step_count * (ALPHA_PS + latency * 1_000) + shares * share * BETA;
+            assert_eq!(found.time_ps, expected, "{} {kind} of {ranks}, {latency} ns {sharing:?}", schedule.algorithm);
+        }
     }
+}
+
+/// Where a byte takes no whole number of picoseconds, the same forms hold to a picosecond for each message that a link
+/// carries in turn, and no time is below its form.
+#[test]
+fn classic_algorithms_at_other_rates() {
+    for (algorithm, kind, ranks, step_count, shares) in CLASSIC {
+        for capacity in [3_000_000_000_u64, 300_000_000_000, 6_999_999_937, 123_456_789] {
+            let topology = generate(&format!("complete:{ranks},bw={capacity}B/s,lat=300ns"), &TopologyLimits::STANDARD);
+            let topology = topology.unwrap();
+            let schedule = algorithm(&topology, collective(&topology, kind), &Never).unwrap();
+            let share = 1_001;
+            for sharing in [Sharing::Fair, Sharing::Fifo] {
+                let options = SimulateOptions { sharing, ..options(share * u64::from(ranks)) };
+                let found = run_in_steps(&topology, &schedule, &options).time_ps;
+                let fixed = u128::from(step_count * (ALPHA_PS + 300_000)) * u128::from(capacity);
+                // Both sides times the capacity, so that nothing is rounded.
+                let exact = fixed + u128::from(shares * share) * 1_000_000_000_000;
+                let messages = messages_in_turn(&topology, &schedule);
+                let found = u128::from(found) * u128::from(capacity);
+                let name = format!("{} {kind} of {ranks} at {capacity} {sharing:?}", schedule.algorithm);
+                assert!(found >= exact, "{name}: {found} below {exact}");
+                assert!(found <= exact + messages * u128::from(capacity), "{name}: {found}, above {exact}");
+            }
+        }
+    }
+}
+
+/// Messages of the link that carries the most of them, step by step.
+fn messages_in_turn(topology: &Topology, schedule: &Schedule) -> u128 {
+    let (graph, _) = checked(topology, schedule);
+    let mut counts: BTreeMap<u32, BTreeMap<LinkIndex, u128>> = BTreeMap::new();
+    for (transfer, step) in graph.transfers.iter().zip(step_numbers(schedule, &graph)) {
+        for carrier in graph.carriers_of(transfer) {
+            for &link in graph.routes.get(carrier.route).unwrap() {
+                *counts.entry(step).or_default().entry(link).or_default() += 1;
+            }
+        }
+    }
+    counts.values().map(|links| links.values().max().unwrap()).sum()
 }
 
 /// Kautz networks K(d, 2) of 12.5 GB/s, blocks of 10⁶ bytes and α of 1 µs: values K2 and K3 of Pham 2026 as recomputed from
