@@ -100,6 +100,8 @@ pub enum EmulationError {
     LeftOver { from: u32, to: u32, channel: u32, count: usize },
     #[error("output chunk {chunk} of rank {rank} is wrong")]
     WrongOutput { rank: u32, chunk: u64 },
+    #[error("{place} touches memory of rank {rank}, which has not begun or has ended")]
+    OutsideLaunch { place: Place, rank: u32 },
     #[error("stopped on request before the run had ended")]
     Stopped,
     #[error("input chunk {chunk} of rank {rank} has been overwritten by an out-of-place collective")]

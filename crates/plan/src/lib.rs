@@ -5,6 +5,7 @@
 
 mod emulate;
 mod msccl;
+mod mscclpp;
 pub mod oneccl;
 mod plan_file;
 
@@ -18,5 +19,12 @@ pub use msccl::{
     ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, Stopped,
     ThreadBlock, TrafficError, convert, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,
     prove_until, read_foreign_msccl_xml, require_own_routes, traffic, write_msccl_xml, write_msccl_xml_slice,
+};
+pub use mscclpp::{
+    ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
+    ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutionPlanError, ExecutionRank, ExecutorLimits, ExecutorProfile,
+    OpName, Pipeline, RankChannels, RefPlace, RemoteBuffer, SwitchGroup, UnknownExecutorProfile,
+    emulate_execution_plan, execution_alignment_bytes, lower_execution_plan, parse_execution_plan,
+    prove_execution_plan, write_execution_plan,
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

@@ -29,5 +29,7 @@ pub use prove::{Place, Problem, Proof, Stopped, prove, prove_until};
 pub use traffic::{NetworkLoad, TrafficError, network_load, traffic};
 pub use write::{NoSuchRank, write_msccl_xml, write_msccl_xml_slice};
 
+pub(crate) use lower::Ranges;
 pub(crate) use lower::first_forwarder;
 pub(crate) use program::{Memory, expected_chunks, has_buffer, share_chunks};
+pub(crate) use prove::{Findings, Report, symbols};

@@ -56,6 +56,7 @@ use super::figures::{Figure, ProgramFigures};
 use super::profile::Profile;
 use super::program::{Operation, Program, Protocol, Purpose};
 
+pub(crate) use self::ranges::Ranges;
 pub(crate) use self::transit::first_forwarder;
 pub use self::transit::require_own_routes;
 

@@ -25,13 +25,13 @@ mod report;
 mod structure;
 
 pub(super) use largest::{Largest, largest_without_deadlock};
+pub(crate) use meaning::symbols;
+pub(crate) use report::{Findings, Report};
 pub use report::{Place, Problem, Proof, Stopped};
-
-use model::Model;
-use report::Report;
 
 use super::profile::{PlacementRule, Profile};
 use super::program::Program;
+use model::Model;
 
 /// Judges a program for a runtime; see [`prove_until`], which it calls without ever stopping.
 pub fn prove(program: &Program, profile: Profile) -> Proof {

@@ -5,18 +5,18 @@ use std::ops::Range;
 
 /// A value for each number of some disjoint ranges. All operations take O(log ranges) per range they meet.
 #[derive(Clone, Debug)]
-pub(super) struct Ranges<V> {
+pub(crate) struct Ranges<V> {
     /// By first number: end, value.
     map: BTreeMap<u32, (u32, V)>,
 }
 
 impl<V: Clone> Ranges<V> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { map: BTreeMap::new() }
     }
 
     /// The parts of a range that have a value, in order.
-    pub(super) fn over(&self, range: Range<u32>) -> impl Iterator<Item = (Range<u32>, &V)> {
+    pub(crate) fn over(&self, range: Range<u32>) -> impl Iterator<Item = (Range<u32>, &V)> {
         let before = self.map.range(..range.start).next_back();
         let entries = before.into_iter().chain(self.map.range(range.clone()));
         entries
@@ -25,13 +25,13 @@ impl<V: Clone> Ranges<V> {
     }
 
     /// Gives a whole range one value.
-    pub(super) fn set(&mut self, range: Range<u32>, value: V) {
+    pub(crate) fn set(&mut self, range: Range<u32>, value: V) {
         self.remove(range.clone());
         self.map.insert(range.start, (range.end, value));
     }
 
     /// Takes the values of a range away.
-    pub(super) fn remove(&mut self, range: Range<u32>) {
+    pub(crate) fn remove(&mut self, range: Range<u32>) {
         self.cut(range.start);
         self.cut(range.end);
         let starts: Vec<u32> = self.map.range(range).map(|(&start, _)| start).collect();
@@ -41,7 +41,7 @@ impl<V: Clone> Ranges<V> {
     }
 
     /// Changes the values of a range, starting from `default` where there is none.
-    pub(super) fn update(&mut self, range: Range<u32>, default: &V, mut change: impl FnMut(&mut V)) {
+    pub(crate) fn update(&mut self, range: Range<u32>, default: &V, mut change: impl FnMut(&mut V)) {
         self.cut(range.start);
         self.cut(range.end);
         let mut at = range.start;

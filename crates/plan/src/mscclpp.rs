@@ -1,0 +1,28 @@
+//! MSCCL++ execution plans: one program per rank, as thread blocks that read and write each other's memory.
+//!
+//! There are no queues: every order is stated by signals, meetings of threads or blocks, and semaphores.
+//! [`lower_execution_plan`] makes a plan from a transfer graph, [`write_execution_plan`] and [`parse_execution_plan`] turn it
+//! into text and back, [`prove_execution_plan`] and [`emulate_execution_plan`] judge any plan without knowing where it came
+//! from. What a version of the runtime decides is data in [`ExecutorLimits`].
+
+mod contract;
+mod emulate;
+mod loader;
+mod lower;
+mod machine;
+mod parse;
+mod profile;
+mod program;
+mod prove;
+mod write;
+
+pub use emulate::{ExecutionOptions, emulate_execution_plan};
+pub use lower::{ExecutionLowerError, ExecutionLowerOptions, execution_alignment_bytes, lower_execution_plan};
+pub use parse::{EXECUTION_PLAN_BYTES_MAX, ExecutionPlanError, parse_execution_plan};
+pub use profile::{ExecutorLimits, ExecutorProfile, UnknownExecutorProfile};
+pub use program::{
+    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, Pipeline, RankChannels,
+    RefPlace, RemoteBuffer, SwitchGroup,
+};
+pub use prove::prove_execution_plan;
+pub use write::write_execution_plan;

@@ -1,0 +1,205 @@
+//! What a plan is for: buffers, where they share memory, what ranks start with and must end with.
+
+use canopy_schedule::{Collective, CollectiveKind};
+
+use super::program::{ExecutionPlan, ExecutionRank};
+use crate::msccl::Buffer;
+
+/// The word of the runtime for a collective. It has none for those with a root: such plans are `custom`, and whoever
+/// registers one says by its name, or by a selector, when it is to be used.
+pub(super) const fn word(kind: CollectiveKind) -> &'static str {
+    match kind {
+        CollectiveKind::Allgather => "allgather",
+        CollectiveKind::ReduceScatter => "reducescatter",
+        CollectiveKind::Allreduce => "allreduce",
+        CollectiveKind::AllToAll => "alltoall",
+        CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::Gather | CollectiveKind::Scatter => {
+            "custom"
+        }
+    }
+}
+
+/// The collective that a word promises, where it promises one.
+pub(super) fn read_word(word: &str) -> Option<CollectiveKind> {
+    match word {
+        "allgather" => Some(CollectiveKind::Allgather),
+        "reducescatter" => Some(CollectiveKind::ReduceScatter),
+        "allreduce" => Some(CollectiveKind::Allreduce),
+        "alltoall" => Some(CollectiveKind::AllToAll),
+        _ => None,
+    }
+}
+
+/// What an output chunk must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// What one rank had in an input chunk.
+    Chunk {
+        /// The rank.
+        rank: u32,
+        /// Its chunk.
+        chunk: u64,
+    },
+    /// The sum of all ranks' input chunks of this number.
+    Sum {
+        /// The chunk.
+        chunk: u64,
+    },
+}
+
+/// What a plan is held to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contract {
+    kind: Option<CollectiveKind>,
+    root: u32,
+    rank_count: u64,
+    in_place: bool,
+    input_chunks: u64,
+    output_chunks: u64,
+}
+
+impl Contract {
+    /// The contract of a plan by its own word, or by the collective that is asked for; else why it can keep none.
+    pub(super) fn new(plan: &ExecutionPlan, asked: Option<Collective>) -> Result<Self, String> {
+        let stated = read_word(&plan.collective);
+        if let (Some(stated), Some(asked)) = (stated, asked.map(|asked| asked.kind()))
+            && stated != asked
+        {
+            return Err(format!("the plan is for {stated}, not for {asked}; ask for {stated}"));
+        }
+        let kind = stated.or(asked.map(|asked| asked.kind()));
+        let Some(first) = plan.ranks.first() else { return Err("gpus is empty; list the ranks".to_owned()) };
+        let contract = Self {
+            kind,
+            root: asked.and_then(Collective::root).map_or(0, |root| root.number()),
+            rank_count: plan.ranks.len() as u64,
+            in_place: plan.in_place,
+            input_chunks: first.input_chunks.into(),
+            output_chunks: first.output_chunks.into(),
+        };
+        contract.check_counts().map(|()| contract)
+    }
+
+    fn check_counts(&self) -> Result<(), String> {
+        use CollectiveKind::{AllToAll, Allgather, Gather, ReduceScatter, Scatter};
+        let (input, output, ranks) = (self.input_chunks, self.output_chunks, self.rank_count);
+        let (is_right, rule) = match self.kind {
+            None => (true, ""),
+            Some(Allgather | Gather) => (output == input * ranks, "output_chunks must be input_chunks times the ranks"),
+            Some(ReduceScatter | Scatter) => {
+                (input == output * ranks, "input_chunks must be output_chunks times the ranks")
+            }
+            Some(AllToAll) => {
+                (input == output && input.is_multiple_of(ranks), "both must be the same multiple of the ranks")
+            }
+            Some(_) => (input == output, "both must be the same"),
+        };
+        let kind = self.kind.map_or("", CollectiveKind::name);
+        let found = format!("{kind} of {ranks} ranks with {input} input_chunks and {output} output_chunks");
+        if is_right { Ok(()) } else { Err(format!("{found}: {rule}")) }
+    }
+
+    /// The collective, where one is promised.
+    pub(super) const fn kind(&self) -> Option<CollectiveKind> {
+        self.kind
+    }
+
+    /// Chunks of every rank's input.
+    pub(super) const fn input_chunks(&self) -> u64 {
+        self.input_chunks
+    }
+
+    /// Chunks of every rank's output.
+    pub(super) const fn output_chunks(&self) -> u64 {
+        self.output_chunks
+    }
+
+    /// Whether the input must be as it was at the end.
+    pub(super) const fn keeps_input(&self) -> bool {
+        !self.in_place && self.kind.is_some()
+    }
+
+    /// Whether a rank's caller gives it a buffer: the output of gather and reduce, and the input of scatter, belong to
+    /// the root.
+    pub(super) fn has_buffer(&self, rank: u32, buffer: Buffer) -> bool {
+        match (self.kind, buffer) {
+            (Some(CollectiveKind::Gather | CollectiveKind::Reduce), Buffer::Output) => {
+                self.in_place || rank == self.root
+            }
+            (Some(CollectiveKind::Scatter), Buffer::Input) => self.in_place || rank == self.root,
+            _ => true,
+        }
+    }
+
+    /// Whether a rank's input holds something at the start.
+    pub(super) fn is_filled(&self, rank: u32) -> bool {
+        !matches!(self.kind, Some(CollectiveKind::Broadcast | CollectiveKind::Scatter)) || rank == self.root
+    }
+
+    /// What an output chunk of a rank must hold; none where nothing is promised.
+    pub(super) fn promise(&self, rank: u32, chunk: u64) -> Option<Promise> {
+        let (own, root) = (u64::from(rank), self.root);
+        let at = |source: u64, chunk| u32::try_from(source).ok().map(|rank| Promise::Chunk { rank, chunk });
+        match self.kind? {
+            CollectiveKind::Gather | CollectiveKind::Reduce if rank != root => None,
+            CollectiveKind::Allgather | CollectiveKind::Gather => {
+                at(chunk / self.input_chunks, chunk % self.input_chunks)
+            }
+            CollectiveKind::Reduce | CollectiveKind::Allreduce => Some(Promise::Sum { chunk }),
+            CollectiveKind::ReduceScatter => Some(Promise::Sum { chunk: own * self.output_chunks + chunk }),
+            CollectiveKind::Scatter => at(root.into(), own * self.output_chunks + chunk),
+            CollectiveKind::Broadcast => at(root.into(), chunk),
+            CollectiveKind::AllToAll => {
+                let block = self.input_chunks / self.rank_count;
+                at(chunk / block, own * block + chunk % block)
+            }
+        }
+    }
+
+    /// Where the buffers of a rank lie, each chunk in `grain` cells.
+    pub(super) fn memory(&self, rank: &ExecutionRank, grain: u64) -> Memory {
+        use CollectiveKind::{Allgather, Gather, ReduceScatter, Scatter};
+        let (input, output) = (self.input_chunks, self.output_chunks);
+        let own = u64::from(rank.id);
+        let (input_base, output_base, shared) = match self.kind {
+            _ if !self.in_place => (0, input, input + output),
+            Some(Allgather | Gather) => (own * input, 0, output),
+            Some(ReduceScatter | Scatter) => (0, own * output, input),
+            _ => (0, 0, input.max(output)),
+        };
+        let cells = (shared + u64::from(rank.scratch_chunks)) * grain;
+        Memory { input: input_base * grain, output: output_base * grain, scratch: shared * grain, cells, grain }
+    }
+}
+
+/// Where a rank's buffers lie in one array of cells: in place, input and output share some.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    input: u64,
+    output: u64,
+    scratch: u64,
+    cells: u64,
+    grain: u64,
+}
+
+impl Memory {
+    /// Cells in all.
+    pub(super) const fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// Whether a cell is one of scratch.
+    pub(super) const fn is_scratch(&self, cell: u64) -> bool {
+        cell >= self.scratch
+    }
+
+    /// First cell of a chunk of a buffer.
+    pub(super) const fn cell(&self, buffer: Buffer, chunk: u64) -> u64 {
+        chunk * self.grain
+            + match buffer {
+                Buffer::Input => self.input,
+                Buffer::Output => self.output,
+                Buffer::Scratch => self.scratch,
+            }
+    }
+}

@@ -1,0 +1,192 @@
+//! Lowers a transfer graph to thread blocks that write into each other's memory.
+//!
+//! Data is always pushed: over memory channels inside a box, over port channels between boxes, into the receiver's output
+//! where it must end there, else into scratch of its own. A rank tells those who will write to it that it has begun, and
+//! ends only when everything that is written to it has arrived, so no access falls outside its owner's launch.
+//!
+//! Groups of trees that share no chunks need no order among them. They are divided among *lanes*, which run side by
+//! side: at each rank a lane is one thread block, or several in a row that hand over by device semaphores where the
+//! runtime has no room in one. Two blocks that signal each other have a channel of their own, so nothing else can take
+//! its signals.
+//!
+//! | module | decides |
+//! |---|---|
+//! | `layout` | where chunks lie in the buffers, and how many there are |
+//! | `atoms` | what each rank does with each tree, and in which order |
+//! | `lanes`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
+//! | `assemble` | numbers of channels, remote buffers and semaphores |
+
+mod assemble;
+mod atoms;
+mod draft;
+mod lanes;
+mod layout;
+
+use canopy_schedule::TransferGraph;
+
+use self::assemble::Assembly;
+use self::atoms::Atoms;
+use self::draft::Room;
+use self::layout::Layout;
+use super::contract;
+use super::loader::message_chunks;
+use super::profile::ExecutorProfile;
+use super::program::ExecutionPlan;
+
+/// Lanes that are tried, the first that fits is taken. More move data side by side; fewer need fewer blocks.
+const LANES: [usize; 6] = [32, 16, 8, 4, 2, 1];
+
+/// What a plan is lowered for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionLowerOptions {
+    /// Input and output share memory.
+    pub in_place: bool,
+    /// Largest message in bytes, inclusive. Larger ones are left to other algorithms.
+    pub bytes_max: u64,
+    /// The version of the runtime.
+    pub profile: ExecutorProfile,
+    /// Label in the file.
+    pub name: String,
+    /// The box of each rank: ranks of one box reach each other's memory. Empty: all are in one.
+    pub boxes: Vec<u32>,
+}
+
+/// Why a plan cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ExecutionLowerError {
+    #[error("files for {profile} have chunks of one size and cannot say shares of unequal size; choose another format")]
+    Shares { profile: ExecutorProfile },
+    #[error(
+        "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \
+         make it a rank"
+    )]
+    Forwarder { profile: ExecutorProfile, id: String },
+    #[error("the boxes of {found} ranks are given for a graph of {expected}; give one for each, or none")]
+    Boxes { found: usize, expected: u32 },
+    #[error("the {profile} profile allows {limit} {what}, {} {need}; {remedy}", needs(*rank))]
+    OverLimit {
+        profile: ExecutorProfile,
+        /// The limit, in words.
+        what: &'static str,
+        limit: u64,
+        /// What the plan needs in the arrangement that needs least of it.
+        need: u64,
+        /// The rank that needs most; none where the whole plan does.
+        rank: Option<u32>,
+        remedy: &'static str,
+    },
+    #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
+    TooFewRanks { found: u32 },
+    #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]
+    NoChunks,
+    #[error("batch {batch} of the transfer graph {what}; check the plan first")]
+    Malformed { batch: usize, what: &'static str },
+    #[error("rank {rank} sends chunk {chunk} of the transfer graph before it has it; check the plan first")]
+    NotHeld { rank: u32, chunk: u64 },
+    #[error("stopped as requested; ask again for the plan")]
+    Stopped,
+}
+
+fn needs(rank: Option<u32>) -> String {
+    let who = rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"));
+    format!("{who}, as arranged here,")
+}
+
+/// Asked now and then whether to give up.
+type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Asks once in 256 rounds of a loop, some microseconds each.
+fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), ExecutionLowerError> {
+    if round.is_multiple_of(256) && stop() { Err(ExecutionLowerError::Stopped) } else { Ok(()) }
+}
+
+/// Lowers a checked transfer graph.
+///
+/// The routes of the graph do not matter: a file says who writes to whom, and the network decides how. Any rank may be
+/// the root. `max_message_size` is the largest message asked for, or the largest whose offsets fit 32 bits; the size of a
+/// message must be a multiple of [`execution_alignment_bytes`].
+///
+/// * **Errors.** A limit of the runtime is exceeded in every arrangement, which is named with what is needed; shares of
+///   different sizes; a graph that [`check`](canopy_schedule::check) refuses. `stop` returned true.
+/// * **Cost.** O(transfers log transfers) per number of lanes tried, of which there are six.
+pub fn lower_execution_plan(
+    graph: &TransferGraph,
+    options: &ExecutionLowerOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<ExecutionPlan, ExecutionLowerError> {
+    if graph.rank_count < 2 {
+        return Err(ExecutionLowerError::TooFewRanks { found: graph.rank_count });
+    }
+    if graph.chunks_per_share == 0 || graph.batches.is_empty() {
+        return Err(ExecutionLowerError::NoChunks);
+    }
+    if !options.boxes.is_empty() && options.boxes.len() != graph.rank_count as usize {
+        return Err(ExecutionLowerError::Boxes { found: options.boxes.len(), expected: graph.rank_count });
+    }
+    let layout = Layout::new(graph, options)?;
+    let atoms = Atoms::new(graph, &layout, stop)?;
+    let is_port = |a: u32, b: u32| options.boxes.get(a as usize) != options.boxes.get(b as usize);
+    let limits = options.profile.limits();
+    // Peers of a block may divide what it has one channel for among several blocks of theirs: leave some room.
+    let channels = limits.channels_per_block as usize * 3 / 4;
+    let room = Room { operations: limits.operations_per_block as usize, channels };
+    let mut missed = None;
+    for (round, lanes) in LANES.into_iter().enumerate() {
+        check_stop(stop, round * 256)?;
+        let divided = lanes::divide(&atoms, lanes);
+        let drafts = divided
+            .iter()
+            .enumerate()
+            .map(|(number, lane)| lanes::draft((number, lane), &atoms, is_port, room))
+            .collect();
+        match Assembly::new(&layout, &atoms, drafts, is_port, options).plan(stop)? {
+            Ok(ranks) => return finish(ranks, graph, options),
+            Err(over) => missed = Some(over),
+        }
+    }
+    Err(missed.unwrap_or(ExecutionLowerError::NoChunks))
+}
+
+/// Bytes of which the size of a message must be a multiple: every chunk is a whole number of aligned units.
+pub fn execution_alignment_bytes(plan: &ExecutionPlan) -> u64 {
+    plan.alignment_bytes.saturating_mul(message_chunks(plan).max(1).into())
+}
+
+fn finish(
+    ranks: Vec<super::program::ExecutionRank>,
+    graph: &TransferGraph,
+    options: &ExecutionLowerOptions,
+) -> Result<ExecutionPlan, ExecutionLowerError> {
+    let profile = options.profile;
+    let mut plan = ExecutionPlan {
+        name: options.name.clone(),
+        collective: contract::word(graph.collective.kind()).to_owned(),
+        is_ll: false,
+        in_place: options.in_place,
+        reuse_resources: false,
+        double_scratch: false,
+        alignment_bytes: 16,
+        threads_per_block: profile.limits().threads_per_block,
+        bytes_min: 0,
+        bytes_max: 0,
+        ranks,
+    };
+    let longest =
+        |rank: &super::program::ExecutionRank| rank.input_chunks.max(rank.output_chunks).max(rank.scratch_chunks);
+    let chunks_max = u64::from(plan.ranks.iter().map(longest).max().unwrap_or(1).max(1));
+    let chunk_bytes = profile.limits().offset_bytes / chunks_max / plan.alignment_bytes * plan.alignment_bytes;
+    let bytes_max = chunk_bytes.saturating_mul(message_chunks(&plan).into()).min(options.bytes_max);
+    if chunk_bytes == 0 {
+        return Err(ExecutionLowerError::OverLimit {
+            profile,
+            what: "bytes in a buffer",
+            limit: profile.limits().offset_bytes,
+            need: chunks_max * plan.alignment_bytes,
+            rank: None,
+            remedy: "plan with fewer trees or chunks",
+        });
+    }
+    plan.bytes_max = profile.bytes_max_attribute(bytes_max);
+    Ok(plan)
+}

@@ -1,0 +1,292 @@
+//! What each rank does with each tree, in one order that all ranks follow.
+//!
+//! In that order everything a rank needs was sent before. So the first atom that is not finished can always go on: there
+//! is no deadlock, however blocks divide the atoms, as long as each keeps to the order.
+
+use std::ops::Range;
+
+use canopy_schedule::{Action, Batch, TransferGraph};
+
+use super::layout::{Layout, Mapping, Spot};
+use super::{ExecutionLowerError, Stop, check_stop};
+use crate::msccl::{Buffer, Ranges};
+
+/// A range of chunks that one rank writes into the memory of another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) source: Spot,
+    pub(super) target: Spot,
+    pub(super) count: u32,
+}
+
+/// A sum of two ranges of one rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    pub(super) first: Spot,
+    pub(super) second: Spot,
+    pub(super) result: Spot,
+    pub(super) count: u32,
+}
+
+/// What one rank does at once: wait for what it needs, sum it up, send it on.
+#[derive(Clone, Debug)]
+pub(super) struct Atom {
+    pub(super) rank: u32,
+    /// Hops that must have arrived.
+    pub(super) needs: Vec<usize>,
+    pub(super) sums: Vec<Sum>,
+    /// Hops that leave.
+    pub(super) sends: Vec<usize>,
+}
+
+/// All atoms.
+pub(super) struct Atoms {
+    pub(super) hops: Vec<Hop>,
+    /// By group of trees that share chunks: its atoms, in order.
+    pub(super) groups: Vec<Vec<Atom>>,
+    /// By rank.
+    pub(super) scratch: Vec<u32>,
+}
+
+/// Where a rank has some chunks, and what brought them.
+#[derive(Clone, Copy)]
+struct Held {
+    mapping: Mapping,
+    brought_by: Option<usize>,
+}
+
+impl Atoms {
+    pub(super) fn new(graph: &TransferGraph, layout: &Layout, stop: Stop<'_>) -> Result<Self, ExecutionLowerError> {
+        let mut walk = Walk {
+            layout,
+            held: vec![Ranges::new(); layout.ranks as usize],
+            atoms: Self {
+                hops: Vec::new(),
+                groups: Vec::new(),
+                scratch: vec![layout.landing(); layout.ranks as usize],
+            },
+        };
+        for (rank, held) in (0..layout.ranks).zip(&mut walk.held) {
+            if let Some((chunks, mapping)) = layout.start(rank) {
+                held.set(chunks, Held { mapping, brought_by: None });
+            }
+        }
+        let trees = read_trees(graph, layout, stop)?;
+        for (index, members) in groups(&trees).into_iter().enumerate() {
+            check_stop(stop, index)?;
+            let mut group = Vec::new();
+            for tree in members.into_iter().filter_map(|member| trees.get(member)) {
+                for chunks in walk.parts(tree)? {
+                    walk.tree(tree, &chunks, &mut group)?;
+                }
+            }
+            walk.atoms.groups.push(group);
+        }
+        Ok(walk.atoms)
+    }
+}
+
+/// A batch in the numbering of the plan.
+struct Tree {
+    action: Action,
+    root: u32,
+    chunks: Range<u32>,
+    hops: Vec<(u32, u32)>,
+}
+
+fn read_trees(graph: &TransferGraph, layout: &Layout, stop: Stop<'_>) -> Result<Vec<Tree>, ExecutionLowerError> {
+    let mut trees = Vec::with_capacity(graph.batches.len());
+    // The last batch, by number from 1, that reached a rank.
+    let mut settled = vec![0_usize; graph.rank_count as usize];
+    for (index, batch) in graph.batches.iter().enumerate() {
+        check_stop(stop, index)?;
+        let malformed = |what| ExecutionLowerError::Malformed { batch: index, what };
+        let chunks = layout.range(batch.chunk_first, batch.chunk_count);
+        let chunks = chunks.ok_or_else(|| malformed("has chunks outside one share"))?;
+        let hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
+        trees.push(Tree { action: batch.action, root: batch.root.number(), chunks, hops });
+    }
+    Ok(trees)
+}
+
+/// The hops of a batch, which form a tree and stand in an order in which data can flow.
+fn read_hops(
+    graph: &TransferGraph,
+    batch: &Batch,
+    number: usize,
+    settled: &mut [usize],
+) -> Result<Vec<(u32, u32)>, &'static str> {
+    let transfers = graph.transfers_of(batch);
+    *settled.get_mut(batch.root.index()).ok_or("has a root that is no rank")? = number;
+    if transfers.is_empty() {
+        return Err("moves nothing");
+    }
+    let mut hops = Vec::with_capacity(transfers.len());
+    for transfer in transfers {
+        let (near, far) = match batch.action {
+            Action::Copy => (transfer.from, transfer.to),
+            Action::Reduce => (transfer.to, transfer.from),
+        };
+        let near_settled = *settled.get(near.index()).ok_or("names a rank that does not exist")?;
+        let far_settled = settled.get_mut(far.index()).ok_or("names a rank that does not exist")?;
+        if *far_settled == number {
+            return Err("is no tree: a rank has two neighbours towards the root");
+        }
+        // Copies leave ranks that are reached; sums reach ranks that have not sent yet, of which the root is one.
+        let flows = match batch.action {
+            Action::Copy => near_settled == number,
+            Action::Reduce => near_settled != number || near == batch.root,
+        };
+        if !flows {
+            return Err("is no tree that data can flow along in the order of its transfers");
+        }
+        *far_settled = number;
+        hops.push((transfer.from.number(), transfer.to.number()));
+    }
+    Ok(hops)
+}
+
+/// Positions of trees that share chunks, directly or by others, in order.
+fn groups(trees: &[Tree]) -> Vec<Vec<usize>> {
+    let mut by_chunk: Vec<usize> = (0..trees.len()).collect();
+    by_chunk.sort_by_key(|&tree| trees[tree].chunks.start);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut end = 0;
+    for tree in by_chunk {
+        match groups.last_mut().filter(|_| trees[tree].chunks.start < end) {
+            Some(group) => group.push(tree),
+            None => groups.push(vec![tree]),
+        }
+        end = end.max(trees[tree].chunks.end);
+    }
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.sort_by_key(|group| group.first().copied());
+    groups
+}
+
+struct Walk<'a> {
+    layout: &'a Layout,
+    /// By rank.
+    held: Vec<Ranges<Held>>,
+    atoms: Atoms,
+}
+
+impl Walk<'_> {
+    /// Cuts the chunks of a tree where they lie apart at a rank that has them.
+    fn parts(&self, tree: &Tree) -> Result<Vec<Range<u32>>, ExecutionLowerError> {
+        let mut cuts = vec![tree.chunks.start, tree.chunks.end];
+        let holders: Vec<u32> = match tree.action {
+            Action::Copy => vec![tree.root],
+            Action::Reduce => {
+                let mut ranks: Vec<u32> = tree.hops.iter().flat_map(|&(from, to)| [from, to]).collect();
+                ranks.sort_unstable();
+                ranks.dedup();
+                ranks
+            }
+        };
+        for rank in holders {
+            let mut at = tree.chunks.start;
+            for (part, _) in self.held[rank as usize].over(tree.chunks.clone()) {
+                if part.start != at {
+                    break;
+                }
+                cuts.push(part.start);
+                at = part.end;
+            }
+            if at != tree.chunks.end {
+                let chunk = self.layout.graph_chunk(at);
+                return Err(ExecutionLowerError::NotHeld { rank, chunk });
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        Ok(cuts.windows(2).map(|pair| pair[0]..pair[1]).collect())
+    }
+
+    fn tree(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
+        match tree.action {
+            Action::Copy => self.copy(tree, chunks, group),
+            Action::Reduce => self.reduce(tree, chunks, group),
+        }
+    }
+
+    fn held(&self, rank: u32, chunks: &Range<u32>) -> Result<Held, ExecutionLowerError> {
+        let held = self.held[rank as usize].over(chunks.clone()).next().map(|(_, &held)| held);
+        held.ok_or_else(|| ExecutionLowerError::NotHeld { rank, chunk: self.layout.graph_chunk(chunks.start) })
+    }
+
+    /// New scratch of a rank for some chunks.
+    fn scratch(&mut self, rank: u32, chunks: &Range<u32>) -> Mapping {
+        let used = &mut self.atoms.scratch[rank as usize];
+        let mapping = Mapping::placing(Buffer::Scratch, chunks.start, *used);
+        *used = used.saturating_add(chunks.end - chunks.start);
+        mapping
+    }
+
+    fn hop(&mut self, (from, to): (u32, u32), chunks: &Range<u32>, source: Mapping, target: Mapping) -> usize {
+        let (source, target) = (source.spot(chunks.start), target.spot(chunks.start));
+        self.atoms.hops.push(Hop { from, to, source, target, count: chunks.end - chunks.start });
+        self.atoms.hops.len() - 1
+    }
+
+    fn copy(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
+        let mut has_sent = std::collections::BTreeSet::new();
+        for &(from, _) in &tree.hops {
+            if !has_sent.insert(from) {
+                continue;
+            }
+            let held = self.held(from, chunks)?;
+            let mut sends = Vec::new();
+            for &(_, to) in tree.hops.iter().filter(|&&(sender, _)| sender == from) {
+                let goal = self.layout.goal(to, chunks.start);
+                let target = goal.unwrap_or_else(|| self.scratch(to, chunks));
+                let hop = self.hop((from, to), chunks, held.mapping, target);
+                self.held[to as usize].set(chunks.clone(), Held { mapping: target, brought_by: Some(hop) });
+                sends.push(hop);
+            }
+            group.push(Atom { rank: from, needs: held.brought_by.into_iter().collect(), sums: Vec::new(), sends });
+        }
+        Ok(())
+    }
+
+    fn reduce(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
+        let mut arrived: Vec<Vec<usize>> = vec![Vec::new(); self.layout.ranks as usize];
+        for &(from, to) in &tree.hops {
+            let mut atom = self.sum(from, &std::mem::take(&mut arrived[from as usize]), chunks)?;
+            let source = self.held(from, chunks)?.mapping;
+            let slot = self.scratch(to, chunks);
+            let hop = self.hop((from, to), chunks, source, slot);
+            atom.sends.push(hop);
+            arrived[to as usize].push(hop);
+            group.push(atom);
+        }
+        let last = self.sum(tree.root, &arrived[tree.root as usize], chunks)?;
+        group.push(last);
+        Ok(())
+    }
+
+    /// Adds what has arrived to what a rank has. The result lies where the chunks must end, if they must end there, else
+    /// in the scratch that one of them came in: the input stays as it is.
+    fn sum(&mut self, rank: u32, arrived: &[usize], chunks: &Range<u32>) -> Result<Atom, ExecutionLowerError> {
+        let held = self.held(rank, chunks)?;
+        let mut atom = Atom { rank, needs: held.brought_by.into_iter().collect(), sums: Vec::new(), sends: Vec::new() };
+        let mut so_far = held.mapping.spot(chunks.start);
+        let goal = self.layout.goal(rank, chunks.start);
+        for (position, &hop) in arrived.iter().enumerate() {
+            atom.needs.push(hop);
+            let second = self.atoms.hops[hop].target;
+            let is_last = position + 1 == arrived.len();
+            let result = goal.filter(|_| is_last).map_or(second, |goal| goal.spot(chunks.start));
+            let count = chunks.end - chunks.start;
+            atom.sums.push(Sum { first: so_far, second, result, count });
+            so_far = result;
+        }
+        if !arrived.is_empty() {
+            let mapping = Mapping::placing(so_far.buffer, chunks.start, so_far.index);
+            self.held[rank as usize].set(chunks.clone(), Held { mapping, brought_by: None });
+        }
+        Ok(atom)
+    }
+}

@@ -1,0 +1,184 @@
+//! Blocks of one rank as they grow: operations whose channels have no numbers yet.
+
+use std::collections::BTreeSet;
+
+use super::atoms::Sum;
+use super::layout::Spot;
+
+/// Something that is signalled and waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Notice {
+    /// The rank's memory may be written: sent to those who will.
+    Ready {
+        /// The lane in which it does.
+        lane: usize,
+        /// Who may be written.
+        from: u32,
+        /// Who will write.
+        to: u32,
+    },
+    /// A hop has arrived.
+    Hop(usize),
+}
+
+/// An operation before its channels are numbered.
+#[derive(Clone, Debug)]
+pub(super) enum DraftOp {
+    Nop,
+    Barrier,
+    Acquire,
+    Release,
+    Signal { notices: Vec<Notice>, is_port: bool, is_relaxed: bool },
+    Wait { notices: Vec<Notice>, is_port: bool, is_relaxed: bool },
+    Put(Vec<usize>),
+    PortPut { hops: Vec<usize>, flushes: bool },
+    Sum { sum: Sum, sends: Vec<usize> },
+    Copy { from: Spot, to: Spot, count: u32 },
+}
+
+/// What a block has done since its threads last met, as far as it matters for what comes.
+#[derive(Default)]
+struct Since {
+    waited: BTreeSet<u32>,
+    signalled: BTreeSet<u32>,
+    has_moved: bool,
+    has_written: bool,
+}
+
+/// Numbers of the runtime that a block keeps to.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) operations: usize,
+    pub(super) channels: usize,
+}
+
+/// The blocks of one lane at one rank, one after the other: each begins when the one before has ended.
+pub(super) struct Draft {
+    room: Room,
+    pub(super) blocks: Vec<Vec<DraftOp>>,
+    /// Peers of the last block by type of channel.
+    peers: BTreeSet<(bool, u32)>,
+    since: Since,
+}
+
+impl Draft {
+    pub(super) fn new(room: Room) -> Self {
+        Self { room, blocks: vec![Vec::new()], peers: BTreeSet::new(), since: Since::default() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.blocks.iter().map(Vec::len).sum()
+    }
+
+    fn push(&mut self, op: DraftOp) {
+        self.blocks.last_mut().expect("there is always a block").push(op);
+    }
+
+    pub(super) fn meet(&mut self) {
+        self.push(DraftOp::Nop);
+        self.since = Since::default();
+    }
+
+    /// Makes sure that the last block has room for so many operations with these peers, else begins another.
+    fn need(&mut self, operations: usize, is_port: bool, peers: &[u32]) {
+        let used = self.blocks.last().map_or(0, Vec::len);
+        let more = peers.iter().filter(|&&peer| !self.peers.contains(&(is_port, peer))).count();
+        let of_type = self.peers.iter().filter(|(port, _)| *port == is_port).count();
+        // Two operations pass on to the next block.
+        let is_full = used + operations + 2 > self.room.operations || of_type + more > self.room.channels;
+        if is_full && used > 2 {
+            self.push(DraftOp::Nop);
+            self.push(DraftOp::Release);
+            self.blocks.push(vec![DraftOp::Acquire]);
+            self.peers.clear();
+            self.meet();
+        }
+        self.peers.extend(peers.iter().map(|&peer| (is_port, peer)));
+    }
+
+    /// Tells peers that they may write.
+    pub(super) fn greet(&mut self, (lane, own): (usize, u32), peers: &[u32], is_port: bool) {
+        for peers in peers.chunks(8) {
+            let notices = peers.iter().map(|&to| Notice::Ready { lane, from: own, to }).collect();
+            self.peers.extend(peers.iter().map(|&peer| (is_port, peer)));
+            self.since.signalled.extend(peers);
+            self.push(DraftOp::Signal { notices, is_port, is_relaxed: !is_port });
+        }
+    }
+
+    /// Waits for notices of as many different peers, at most 8.
+    pub(super) fn wait(&mut self, notices: &[(u32, Notice)], is_port: bool) {
+        let peers: Vec<u32> = notices.iter().map(|(peer, _)| *peer).collect();
+        self.need(2, is_port, &peers);
+        if peers.iter().any(|peer| self.since.waited.contains(peer)) {
+            self.meet();
+        }
+        self.since.waited.extend(&peers);
+        let is_relaxed = !is_port && notices.iter().all(|(_, notice)| matches!(notice, Notice::Ready { .. }));
+        let notices = notices.iter().map(|(_, notice)| *notice).collect();
+        self.push(DraftOp::Wait { notices, is_port, is_relaxed });
+    }
+
+    /// Sums, and writes the result to peers over memory channels, too.
+    pub(super) fn sum(&mut self, sum: Sum, sends: &[(u32, usize)]) {
+        let peers: Vec<u32> = sends.iter().map(|(peer, _)| *peer).collect();
+        self.need(if sends.is_empty() { 2 } else { 4 }, false, &peers);
+        if !self.since.waited.is_empty() || self.since.has_moved {
+            self.meet();
+        }
+        let hops: Vec<usize> = sends.iter().map(|(_, hop)| *hop).collect();
+        self.push(DraftOp::Sum { sum, sends: hops.clone() });
+        self.since.has_moved = true;
+        self.since.has_written = true;
+        if !hops.is_empty() {
+            self.signal(&peers, &hops);
+        }
+    }
+
+    /// Writes to as many peers over memory channels, at most 8, and signals.
+    pub(super) fn put(&mut self, sends: &[(u32, usize)]) {
+        let peers: Vec<u32> = sends.iter().map(|(peer, _)| *peer).collect();
+        self.need(4, false, &peers);
+        if !self.since.waited.is_empty() || self.since.has_written {
+            self.meet();
+        }
+        let hops: Vec<usize> = sends.iter().map(|(_, hop)| *hop).collect();
+        self.push(DraftOp::Put(hops.clone()));
+        self.signal(&peers, &hops);
+    }
+
+    fn signal(&mut self, peers: &[u32], hops: &[usize]) {
+        self.meet();
+        let notices = hops.iter().map(|&hop| Notice::Hop(hop)).collect();
+        self.push(DraftOp::Signal { notices, is_port: false, is_relaxed: false });
+        self.since.signalled.extend(peers);
+    }
+
+    /// Writes to as many peers over port channels, at most 8; proxies signal.
+    pub(super) fn port_put(&mut self, sends: &[(u32, usize)]) {
+        let peers: Vec<u32> = sends.iter().map(|(peer, _)| *peer).collect();
+        self.need(2, true, &peers);
+        let is_used = peers.iter().any(|peer| self.since.signalled.contains(peer));
+        if !self.since.waited.is_empty() || self.since.has_written || is_used {
+            self.meet();
+        }
+        self.push(DraftOp::PortPut { hops: sends.iter().map(|(_, hop)| *hop).collect(), flushes: false });
+        self.since.signalled.extend(&peers);
+        self.since.has_moved = true;
+    }
+
+    /// A copy that nothing else depends on.
+    pub(super) fn own_copy(&mut self, from: Spot, to: Spot, count: u32) {
+        self.need(1, false, &[]);
+        self.push(DraftOp::Copy { from, to, count });
+        self.since.has_moved = true;
+    }
+
+    /// Meets all blocks of the rank, then copies.
+    pub(super) fn barrier(&mut self, copies: &[(Spot, Spot, u32)]) {
+        self.need(3 + copies.len().min(16), false, &[]);
+        self.meet();
+        self.push(DraftOp::Barrier);
+        copies.iter().for_each(|&(from, to, count)| self.push(DraftOp::Copy { from, to, count }));
+    }
+}

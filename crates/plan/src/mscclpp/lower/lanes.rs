@@ -1,0 +1,149 @@
+//! Lanes: what runs side by side. A lane is a list of groups; at each rank it is one block, or several in a row.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::atoms::{Atom, Atoms};
+use super::draft::{Draft, DraftOp, Notice, Room};
+
+/// Divides groups among lanes: each to the one with least to move.
+pub(super) fn divide(atoms: &Atoms, lane_count: usize) -> Vec<Vec<&Atom>> {
+    let mut lanes: Vec<(u64, Vec<&Atom>)> = vec![(0, Vec::new()); lane_count.max(1)];
+    for group in &atoms.groups {
+        let moved = group.iter().flat_map(|atom| &atom.sends).map(|&hop| u64::from(atoms.hops[hop].count)).sum::<u64>();
+        let lightest = lanes.iter_mut().min_by_key(|(load, _)| *load).expect("there is always a lane");
+        lightest.0 += moved;
+        lightest.1.extend(group);
+    }
+    lanes.into_iter().map(|(_, lane)| lane).filter(|lane| !lane.is_empty()).collect()
+}
+
+/// The drafts of a lane by rank.
+pub(super) fn draft(
+    (number, lane): (usize, &[&Atom]),
+    atoms: &Atoms,
+    is_port: impl Fn(u32, u32) -> bool,
+    room: Room,
+) -> BTreeMap<u32, Draft> {
+    let mut writer = Writer { lane: number, atoms, is_port, room, drafts: BTreeMap::new(), coming: BTreeMap::new() };
+    writer.greet(lane);
+    for atom in lane {
+        writer.atom(atom);
+    }
+    writer.drain();
+    writer.drafts
+}
+
+struct Writer<'a, P> {
+    lane: usize,
+    atoms: &'a Atoms,
+    is_port: P,
+    room: Room,
+    drafts: BTreeMap<u32, Draft>,
+    /// By receiver and sender: notices that are sent and not yet waited for, in order.
+    coming: BTreeMap<(u32, u32), VecDeque<Notice>>,
+}
+
+impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
+    /// At its start a rank tells those who write to it before they hear from it otherwise that they may.
+    fn greet(&mut self, lane: &[&Atom]) {
+        let mut heard: BTreeSet<(u32, u32)> = BTreeSet::new();
+        let mut greeted: BTreeMap<(u32, bool), Vec<u32>> = BTreeMap::new();
+        for atom in lane {
+            heard.extend(atom.needs.iter().map(|&hop| (atom.rank, self.atoms.hops[hop].from)));
+            for &hop in &atom.sends {
+                let to = self.atoms.hops[hop].to;
+                if heard.insert((atom.rank, to)) {
+                    greeted.entry((to, (self.is_port)(to, atom.rank))).or_default().push(atom.rank);
+                }
+            }
+        }
+        let lane = self.lane;
+        for ((rank, is_port), peers) in greeted {
+            for &peer in &peers {
+                self.coming.entry((peer, rank)).or_default().push_back(Notice::Ready { lane, from: rank, to: peer });
+            }
+            self.draft(rank).greet((lane, rank), &peers, is_port);
+        }
+    }
+
+    fn draft(&mut self, rank: u32) -> &mut Draft {
+        let room = self.room;
+        self.drafts.entry(rank).or_insert_with(|| Draft::new(room))
+    }
+
+    fn atom(&mut self, atom: &Atom) {
+        let (rank, lane) = (atom.rank, self.lane);
+        let mut awaited: BTreeMap<u32, Vec<Notice>> = BTreeMap::new();
+        let needed = atom.needs.iter().map(|&hop| (self.atoms.hops[hop].from, Notice::Hop(hop)));
+        let to: Vec<u32> = atom.sends.iter().map(|&hop| self.atoms.hops[hop].to).collect();
+        let ready = to.iter().map(|&peer| (peer, Notice::Ready { lane, from: peer, to: rank }));
+        for (peer, notice) in needed.chain(ready) {
+            // What comes from one peer is waited for in the order in which it is sent.
+            let coming = self.coming.entry((rank, peer)).or_default();
+            if let Some(position) = coming.iter().position(|&other| other == notice) {
+                awaited.entry(peer).or_default().extend(coming.drain(..=position));
+            }
+        }
+        self.wait(rank, awaited);
+        let (port, memory): (Vec<_>, Vec<_>) = atom
+            .sends
+            .iter()
+            .map(|&hop| (self.atoms.hops[hop].to, hop))
+            .partition(|&(peer, _)| (self.is_port)(rank, peer));
+        let draft = self.draft(rank);
+        let sends_sum = !atom.sums.is_empty() && !memory.is_empty() && memory.len() <= 7;
+        for (position, &sum) in atom.sums.iter().enumerate() {
+            let is_last = position + 1 == atom.sums.len();
+            draft.sum(sum, if is_last && sends_sum { &memory } else { &[] });
+        }
+        if !sends_sum {
+            memory.chunks(8).for_each(|sends| draft.put(sends));
+        }
+        port.chunks(8).for_each(|sends| draft.port_put(sends));
+        for (peer, hop) in memory.into_iter().chain(port) {
+            self.coming.entry((peer, rank)).or_default().push_back(Notice::Hop(hop));
+        }
+    }
+
+    /// Waits for notices: those of different peers together.
+    fn wait(&mut self, rank: u32, mut awaited: BTreeMap<u32, Vec<Notice>>) {
+        awaited.values_mut().for_each(|notices| notices.reverse());
+        loop {
+            let next: Vec<(u32, Notice)> =
+                awaited.iter_mut().filter_map(|(&peer, notices)| Some((peer, notices.pop()?))).collect();
+            if next.is_empty() {
+                return;
+            }
+            let (port, memory): (Vec<_>, Vec<_>) = next.into_iter().partition(|&(peer, _)| (self.is_port)(rank, peer));
+            let draft = self.draft(rank);
+            memory.chunks(8).for_each(|notices| draft.wait(notices, false));
+            port.chunks(8).for_each(|notices| draft.wait(notices, true));
+        }
+    }
+
+    /// Waits for all that comes last and is not passed on.
+    fn drain(&mut self) {
+        let mut by_rank: BTreeMap<u32, BTreeMap<u32, Vec<Notice>>> = BTreeMap::new();
+        for ((rank, peer), notices) in std::mem::take(&mut self.coming) {
+            if !notices.is_empty() {
+                by_rank.entry(rank).or_default().insert(peer, notices.into());
+            }
+        }
+        for (rank, awaited) in by_rank {
+            self.wait(rank, awaited);
+        }
+    }
+}
+
+/// The last put of a block over each channel also waits until the source may change: nobody else does before the launch
+/// ends.
+pub(super) fn flush_last(block: &mut [DraftOp], atoms: &Atoms) {
+    let mut is_flushed: BTreeSet<u32> = BTreeSet::new();
+    for op in block.iter_mut().rev() {
+        if let DraftOp::PortPut { hops, flushes } = op {
+            for &hop in &*hops {
+                *flushes |= is_flushed.insert(atoms.hops[hop].to);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where the chunks of a collective lie in the buffers of its ranks.
+
+use std::ops::Range;
+
+use canopy_schedule::{Collective, CollectiveKind, Shares, TransferGraph};
+
+use super::{ExecutionLowerError, ExecutionLowerOptions};
+use crate::msccl::Buffer;
+
+/// A place in a buffer of one rank: the first of a range of chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) buffer: Buffer,
+    pub(super) index: u32,
+}
+
+/// Where a range of chunks lies: chunk `c` at `c + shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) buffer: Buffer,
+    shift: i64,
+}
+
+impl Mapping {
+    /// Puts chunks from `first` on at the start of a buffer, or from `index` on.
+    pub(super) fn placing(buffer: Buffer, first: u32, index: u32) -> Self {
+        Self { buffer, shift: i64::from(index) - i64::from(first) }
+    }
+
+    pub(super) fn spot(self, chunk: u32) -> Spot {
+        let index = u32::try_from(i64::from(chunk) + self.shift).expect("chunks lie inside the buffers made for them");
+        Spot { buffer: self.buffer, index }
+    }
+}
+
+/// The numbering of a graph's chunks, in units of the greatest common divisor of all ranges, and the buffers for them.
+pub(super) struct Layout {
+    pub(super) kind: CollectiveKind,
+    root: u32,
+    pub(super) in_place: bool,
+    pub(super) ranks: u32,
+    /// Chunks of one share, in all-to-all of one block; of the whole vector where shares differ.
+    pub(super) share: u32,
+    unit: u64,
+    /// Chunks that are numbered.
+    pub(super) total: u32,
+}
+
+/// Most chunks of a rank's buffer: what 32 bits of offset can tell apart at 16 bytes each.
+const CHUNKS_MAX: u64 = 1 << 28;
+
+impl Layout {
+    pub(super) fn new(graph: &TransferGraph, options: &ExecutionLowerOptions) -> Result<Self, ExecutionLowerError> {
+        let collective: Collective = graph.collective;
+        let kind = collective.kind();
+        if graph.shares != Shares::Equal && kind != CollectiveKind::Allreduce {
+            return Err(ExecutionLowerError::Shares { profile: options.profile });
+        }
+        let numbers = graph.batches.iter().flat_map(|batch| [batch.chunk_first, batch.chunk_count]);
+        let unit = numbers.fold(graph.chunks_per_share, divisor).max(1);
+        let share = graph.chunks_per_share / unit;
+        let ranks = u64::from(graph.rank_count);
+        let vector = match kind {
+            CollectiveKind::Broadcast | CollectiveKind::Reduce => Some(share),
+            _ => u64::try_from(graph.shares.weight_total(graph.rank_count)).ok().and_then(|all| share.checked_mul(all)),
+        };
+        let total =
+            if kind == CollectiveKind::AllToAll { vector.and_then(|all| all.checked_mul(ranks)) } else { vector };
+        let (Some(total), Some(share)) = (
+            total.filter(|&total| total <= CHUNKS_MAX).and_then(|total| u32::try_from(total).ok()),
+            u32::try_from(share).ok(),
+        ) else {
+            return Err(ExecutionLowerError::OverLimit {
+                profile: options.profile,
+                what: "chunks",
+                limit: CHUNKS_MAX,
+                need: total.unwrap_or(u64::MAX),
+                rank: None,
+                remedy: "plan with fewer trees or chunks",
+            });
+        };
+        let share = if graph.shares == Shares::Equal { share } else { total };
+        let root = collective.root().map_or(0, |root| root.number());
+        Ok(Self { kind, root, in_place: options.in_place, ranks: graph.rank_count, share, unit, total })
+    }
+
+    /// A range of the graph's chunks in this numbering, if it is one and lies in one share.
+    pub(super) fn range(&self, first: u64, count: u64) -> Option<Range<u32>> {
+        let narrow = |chunk: u64| u32::try_from(chunk / self.unit).ok().filter(|&chunk| chunk <= self.total);
+        let range = narrow(first)?..narrow(first.checked_add(count)?)?;
+        let is_inside = !range.is_empty() && range.start / self.share == (range.end - 1) / self.share;
+        Some(range).filter(|_| is_inside)
+    }
+
+    /// Number in the graph of a chunk.
+    pub(super) fn graph_chunk(&self, chunk: u32) -> u64 {
+        u64::from(chunk) * self.unit
+    }
+
+    /// Chunks of one share of every rank.
+    fn vector(&self) -> u32 {
+        match self.kind {
+            CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::Allreduce => self.total,
+            _ => self.share * self.ranks,
+        }
+    }
+
+    /// Chunks of every rank's input and output.
+    pub(super) fn buffers(&self) -> (u32, u32) {
+        let vector = self.vector();
+        match self.kind {
+            CollectiveKind::Allgather | CollectiveKind::Gather => (self.share, vector),
+            CollectiveKind::ReduceScatter | CollectiveKind::Scatter => (vector, self.share),
+            _ => (vector, vector),
+        }
+    }
+
+    /// Scratch that is set aside before any is allotted: in all-to-all in place, what arrives waits there until what it
+    /// replaces has left.
+    pub(super) fn landing(&self) -> u32 {
+        if self.kind == CollectiveKind::AllToAll && self.in_place { self.vector() } else { 0 }
+    }
+
+    /// The chunks a rank holds at the start, and where.
+    pub(super) fn start(&self, rank: u32) -> Option<(Range<u32>, Mapping)> {
+        let (share, is_root) = (self.share, rank == self.root);
+        match self.kind {
+            CollectiveKind::Allgather | CollectiveKind::Gather => {
+                let own = rank * share..(rank + 1) * share;
+                let first = own.start;
+                Some((own, Mapping::placing(Buffer::Input, first, 0)))
+            }
+            CollectiveKind::Broadcast | CollectiveKind::Scatter if !is_root => None,
+            CollectiveKind::AllToAll => {
+                let first = rank * self.vector();
+                Some((first..first + self.vector(), Mapping::placing(Buffer::Input, first, 0)))
+            }
+            _ => Some((0..self.vector(), Mapping::placing(Buffer::Input, 0, 0))),
+        }
+    }
+
+    /// Where a chunk must arrive at a rank; none where the collective does not promise it there.
+    pub(super) fn goal(&self, rank: u32, chunk: u32) -> Option<Mapping> {
+        let (share, is_root) = (chunk / self.share, rank == self.root);
+        let both = if self.in_place { Buffer::Input } else { Buffer::Output };
+        let same = |buffer| Mapping::placing(buffer, 0, 0);
+        match self.kind {
+            CollectiveKind::Allgather => Some(same(Buffer::Output)),
+            CollectiveKind::Gather => is_root.then_some(same(Buffer::Output)),
+            CollectiveKind::Broadcast | CollectiveKind::Allreduce => Some(same(both)),
+            CollectiveKind::Reduce => is_root.then_some(same(both)),
+            CollectiveKind::ReduceScatter | CollectiveKind::Scatter => {
+                (share == rank).then_some(Mapping::placing(Buffer::Output, share * self.share, 0))
+            }
+            CollectiveKind::AllToAll => {
+                let (source, destination) = (share / self.ranks, share % self.ranks);
+                let buffer = if self.in_place { Buffer::Scratch } else { Buffer::Output };
+                let mapping = Mapping::placing(buffer, share * self.share, source * self.share);
+                (destination == rank).then_some(mapping)
+            }
+        }
+    }
+
+    /// What a rank copies from its input to its output by itself: where from, where to, and how many chunks.
+    pub(super) fn own_copy(&self, rank: u32) -> Option<(Spot, Spot, u32)> {
+        let spot = |buffer, index| Spot { buffer, index };
+        let own = rank * self.share;
+        let (from, to) = match self.kind {
+            _ if self.in_place => return None,
+            CollectiveKind::Allgather => (0, own),
+            CollectiveKind::AllToAll => (own, own),
+            CollectiveKind::Broadcast if rank == self.root => (0, 0),
+            CollectiveKind::Gather if rank == self.root => (0, own),
+            CollectiveKind::Scatter if rank == self.root => (own, 0),
+            _ => return None,
+        };
+        Some((spot(Buffer::Input, from), spot(Buffer::Output, to), self.share))
+    }
+}
+
+const fn divisor(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,198 @@
+//! Which cells an operation reads and writes.
+
+use super::super::contract::Contract;
+use super::super::program::{
+    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels, RefPlace,
+    SwitchGroup,
+};
+use super::{Effect, Machine, Span};
+use crate::msccl::Buffer;
+
+/// Where a reference may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Local,
+    LocalPackets,
+    Remote,
+    RemotePackets,
+    Switch,
+    SwitchPackets,
+}
+
+/// The effects of an operation that moves data, or what is wrong with its references.
+pub(super) fn effects(
+    plan: &ExecutionPlan,
+    contract: &Contract,
+    rank: &ExecutionRank,
+    block: &ExecutionBlock,
+    operation: &ExecutionOp,
+    machine: &Machine,
+) -> Result<Vec<Effect>, String> {
+    use Kind::{Local, LocalPackets, Remote, RemotePackets, Switch, SwitchPackets};
+    let resolver = Resolver { plan, contract, rank, block, operation, machine };
+    let is_port = operation.channel_type == Some(ChannelType::Port);
+    let needs_memory = !matches!(operation.name, OpName::Put | OpName::PutSignal | OpName::PutSignalFlush);
+    if is_port && needs_memory {
+        return Err("over port channels is not followed; use memory channels".to_owned());
+    }
+    match operation.name {
+        OpName::Copy => resolver.pairs(Local, Local, Some(1)),
+        OpName::Put | OpName::PutSignal | OpName::PutSignalFlush => resolver.pairs(Local, Remote, None),
+        OpName::Get => {
+            let is_even = |(source, target): (&ChunkRef, &ChunkRef)| source.index == target.index;
+            if !operation.sources.iter().zip(&operation.targets).all(is_even) {
+                return Err("the kernel swaps the offsets; both references must have the same index".to_owned());
+            }
+            resolver.pairs(Remote, Local, None)
+        }
+        OpName::PutPackets => resolver.pairs(Local, RemotePackets, None),
+        OpName::ReadPutPackets => resolver.pairs(LocalPackets, RemotePackets, None),
+        OpName::CopyPackets => resolver.pairs(Local, LocalPackets, Some(1)),
+        OpName::UnpackPackets => resolver.pairs(LocalPackets, Local, Some(1)),
+        OpName::Reduce => resolver.sum((&[Local], Local, 1), (&[Local], None)),
+        OpName::ReduceSend => resolver.sum((&[Local], Local, 1), (&[Local], Some(Remote))),
+        OpName::ReadReduce => resolver.sum((&[Local], Remote, 1), (&[Local], None)),
+        OpName::ReadReduceSend => resolver.sum((&[Local], Remote, 1), (&[Local], Some(Remote))),
+        OpName::ReducePackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local], None)),
+        OpName::ReduceSendPackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local], Some(RemotePackets))),
+        OpName::ReduceCopyPackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local, LocalPackets], None)),
+        OpName::ReduceCopySendPackets => {
+            resolver.sum((&[Local], LocalPackets, 1), (&[Local, LocalPackets], Some(RemotePackets)))
+        }
+        OpName::GroupReduceStore => resolver.sum((&[Switch], Switch, 0), (&[Switch], None)),
+        OpName::GroupStore => resolver.sum((&[Local], Local, 0), (&[Switch], None)),
+        OpName::GroupStorePackets => resolver.sum((&[Local], Local, 0), (&[SwitchPackets], None)),
+        _ => Err("moves no data".to_owned()),
+    }
+}
+
+struct Resolver<'a> {
+    plan: &'a ExecutionPlan,
+    contract: &'a Contract,
+    rank: &'a ExecutionRank,
+    block: &'a ExecutionBlock,
+    operation: &'a ExecutionOp,
+    machine: &'a Machine,
+}
+
+impl Resolver<'_> {
+    /// Each source to the target at its position.
+    fn pairs(&self, source: Kind, target: Kind, most: Option<usize>) -> Result<Vec<Effect>, String> {
+        let (sources, targets) = (&self.operation.sources, &self.operation.targets);
+        if sources.len() != targets.len() || sources.is_empty() {
+            return Err(format!("{} sources and {} targets; give as many of both", sources.len(), targets.len()));
+        }
+        if most.is_some_and(|most| sources.len() > most) {
+            return Err("only the first pair is done; use an operation for each".to_owned());
+        }
+        let pair = |(from, to): (&ChunkRef, &ChunkRef)| {
+            let effect = Effect { sources: self.spans(from, source)?, targets: self.spans(to, target)? };
+            self.even(effect)
+        };
+        sources.iter().zip(targets).map(pair).collect()
+    }
+
+    /// All sources together to all targets: kinds of the first ones, then of the rest, of which there are at least some.
+    fn sum(
+        &self,
+        (first_sources, more_sources, sources_least): (&[Kind], Kind, usize),
+        (first_targets, more_targets): (&[Kind], Option<Kind>),
+    ) -> Result<Vec<Effect>, String> {
+        let (sources, targets) = (&self.operation.sources, &self.operation.targets);
+        let of = |kinds: &[Kind], position: usize, more: Kind| kinds.get(position).copied().unwrap_or(more);
+        let is_enough = sources.len() >= first_sources.len() + sources_least
+            && (sources_least > 0 || sources.len() == first_sources.len())
+            && match more_targets {
+                Some(_) => targets.len() > first_targets.len(),
+                None => targets.len() == first_targets.len(),
+            };
+        if !is_enough {
+            return Err(format!("{} sources and {} targets do not fit the operation", sources.len(), targets.len()));
+        }
+        let mut effect = Effect::default();
+        for (position, reference) in sources.iter().enumerate() {
+            effect.sources.extend(self.spans(reference, of(first_sources, position, more_sources))?);
+        }
+        for (position, reference) in targets.iter().enumerate() {
+            let kind = of(first_targets, position, more_targets.unwrap_or(Kind::Local));
+            effect.targets.extend(self.spans(reference, kind)?);
+        }
+        Ok(vec![self.even(effect)?])
+    }
+
+    /// An effect whose spans are all of one length.
+    fn even(&self, effect: Effect) -> Result<Effect, String> {
+        let mut counts = effect.sources.iter().chain(&effect.targets).map(|span| span.count);
+        let first = counts.next();
+        if counts.any(|count| Some(count) != first) {
+            Err("references of different sizes".to_owned())
+        } else {
+            Ok(effect)
+        }
+    }
+
+    /// The cells of a reference: of one rank, or of all members of a group.
+    fn spans(&self, reference: &ChunkRef, kind: Kind) -> Result<Vec<Span>, String> {
+        match (reference.place, kind) {
+            (RefPlace::Local(buffer), Kind::Local) => Ok(vec![self.span(self.rank, buffer, reference, false)?]),
+            (RefPlace::Local(buffer), Kind::LocalPackets) => Ok(vec![self.span(self.rank, buffer, reference, true)?]),
+            (RefPlace::Remote(id), Kind::Remote | Kind::RemotePackets) => {
+                let access = self.operation.channel_type.ok_or("reaches another rank without a channel_type")?;
+                let number = self.block.remotes_of(access).nth(id as usize);
+                let number = number.ok_or_else(|| format!("buffer_id {id} is not in the block's list"))?;
+                let remote = self.rank.remote_buffers.get(number as usize);
+                let remote = remote.ok_or_else(|| format!("remote buffer {number} is not in the rank's list"))?;
+                let owner = self.plan.ranks.get(remote.rank as usize).ok_or("a remote buffer has no owner")?;
+                Ok(vec![self.span(owner, remote.buffer, reference, kind == Kind::RemotePackets)?])
+            }
+            (RefPlace::Switch(id), Kind::Switch | Kind::SwitchPackets) => {
+                let (buffer, group) = self.group(id)?;
+                if u64::from(reference.index) + u64::from(reference.size) > u64::from(group.size) {
+                    return Err(format!("chunks beyond the {} of the group", group.size));
+                }
+                let members = group.ranks.iter().filter_map(|&rank| self.plan.ranks.get(rank as usize));
+                members.map(|member| self.span(member, buffer, reference, kind == Kind::SwitchPackets)).collect()
+            }
+            _ => Err("a reference leads elsewhere than the operation can reach".to_owned()),
+        }
+    }
+
+    fn group(&self, id: u32) -> Result<(Buffer, &SwitchGroup), String> {
+        let number = self.block.channels_of(ChannelType::Switch).nth(id as usize);
+        let number = number.ok_or_else(|| format!("switch_channel_id {id} is not in the block's list"))?;
+        let groups = self.rank.channels.iter().flat_map(|entry| match entry {
+            RankChannels::Switch { buffer, groups } => groups.iter().map(|group| (*buffer, group)).collect(),
+            RankChannels::Peers { .. } => Vec::new(),
+        });
+        let mut groups = groups.skip(number as usize);
+        groups.next().ok_or_else(|| format!("switch channel {number} is not in the rank's list"))
+    }
+
+    /// The slice of a range of chunks that this block handles.
+    fn span(&self, owner: &ExecutionRank, buffer: Buffer, at: &ChunkRef, is_packet: bool) -> Result<Span, String> {
+        let chunks = match buffer {
+            Buffer::Input => owner.input_chunks,
+            Buffer::Output => owner.output_chunks,
+            Buffer::Scratch => owner.scratch_chunks,
+        };
+        let letter = buffer.letter();
+        if at.size == 0 {
+            return Err("a reference of size 0; leave it out".to_owned());
+        }
+        if u64::from(at.index) + u64::from(at.size) > u64::from(chunks) {
+            let last = u64::from(at.index) + u64::from(at.size) - 1;
+            return Err(format!("chunk {last} of {letter} of rank {}, which has {chunks}", owner.id));
+        }
+        if is_packet && buffer != Buffer::Scratch {
+            return Err(format!("packets in {letter}; they are always in scratch"));
+        }
+        if !self.contract.has_buffer(owner.id, buffer) {
+            return Err(format!("rank {} has no {letter} in this collective", owner.id));
+        }
+        let memory = self.machine.memories.get(owner.id as usize).ok_or("a rank without memory")?;
+        let cells = u64::from(at.size) * self.machine.grain;
+        let (position, count) = self.operation.slice.map_or((0, 1), |(a, b)| (u64::from(a), u64::from(b.max(1))));
+        let (start, end) = (cells * position / count, cells * (position + 1) / count);
+        Ok(Span { rank: owner.id, first: memory.cell(buffer, at.index.into()) + start, count: end - start, is_packet })
+    }
+}

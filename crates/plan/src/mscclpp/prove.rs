@@ -1,0 +1,75 @@
+//! Proves that a plan is right, or says what is wrong with it.
+//!
+//! Everything is decided on the text alone, for every interleaving: nothing is run. It judges any plan, wherever it came
+//! from, and shares no code with lowering.
+//!
+//! | check | what it shows |
+//! |---|---|
+//! | `structure` | counts, order and numbers are what the loader needs, including what it does not look at |
+//! | `limits` | the runtime's tables are large enough |
+//! | `operations` | every operation reads and writes what it may, within the buffers |
+//! | `channels` | every channel end has one user, and as many signals are sent as are waited for |
+//! | `deadlock` | the plan always ends |
+//! | `races` | no two accesses to the same memory are unordered, one of them writing; none is outside the owner's launch |
+//! | `meaning` | every value is the one the collective promises |
+
+mod channels;
+mod clocks;
+mod meaning;
+mod progress;
+mod races;
+
+use canopy_schedule::Collective;
+
+use super::contract::Contract;
+use super::loader;
+use super::machine::Machine;
+use super::profile::ExecutorProfile;
+use super::program::ExecutionPlan;
+use crate::msccl::{Place, Proof, Report, Stopped};
+
+/// Judges a plan for a version of the runtime.
+///
+/// Most plans say by `collective` what they promise. For those that say `custom` or another word that promises nothing,
+/// `asked` says it; without it the values are not judged, and a warning says so. Later checks rely on earlier ones and are
+/// left out once they cannot mean anything: [`Proof::checks`] names those that ran. Never panics.
+///
+/// * **Errors.** `stop` returned true; it is asked about every millisecond.
+/// * **Cost.** O(operations · blocks that signal each other, directly or not) time and memory; linear in chunks moved.
+pub fn prove_execution_plan(
+    plan: &ExecutionPlan,
+    asked: Option<Collective>,
+    profile: ExecutorProfile,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Proof, Stopped> {
+    let mut report = Report::new(stop);
+    let mut contract = None;
+    let is_sound = report.run("structure", |findings| {
+        loader::structure(plan, profile, findings);
+        match Contract::new(plan, asked) {
+            Ok(made) => contract = Some(made),
+            Err(message) => findings.problem(Place::FILE, message),
+        }
+    });
+    report.run("limits", |findings| loader::limits(plan, profile, findings));
+    let Some(contract) = contract.filter(|_| is_sound) else { return report.finish() };
+    let mut machine = None;
+    report.run("operations", |findings| machine = Machine::new(plan, &contract, findings));
+    let Some(machine) = machine else { return report.finish() };
+    if !report.run("channels", |findings| channels::check(&machine, findings)) {
+        return report.finish();
+    }
+    let mut order = Vec::new();
+    if !report.run("deadlock", |findings| order = progress::check(&machine, findings)) {
+        return report.finish();
+    }
+    let is_ordered = report.run("races", |findings| races::check(&machine, &order, findings));
+    if contract.kind().is_none() {
+        let word: String = plan.collective.chars().take(80).collect();
+        let text = format!("`{word}` promises no result, so the values were not judged, only that the plan runs");
+        report.warning("meaning", text);
+    } else if is_ordered {
+        report.run("meaning", |findings| meaning::check(&machine, &contract, &order, findings));
+    }
+    report.finish()
+}

@@ -1,0 +1,348 @@
+//! Whether all conflicting accesses are ordered, and none happens outside the launch of the memory's owner.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use super::clocks::{Clock, Knowledge, Threads};
+use crate::msccl::{Findings, Place};
+use crate::mscclpp::machine::{Effect, Event, Machine, Role, Span};
+
+/// An access: by whom, when, and where it stands.
+#[derive(Clone, Copy)]
+struct Access {
+    thread: usize,
+    time: u32,
+    block: usize,
+    step: usize,
+    /// Position of its effect in the operation, and of the cell in the effect.
+    part: usize,
+    offset: u64,
+}
+
+/// What tells an access from all others: thread, time, part and offset.
+type Token = (usize, u32, usize, u64);
+
+/// What is sure once a packet is there: what its writer knew, and what had to happen for this very cell.
+#[derive(Clone)]
+struct Flag {
+    clock: Rc<Clock>,
+    causes: Rc<BTreeSet<Token>>,
+}
+
+impl Access {
+    const fn token(&self) -> Token {
+        (self.thread, self.time, self.part, self.offset)
+    }
+
+    /// Whether both are of one cell of a sum: it is read before the result is stored.
+    fn is_one_sum(&self, other: &Self) -> bool {
+        self.token() == other.token()
+    }
+}
+
+/// What has happened to a cell.
+#[derive(Clone, Default)]
+struct History {
+    written: Option<Access>,
+    /// Since it was written; the last of each thread.
+    read: Vec<Access>,
+    /// Whether the cell is used for packets.
+    is_packet: Option<bool>,
+    is_packet_written: bool,
+}
+
+/// Follows the order and compares clocks.
+pub(super) fn check(machine: &Machine, order: &[(usize, usize)], findings: &mut Findings<'_>) {
+    let Some(threads) = Threads::new(machine) else {
+        findings.problem(Place::FILE, "more blocks signal each other than can be followed; plan for fewer ranks");
+        return;
+    };
+    let mut watch = Watch::new(machine, &threads);
+    for &(block, step) in order {
+        let Some(event) = machine.blocks.get(block).and_then(|block| block.events.get(step)) else { return };
+        let work: u64 = event.effects.iter().flat_map(|effect| &effect.targets).map(|span| span.count).sum();
+        if findings.must_stop(1 + work) || findings.is_full() {
+            return;
+        }
+        watch.follow(block, step, event, findings);
+    }
+    watch.finish(findings);
+}
+
+struct Watch<'a> {
+    machine: &'a Machine,
+    threads: &'a Threads,
+    knowledge: Vec<Knowledge>,
+    /// By line: what its signals that are not taken yet tell.
+    told: Vec<VecDeque<(Clock, bool)>>,
+    released: Vec<VecDeque<Clock>>,
+    /// By barrier: blocks that have come.
+    met: Vec<Vec<usize>>,
+    cells: Vec<Vec<History>>,
+    /// Last access of each thread to the memory of another rank, or of a proxy to any: by owner, thread, and whether it
+    /// writes.
+    foreign: BTreeMap<(u32, usize, bool), Access>,
+    /// Of packets that are written.
+    flags: BTreeMap<(u32, u64), Flag>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(machine: &'a Machine, threads: &'a Threads) -> Self {
+        let knowledge = |&(group, position): &(usize, usize)| Knowledge::new(position, threads.ranks[group].len());
+        let cells = |cells: u64| vec![History::default(); usize::try_from(cells).unwrap_or(0)];
+        Self {
+            machine,
+            threads,
+            knowledge: threads.seat.iter().map(knowledge).collect(),
+            told: vec![VecDeque::new(); machine.lines.len()],
+            released: vec![VecDeque::new(); machine.semaphores.len()],
+            met: vec![Vec::new(); machine.barriers.len()],
+            cells: machine.memories.iter().map(|memory| cells(memory.cells())).collect(),
+            foreign: BTreeMap::new(),
+            flags: BTreeMap::new(),
+        }
+    }
+
+    fn follow(&mut self, block: usize, step: usize, event: &Event, findings: &mut Findings<'_>) {
+        let time = self.knowledge[block].begin();
+        let access = Access { thread: block, time, block, step, part: 0, offset: 0 };
+        match event.role {
+            Role::Sync => self.knowledge[block].meet(),
+            Role::Barrier(barrier) => self.barrier(barrier, block),
+            Role::Signal { is_relaxed } => {
+                for &line in &event.lines {
+                    let clock = match self.threads.proxy(line) {
+                        Some(proxy) => self.push(proxy, block).1,
+                        None => self.knowledge[block].known.clone(),
+                    };
+                    self.told[line].push_back((clock, is_relaxed));
+                }
+            }
+            Role::Wait { is_relaxed } => {
+                for &line in &event.lines {
+                    if let Some((clock, was_relaxed)) = self.told[line].pop_front() {
+                        self.knowledge[block].learn(&clock, is_relaxed || was_relaxed);
+                    }
+                }
+            }
+            Role::Release => {
+                let known = &self.knowledge[block].known;
+                event.semaphores.iter().for_each(|&semaphore| self.released[semaphore].push_back(known.clone()));
+            }
+            Role::Acquire => {
+                for &semaphore in &event.semaphores {
+                    // Initial values come first and tell nothing.
+                    let initial = self.machine.semaphores[semaphore] as usize;
+                    let taken = self.released[semaphore].len();
+                    if taken > initial
+                        && let Some(clock) = self.released[semaphore].pop_front()
+                    {
+                        self.knowledge[block].learn(&clock, false);
+                    }
+                }
+            }
+            Role::Data => {
+                let clock = Rc::new(self.packets_read(block, event));
+                for (part, effect) in event.effects.iter().enumerate() {
+                    let access = Access { part, ..access };
+                    let causes = self.causes(effect);
+                    for (spans, is_write) in [(&effect.sources, false), (&effect.targets, true)] {
+                        spans.iter().for_each(|span| self.touch(span, access, (&clock, &causes), is_write, findings));
+                    }
+                    self.raise_flags(effect, access, &clock, &causes);
+                }
+            }
+            Role::Port { signals, flushes } => self.port(event, access, (signals, flushes), findings),
+        }
+    }
+
+    fn barrier(&mut self, barrier: usize, block: usize) {
+        self.knowledge[block].meet();
+        self.met[barrier].push(block);
+        if self.met[barrier].len() < self.machine.barriers[barrier].blocks.len() {
+            return;
+        }
+        let met = std::mem::take(&mut self.met[barrier]);
+        let Some(mut all) = met.first().map(|&first| self.knowledge[first].known.clone()) else { return };
+        met.iter().for_each(|&member| all.join(&self.knowledge[member].known, false));
+        for member in met {
+            self.knowledge[member].learn(&all, false);
+            self.knowledge[member].meet();
+        }
+    }
+
+    /// Hands something to a proxy: it does it after all it was handed before. Returns its time and what it then knows.
+    fn push(&mut self, proxy: usize, block: usize) -> (u32, Clock) {
+        let known = self.knowledge[block].known.clone();
+        let own = &mut self.knowledge[proxy];
+        own.learn(&known, false);
+        own.meet();
+        (own.begin(), own.known.clone())
+    }
+
+    fn port(&mut self, event: &Event, by: Access, (signals, flushes): (bool, bool), findings: &mut Findings<'_>) {
+        for (&line, effect) in event.lines.iter().zip(&event.effects) {
+            let Some(proxy) = self.threads.proxy(line) else { continue };
+            let (time, clock) = self.push(proxy, by.block);
+            let access = Access { thread: proxy, time, ..by };
+            effect.sources.iter().for_each(|span| self.touch(span, access, (&clock, &[]), false, findings));
+            effect.targets.iter().for_each(|span| self.touch(span, access, (&clock, &[]), true, findings));
+            self.knowledge[proxy].meet();
+            let after = self.knowledge[proxy].known.clone();
+            if flushes {
+                self.knowledge[by.block].learn(&after, false);
+            }
+            if signals {
+                self.told[line].push_back((after, false));
+            }
+        }
+    }
+
+    /// What a block knows that has read packets: who wrote them had come that far.
+    fn packets_read(&self, block: usize, event: &Event) -> Clock {
+        let mut clock = self.knowledge[block].known.clone();
+        for span in event.effects.iter().flat_map(|effect| &effect.sources).filter(|span| span.is_packet) {
+            for cell in span.first..span.first + span.count {
+                if let Some(flag) = self.flags.get(&(span.rank, cell)) {
+                    clock.join(&flag.clock, true);
+                }
+            }
+        }
+        clock
+    }
+
+    /// By offset: what had to happen for the packets that an effect reads. Empty where it reads none.
+    fn causes(&self, effect: &Effect) -> Vec<BTreeSet<Token>> {
+        let mut causes = Vec::new();
+        for span in effect.sources.iter().filter(|span| span.is_packet) {
+            causes.resize_with(usize::try_from(span.count).unwrap_or(0), BTreeSet::new);
+            for (cell, causes) in (span.first..).zip(&mut causes) {
+                if let Some(flag) = self.flags.get(&(span.rank, cell)) {
+                    causes.extend(flag.causes.iter());
+                }
+            }
+        }
+        causes
+    }
+
+    /// Remembers what is sure once the packets of an effect are there.
+    fn raise_flags(&mut self, effect: &Effect, by: Access, clock: &Rc<Clock>, causes: &[BTreeSet<Token>]) {
+        for span in effect.targets.iter().filter(|span| span.is_packet) {
+            for (offset, cell) in (0_u64..).zip(span.first..span.first + span.count) {
+                let before = usize::try_from(offset).ok().and_then(|at| causes.get(at));
+                let mut causes = before.cloned().unwrap_or_default();
+                causes.insert(Access { offset, ..by }.token());
+                let flag = Flag { clock: Rc::clone(clock), causes: Rc::new(causes) };
+                self.flags.insert((span.rank, cell), flag);
+            }
+        }
+    }
+
+    fn touch(
+        &mut self,
+        span: &Span,
+        by: Access,
+        (clock, causes): (&Clock, &[BTreeSet<Token>]),
+        is_write: bool,
+        findings: &mut Findings<'_>,
+    ) {
+        let place = self.machine.blocks[by.block].place(by.step);
+        let (group, _) = self.threads.seat[by.thread];
+        let is_own = self.machine.blocks.get(by.thread).is_some_and(|block| block.rank == span.rank);
+        if !is_own {
+            let is_exempt = span.is_packet && self.machine.has_two_halves;
+            let mut members = self.threads.ranks[group].iter().zip(&clock.happened);
+            let has_begun = members.any(|(rank, &time)| *rank == Some(span.rank) && time > 0)
+                || self.machine.blocks[by.block].rank == span.rank;
+            if !has_begun && !is_exempt {
+                let message = format!("rank {} may not have begun; wait for a signal from it first", span.rank);
+                findings.problem(place, message);
+            }
+            if !is_exempt {
+                self.foreign.insert((span.rank, by.thread, is_write), by);
+            }
+        }
+        let seats = &self.threads.seat;
+        let is_known = |earlier: &Access, times: &[u32]| {
+            let (other, position) = seats[earlier.thread];
+            other == group && times.get(position).is_some_and(|&time| time > earlier.time)
+        };
+        let machine = self.machine;
+        let range = span.first..span.first + span.count;
+        for (offset, cell) in (0_u64..).zip(range) {
+            let by = Access { offset, ..by };
+            let causes = usize::try_from(offset).ok().and_then(|at| causes.get(at));
+            let is_cause = |earlier: &Access| causes.is_some_and(|causes| causes.contains(&earlier.token()));
+            let history =
+                self.cells.get_mut(span.rank as usize).and_then(|cells| cells.get_mut(usize::try_from(cell).ok()?));
+            let Some(history) = history else { return };
+            if history.is_packet.is_some_and(|is_packet| is_packet != span.is_packet) {
+                findings.problem(place, "scratch is used for packets here and plainly elsewhere; keep them apart");
+                return;
+            }
+            if machine.memories[span.rank as usize].is_scratch(cell) {
+                history.is_packet = Some(span.is_packet);
+            }
+            if is_write && span.is_packet && std::mem::replace(&mut history.is_packet_written, true) {
+                findings.problem(place, "a packet is written twice in one launch, and its flag is the same");
+                return;
+            }
+            // The flag of a packet orders its reader behind its writer.
+            let ordered_by_flag = span.is_packet && !is_write;
+            let unordered = match &history.written {
+                Some(written) if !ordered_by_flag && !is_known(written, &clock.seen) && !is_cause(written) => {
+                    Some(*written)
+                }
+                _ if is_write => {
+                    let mut reads = history.read.iter();
+                    let is_ordered =
+                        |read: &Access| is_known(read, &clock.happened) || read.is_one_sum(&by) || is_cause(read);
+                    reads.find(|read| !is_ordered(read)).copied()
+                }
+                _ => None,
+            };
+            if let Some(other) = unordered {
+                let elsewhere = machine.blocks[other.block].place(other.step);
+                let verb = if is_write { "writes" } else { "reads" };
+                let message = format!("{verb} memory of rank {} in no order with {elsewhere}", span.rank);
+                findings.problem(place, message);
+                return;
+            }
+            if is_write {
+                history.written = Some(by);
+                history.read.clear();
+            } else {
+                history.read.retain(|read| read.thread != by.thread || !is_known(read, &clock.happened));
+                history.read.push(by);
+            }
+        }
+    }
+
+    /// Every access to a rank's memory by others is over when its blocks end.
+    fn finish(mut self, findings: &mut Findings<'_>) {
+        self.knowledge.iter_mut().for_each(Knowledge::meet);
+        let mut by_rank: BTreeMap<(u32, usize), Clock> = BTreeMap::new();
+        for (thread, block) in self.machine.blocks.iter().enumerate() {
+            let (group, _) = self.threads.seat[thread];
+            let known = &self.knowledge[thread].known;
+            by_rank.entry((block.rank, group)).or_insert_with(|| known.clone()).join(known, false);
+        }
+        for (&(owner, thread, is_write), access) in &self.foreign {
+            let (group, position) = self.threads.seat[thread];
+            let is_over = |times: fn(&Clock) -> &[u32]| {
+                let clock = by_rank.get(&(owner, group));
+                clock.is_some_and(|clock| times(clock).get(position).is_some_and(|&time| time > access.time))
+            };
+            let place = self.machine.blocks[access.block].place(access.step);
+            if !is_over(|clock| &clock.happened) {
+                let message =
+                    format!("may still be under way when rank {owner} has ended; let it wait for a signal after it");
+                findings.problem(place, message);
+            } else if is_write && !is_over(|clock| &clock.seen) {
+                let message =
+                    format!("is followed by a relaxed signal only, which does not promise that rank {owner} sees it");
+                findings.warning(place, message);
+            }
+        }
+    }
+}

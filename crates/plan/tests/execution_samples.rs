@@ -1,0 +1,68 @@
+//! Real execution plans of MSCCL++, read in place where they are at hand.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+
+use canopy_plan::{
+    ExecutionOptions, ExecutorProfile, emulate_execution_plan, parse_execution_plan, prove_execution_plan,
+    write_execution_plan,
+};
+
+/// The text of a sample; none, after saying so, where they are absent.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+fn sample(name: &str) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/formats/samples/mscclpp");
+    let text = fs::read_to_string(folder.join(name)).ok();
+    if text.is_none() {
+        println!("skipped: no {name} at {}", folder.display());
+    }
+    text
+}
+
+/// Reads a sample, writes it, reads it again, and runs it many times.
+fn problems_of(name: &str) -> Option<Vec<String>> {
+    let plan = parse_execution_plan(&sample(name)?).unwrap();
+    assert_eq!(parse_execution_plan(&write_execution_plan(&plan)).unwrap(), plan, "{name}");
+    for seed in 0..20 {
+        for options in ExecutionOptions::various(ExecutorProfile::V09, seed) {
+            emulate_execution_plan(&plan, None, &options, &|| false).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    Some(proof.problems.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn right_plans_are_found_right() {
+    for name in [
+        "allreduce.json",
+        "allreduce_packet.json",
+        "reduce.json",
+        "reduce_nvls.json",
+        "reduce_pack.json",
+        "transfer_pack.json",
+    ] {
+        let Some(problems) = problems_of(name) else { return };
+        assert_eq!(problems, [""; 0], "{name}");
+    }
+}
+
+/// Its two blocks divide a reference of two chunks at the boundary between them, and one of one chunk in the middle of it;
+/// so each reads what the other of its peer has copied, but waits for its own partner only.
+#[test]
+fn a_race_between_slices_of_references_of_different_sizes_is_found() {
+    let Some(problems) = problems_of("reduce_tbg.json") else { return };
+    let race = "gpu 0 tb 1 step 6: reads memory of rank 1 in no order with gpu 1 tb 0 step 0";
+    assert!(problems.iter().any(|problem| problem == race), "{problems:#?}");
+}
+
+#[test]
+fn the_stale_plan_is_refused_by_the_name_of_its_field() {
+    let Some(text) = sample("allreduce_pipeline.json") else { return };
+    assert_eq!(
+        parse_execution_plan(&text).unwrap_err().to_string(),
+        "gpus[0].channels[0].buff is a field of an older version, which the loader does not read; write buffer_type"
+    );
+}
