@@ -254,13 +254,9 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         return Err(Failure::input("--instances is for formats of runtimes, and json holds the plan itself")
             .help("leave --instances out, or add `--format msccl-xml`"));
     }
-    let msccl = msccl_profile(args)?;
+    let profile = profile(args)?;
     let topology = request::topology(&args.topology)?;
     let instancing = instancing(args.instances);
-    let profile = match args.format {
-        Format::Json | Format::OnecclXml => String::new(),
-        Format::MscclXml => msccl.name().to_owned(),
-    };
     Ok(args.limits.on(PlanRequest {
         topology: Some(topology),
         collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.root }),
@@ -275,6 +271,15 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         placement: args.placement.placement.clone(),
         ..PlanRequest::default()
     }))
+}
+
+/// The profile as it is asked for; what does not fit the format is refused.
+fn profile(args: &PlanArgs) -> Result<String, Failure> {
+    let msccl = msccl_profile(args)?;
+    Ok(match args.format {
+        Format::Json | Format::OnecclXml => String::new(),
+        Format::MscclXml => msccl.name().to_owned(),
+    })
 }
 
 /// The profile of an MSCCL file, where one is to be made; what does not fit the format is refused.

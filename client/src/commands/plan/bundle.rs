@@ -8,7 +8,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass, FileName, Retries, RetryPolicy};
-use canopy_plan::Profile;
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
 
 use super::{Format, PlanArgs};
@@ -151,7 +150,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         kind: request::collective(kind).into(),
         root: args.root.filter(|_| kind.has_root()),
     });
-    let profile = args.profile.unwrap_or(Profile::Msccl).name().to_owned();
+    let profile = super::profile(args)?;
     let instancing = super::instancing(args.instances);
     Ok(PlanBundleRequest {
         topology: Some(request::topology(&args.topology)?),

@@ -17,7 +17,7 @@ fn every_collective_has_a_file_that_holds() {
             let program = parse(std::str::from_utf8(file.content.as_ref().unwrap()).unwrap()).unwrap();
             assert!(prove(&program).is_ok());
             assert_eq!((program.collective.kind(), program.in_place), (kind, in_place));
-            assert_eq!(program.collective.root().map(canopy_topology::Rank::number), root);
+            assert_eq!(program.collective.root().map(Rank::number), root);
             assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
             // Its own digest does not make another file right.
             let mut forged = plan.clone();
