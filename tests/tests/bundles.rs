@@ -286,6 +286,38 @@ fn an_item_that_cannot_be_leaves_the_others_theirs() {
     bundle(&bench, "ring:6", &["-c", "gather", "--sizes", "1KiB-1MiB", "-o", "none"]).exits(3);
 }
 
+/// Stock NCCL gets advice for its tuner and is told that it is no more than that.
+#[test]
+fn advice_for_nccl_is_a_table_of_its_own_algorithms() {
+    let bench = Bench::default();
+    let arguments =
+        ["-c", "allreduce,allgather,gather", "--sizes", "1KiB-1GiB", "--profile", "nccl", "-o", "out", "--json"];
+    let reply = bench.canopy(&[&["plan", "dgx-a100:boxes=2"], &arguments[..]].concat()).exits(0).json();
+    let bundle = &reply["bundle"];
+    assert_eq!(bundle["warnings"][0]["code"], "RUNTIME_WILL_IGNORE");
+    assert!(bundle["items"].as_array().unwrap().iter().all(|item| item["files"].as_array().unwrap().is_empty()));
+    assert_eq!(bundle["items"][2]["error"]["reason"], "FORMAT_UNSUPPORTED_BY_RUNTIME");
+    let table = fs::read_to_string(bench.file("out/tuner.csv")).unwrap();
+    let rows: Vec<Vec<&str>> =
+        table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    let number = |row: &[&str], column: usize| row[column].parse::<u64>().unwrap();
+    for (word, algorithms) in [("allreduce", &["ring", "tree"][..]), ("allgather", &["ring"])] {
+        let of: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0] == word).collect();
+        assert_eq!((number(of[0], 1), number(of[of.len() - 1], 2)), (1 << 20, 1 << 30), "{table}");
+        // Greatest sizes are inclusive there.
+        assert!(of.windows(2).all(|pair| number(pair[0], 2) + 1 == number(pair[1], 1)), "{table}");
+        assert!(
+            of.iter().all(|row| row.len() == 10 && algorithms.contains(&row[3]) && row[6..8] == ["2", "16"]),
+            "{table}"
+        );
+    }
+    assert!(rows.iter().all(|row| row[0] != "gather"));
+    let env = fs::read_to_string(bench.file("out/env")).unwrap();
+    assert!(env.contains("export NCCL_TUNER_CONFIG_FILE='/") && env.contains("/out/tuner.csv'"), "{env}");
+    let single = bench.canopy(&["plan", "ring:4", "-c", "allgather", "--profile", "nccl", "-o", "x"]).exits(2);
+    assert!(single.stderr.contains("nccl runs no plan of anybody else's"), "{}", single.stderr);
+}
+
 #[test]
 fn five_collectives_have_no_room_where_four_files_are_read() {
     let bench = Bench::default();

@@ -4,12 +4,13 @@ mod bundle;
 mod later;
 mod receive;
 mod report;
+mod target;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_plan::{Instances, Profile, ProfileError};
+use canopy_plan::Instances;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
@@ -27,6 +28,7 @@ use crate::request;
 use bundle::BundleArgs;
 use later::Later;
 use receive::Receiver;
+use target::{Format, Target};
 
 /// Make a plan and write its file
 #[derive(Debug, clap::Args)]
@@ -62,11 +64,11 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     bundle: BundleArgs,
     /// Format of the file: json or msccl-xml
-    #[arg(long, short, value_name = "FORMAT", default_value = "json", value_parser = format_name)]
+    #[arg(long, short, value_name = "FORMAT", default_value = "json")]
     format: Format,
     /// Runtime the file is for, for formats of runtimes [default: msccl]
-    #[arg(long, value_name = "P", value_parser = profile_name)]
-    profile: Option<PlanProfile>,
+    #[arg(long, value_name = "P")]
+    profile: Option<Target>,
     /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
@@ -120,56 +122,6 @@ impl OnMiss {
         };
         v1::QualityPolicy { on_miss: on_miss.into(), ..v1::QualityPolicy::default() }
     }
-}
-
-/// A runtime that a file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PlanProfile {
-    Msccl(Profile),
-    Oneccl,
-}
-
-fn profile_name(name: &str) -> Result<PlanProfile, ProfileError> {
-    if name == "oneccl" { Ok(PlanProfile::Oneccl) } else { name.parse().map(PlanProfile::Msccl) }
-}
-
-/// Formats a plan can be written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Json,
-    MscclXml,
-    OnecclXml,
-}
-
-impl Format {
-    const ALL: [Self; 3] = [Self::Json, Self::MscclXml, Self::OnecclXml];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::MscclXml => "msccl-xml",
-            Self::OnecclXml => "oneccl-xml",
-        }
-    }
-
-    const fn on_the_wire(self) -> v1::OutputFormat {
-        match self {
-            Self::Json => v1::OutputFormat::Json,
-            Self::MscclXml => v1::OutputFormat::MscclXml,
-            Self::OnecclXml => v1::OutputFormat::OnecclXml,
-        }
-    }
-}
-
-fn format_name(name: &str) -> Result<Format, String> {
-    let known = Format::ALL.into_iter().find(|format| format.name() == name);
-    known.ok_or_else(|| {
-        let what = match name {
-            "mscclpp-json" => "is not available yet",
-            _ => "is not a format",
-        };
-        format!("`{name}` {what}; use one of {}", Format::ALL.map(Format::name).join(", "))
-    })
 }
 
 /// Reads `auto` or a number from 1.
@@ -246,15 +198,11 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
     }
     let collective = CollectiveArgs { collective: args.collective.first().copied(), root: args.root };
     let kind = collective.kind()?;
-    if args.profile.is_some() && args.format == Format::Json {
-        return Err(Failure::input("--profile is for formats of runtimes, and json is canopy's own")
-            .help("leave --profile out, or add `--format msccl-xml`"));
+    if args.profile == Some(Target::Nccl) {
+        return Err(Failure::input("nccl runs no plan of anybody else's")
+            .help("add `--sizes FROM-TO` for advice for its tuner, or name the profile of a runtime that runs plans"));
     }
-    if args.instances.is_some() && args.format == Format::Json {
-        return Err(Failure::input("--instances is for formats of runtimes, and json holds the plan itself")
-            .help("leave --instances out, or add `--format msccl-xml`"));
-    }
-    let profile = profile(args)?;
+    let profile = target::profile_name(args.format, args.profile, args.instances)?;
     let topology = request::topology(&args.topology)?;
     let instancing = instancing(args.instances);
     Ok(args.limits.on(PlanRequest {
@@ -271,34 +219,4 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         placement: args.placement.placement.clone(),
         ..PlanRequest::default()
     }))
-}
-
-/// The profile as it is asked for; what does not fit the format is refused.
-fn profile(args: &PlanArgs) -> Result<String, Failure> {
-    let msccl = msccl_profile(args)?;
-    Ok(match args.format {
-        Format::Json | Format::OnecclXml => String::new(),
-        Format::MscclXml => msccl.name().to_owned(),
-    })
-}
-
-/// The profile of an MSCCL file, where one is to be made; what does not fit the format is refused.
-fn msccl_profile(args: &PlanArgs) -> Result<Profile, Failure> {
-    let refused = |what: &str, help: &str| Err(Failure::input(what).help(help));
-    match (args.format, args.profile) {
-        (Format::OnecclXml, _) if args.instances.is_some() => refused(
-            "a oneccl-xml file has one instance of its plan",
-            "leave --instances out, or add `--format msccl-xml`",
-        ),
-        (Format::OnecclXml, Some(PlanProfile::Msccl(_))) => refused(
-            "--profile is for MSCCL XML here; oneccl-xml is as it is, its only profile is oneccl",
-            "leave --profile out, or add `--format msccl-xml`",
-        ),
-        (Format::MscclXml, Some(PlanProfile::Oneccl)) => refused(
-            "profile oneccl is the one of oneccl-xml files",
-            "add `--format oneccl-xml`, or give another profile",
-        ),
-        (_, Some(PlanProfile::Msccl(profile))) => Ok(profile),
-        (_, Some(PlanProfile::Oneccl) | None) => Ok(Profile::Msccl),
-    }
 }

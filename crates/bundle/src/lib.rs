@@ -12,6 +12,7 @@
 //! | `crossover` | which of several plans is fastest at which sizes, as ranges |
 //! | `fit` | fewer ranges, where a runtime reads few files |
 //! | `apart` | which communicators a runtime cannot tell apart |
+//! | `tuner` | advice for a runtime that runs no plans, as a table for its tuner |
 //! | `audit` | whether every call of a folder gets the file that is meant for it |
 //!
 //! Pure: files and times in, ranges and verdicts out. It neither makes plans nor knows how times are found.
@@ -24,6 +25,7 @@ mod fit;
 mod range;
 mod runtime;
 mod select;
+mod tuner;
 
 pub use apart::{Communicator, Standing, standings};
 pub use audit::{AuditError, Intended, audit};
@@ -33,3 +35,4 @@ pub use fit::{Ladder, fit, ladder};
 pub use range::{ByteRange, PlanRange};
 pub use runtime::{Indivisible, Maximum, OtherFiles, Placement, Rules, Runtime, SearchOrder, UnknownRuntime, Variable};
 pub use select::{Call, Mismatch, Operator, Selection, select};
+pub use tuner::{ADVICE_BYTES_MIN, Advice, NcclAlgorithm, nccl_algorithms, tuner_csv, tuner_word};

@@ -10,6 +10,7 @@
 //!
 //! An item that fails does not keep the others back, and none takes the time that those after it need.
 
+mod advice;
 mod candidates;
 mod compare;
 mod folder;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use canopy_bundle::{ByteRange, Ladder, PlanRange, Standing, fit, standings};
+use canopy_bundle::{ByteRange, Ladder, PlanRange, Runtime, Standing, fit, standings};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use tonic::metadata::MetadataMap;
@@ -115,6 +116,10 @@ impl Session<'_> {
         };
         let mut items = self.items(&wanted, &parties, &source, &mut reply.warnings);
         self.compare_all(&wanted, &mut items).await;
+        if wanted.runtime == Runtime::Nccl {
+            advice::advise(&parties, items, &mut reply);
+            return Ok(reply);
+        }
         let ladders: Vec<Ladder> = items.iter().map(|item| item.ladder().cloned().unwrap_or_default()).collect();
         let files_max = wanted.runtime.rules().map_or(0, |rules| rules.files_max);
         let steps = fit(&ladders, files_max);
@@ -127,13 +132,7 @@ impl Session<'_> {
         let paths: Vec<String> =
             items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
         if !paths.is_empty() {
-            let variables = wanted.runtime.variables(&paths).into_iter();
-            let variables = variables.map(|found| v1::EnvVar {
-                name: found.name.to_owned(),
-                value: found.value,
-                purpose: found.purpose.to_owned(),
-            });
-            reply.env = variables.collect();
+            reply.env = env(wanted.runtime, &paths);
         }
         reply.items = items.into_iter().map(|item| item.reply).collect();
         Ok(reply)
@@ -191,7 +190,10 @@ impl Session<'_> {
                     error: failure.clone(),
                     ..v1::BundleItem::default()
                 };
-                let candidates = candidates::of(kind);
+                let candidates = match wanted.runtime {
+                    Runtime::Nccl => candidates::of_nccl(kind),
+                    _ => candidates::of(kind),
+                };
                 items.push(Item { reply, base, party, kind, candidates, compared: None, files: Vec::new() });
             }
         }
@@ -222,10 +224,10 @@ impl Session<'_> {
         let mut is_cut = false;
         for (position, candidate) in item.candidates.iter().enumerate() {
             let mut described = v1::BundleCandidate { name: candidate.name.to_owned(), ..Default::default() };
-            let outputs = vec![
-                v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() },
-                wanted.output.clone(),
-            ];
+            let json = v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() };
+            // What is compared must be what the runtime has room for.
+            let file = Some(wanted.output.clone()).filter(|_| wanted.runtime != Runtime::Nccl);
+            let outputs = std::iter::once(json).chain(file).collect();
             let request = candidate.on(v1::PlanRequest { outputs, ..item.base.clone() });
             // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
@@ -424,6 +426,17 @@ impl Item {
             times: times.unwrap_or_default(),
         });
     }
+}
+
+/// What has to be in the environment for these files to be found.
+fn env(runtime: Runtime, paths: &[String]) -> Vec<v1::EnvVar> {
+    let variables = runtime.variables(paths).into_iter();
+    let variable = |found: canopy_bundle::Variable| v1::EnvVar {
+        name: found.name.to_owned(),
+        value: found.value,
+        purpose: found.purpose.to_owned(),
+    };
+    variables.map(variable).collect()
 }
 
 /// Says once for all items that it is not known where ranks are.

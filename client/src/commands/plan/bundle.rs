@@ -10,7 +10,8 @@ use std::time::Duration;
 use canopy_client::{ClientError, ErrorClass, FileName, Retries, RetryPolicy};
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
 
-use super::{Format, PlanArgs};
+use super::PlanArgs;
+use super::target::{Format, Target, profile_name};
 use crate::args::{self, size_bytes};
 use crate::clock::{self, Deadline};
 use crate::commands::simulate::in_words;
@@ -124,7 +125,7 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
     manifest.items.iter().for_each(say_item);
     let failed = manifest.items.iter().find_map(|item| item.error.as_ref().map(|error| (item, error)));
     let outcome = match failed {
-        Some((item, error)) if args.bundle.strict || manifest.files().next().is_none() => {
+        Some((item, error)) if args.bundle.strict || manifest.items.iter().all(|item| item.error.is_some()) => {
             let class = class_of(error.code);
             let what = format!("{} of `{}` has no plan: {}", item.collective, item.communicator, error.message);
             Err(Failure::new(class, what).note(error.reason.clone()))
@@ -134,7 +135,11 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
     if args.json && outcome.is_ok() {
         print_json(&manifest::Printed::new(&manifest, &output))?;
     } else {
-        say(&format!("{} files to {}", manifest.files().count(), output.display()));
+        let what = match reply.tuner_csv.is_empty() {
+            true => format!("{} files", manifest.files().count()),
+            false => "tuner.csv".to_owned(),
+        };
+        say(&format!("{what} to {}", output.display()));
     }
     outcome
 }
@@ -142,7 +147,12 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
 /// The request as it goes to the server, which judges all that needs the topology.
 fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
     let SizeSpan { first, last } = args.bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
-    if args.format == Format::Json {
+    let is_advice = args.profile == Some(Target::Nccl);
+    if is_advice && (args.format != Format::Json || args.instances.is_some()) {
+        return Err(Failure::input("nccl runs no plan of anybody else's, so there are no files of any format")
+            .help("leave out --format and --instances"));
+    }
+    if !is_advice && args.format == Format::Json {
         return Err(Failure::input("a bundle is for a runtime that picks files, and json is canopy's own format")
             .help("add `--format msccl-xml` and the profile of the runtime"));
     }
@@ -150,7 +160,11 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         kind: request::collective(kind).into(),
         root: args.root.filter(|_| kind.has_root()),
     });
-    let profile = super::profile(args)?;
+    let profile = match args.profile {
+        Some(Target::Nccl) => Target::Nccl.name().to_owned(),
+        profile => profile_name(args.format, profile, args.instances)?,
+    };
+    let format = if is_advice { v1::OutputFormat::Unspecified } else { args.format.on_the_wire() };
     let instancing = super::instancing(args.instances);
     Ok(PlanBundleRequest {
         topology: Some(request::topology(&args.topology)?),
@@ -158,7 +172,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         collectives: collectives.collect(),
         size_bytes_min: first,
         size_bytes_max: Some(last),
-        output: Some(v1::OutputSpec { format: args.format.on_the_wire().into(), profile, instancing }),
+        output: Some(v1::OutputSpec { format: format.into(), profile, instancing }),
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         strict: args.bundle.strict,
         priority: v1::Priority::Unspecified.into(),
@@ -174,7 +188,11 @@ async fn write(
     args: &PlanArgs,
     folder: NewFolder,
 ) -> Result<Manifest, Failure> {
-    let manifest = Manifest::of(reply, args.format.name())?;
+    let format = (args.profile != Some(Target::Nccl)).then(|| args.format.name());
+    let manifest = Manifest::of(reply, format)?;
+    if !reply.tuner_csv.is_empty() {
+        folder.write("tuner.csv", reply.tuner_csv.as_bytes())?;
+    }
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     for file in reply.items.iter().flat_map(|item| &item.files) {
         let artifact = file.artifact.clone().unwrap_or_default();
@@ -200,6 +218,16 @@ async fn write(
     Ok(manifest)
 }
 
+/// The first and the last of some times.
+fn ends(times: &[manifest::Time]) -> String {
+    let ends: Vec<String> = [times.first(), times.last()]
+        .into_iter()
+        .flatten()
+        .map(|time| format!("{} in {}", in_words(time.size_bytes), micros(time.time_ps)))
+        .collect();
+    ends.join(", ")
+}
+
 fn say_item(item: &manifest::Item) {
     let who = format!("{} of `{}`, {} ranks", item.collective, item.communicator, item.ranks);
     for warning in &item.warnings {
@@ -212,12 +240,11 @@ fn say_item(item: &manifest::Item) {
     }
     for file in &item.files {
         let (first, last) = (in_words(file.size_bytes_min), in_words(file.size_bytes_end - 1));
-        let times: Vec<String> = [file.times.first(), file.times.last()]
-            .into_iter()
-            .flatten()
-            .map(|time| format!("{} in {}", in_words(time.size_bytes), micros(time.time_ps)))
-            .collect();
-        say(&format!("  {first} to {last}: {} ({}), {}", file.candidate, file.algorithm, times.join(", ")));
+        say(&format!("  {first} to {last}: {} ({}), {}", file.candidate, file.algorithm, ends(&file.times)));
+    }
+    for advice in &item.advice {
+        let (first, last) = (in_words(advice.size_bytes_min), in_words(advice.size_bytes_end - 1));
+        say(&format!("  {first} to {last}: {}, {}", advice.algorithm, ends(&advice.times)));
     }
 }
 

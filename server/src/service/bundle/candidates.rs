@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use canopy_bundle::{NcclAlgorithm, nccl_algorithms};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
@@ -16,9 +17,16 @@ pub(super) struct Candidate {
     trees_per_root: u32,
     /// 0: any.
     max_depth: u32,
+    form: v1::AllreduceForm,
 }
 
-const AUTO: Candidate = Candidate { name: "auto", algorithm: Algorithm::Auto, trees_per_root: 0, max_depth: 0 };
+const AUTO: Candidate = Candidate {
+    name: "auto",
+    algorithm: Algorithm::Auto,
+    trees_per_root: 0,
+    max_depth: 0,
+    form: v1::AllreduceForm::Unspecified,
+};
 /// What is always asked for, first those that are preferred among equals.
 const ALWAYS: [Candidate; 3] = [
     AUTO,
@@ -39,11 +47,27 @@ pub(super) fn of(kind: CollectiveKind) -> Vec<Candidate> {
     ALWAYS.into_iter().chain(OF_TREES.into_iter().filter(|_| has_trees)).collect()
 }
 
+/// What comes nearest to the algorithms that NCCL has for a collective: one ring, and two trees, up and down.
+pub(super) fn of_nccl(kind: CollectiveKind) -> Vec<Candidate> {
+    let of = |algorithm: &NcclAlgorithm| match algorithm {
+        NcclAlgorithm::Ring => Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO },
+        NcclAlgorithm::Tree => Candidate {
+            name: "tree",
+            algorithm: Algorithm::Forest,
+            trees_per_root: 2,
+            form: v1::AllreduceForm::Trees,
+            ..AUTO
+        },
+    };
+    nccl_algorithms(kind).iter().map(of).collect()
+}
+
 impl Candidate {
     /// A request for it.
     pub(super) fn on(self, request: v1::PlanRequest) -> v1::PlanRequest {
-        let Self { algorithm, trees_per_root, max_depth, .. } = self;
-        v1::PlanRequest { algorithm: algorithm.name().to_owned(), trees_per_root, max_depth, ..request }
+        let Self { algorithm, trees_per_root, max_depth, form, .. } = self;
+        let (algorithm, form) = (algorithm.name().to_owned(), form.into());
+        v1::PlanRequest { algorithm, trees_per_root, max_depth, form, ..request }
     }
 }
 

@@ -46,6 +46,10 @@ impl Wanted {
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
             request.output.ok_or_else(|| missing("output", "say for which format and runtime the files are"))?;
+        let is_advice = output.profile == Runtime::Nccl.name();
+        if is_advice && (output.format != 0 || output.instancing.is_some()) {
+            return Err(RequestError::NotApplicable { field: "output.format", method: "the profile nccl" });
+        }
         let communicators = communicators(request.communicators)?;
         let size_bytes_max = request.size_bytes_max.unwrap_or(SIZE_BYTES_MAX_DEFAULT);
         if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
@@ -77,7 +81,7 @@ impl Wanted {
             let probe = v1::PlanRequest {
                 topology: Some(v1::TopologySource { source: Some(source) }),
                 collective: Some(*spec),
-                outputs: vec![output.clone()],
+                outputs: if is_advice { Vec::new() } else { vec![output.clone()] },
                 priority,
                 ..v1::PlanRequest::default()
             };
@@ -100,7 +104,10 @@ impl Wanted {
             kinds.push((order.kind, *spec));
         }
         let remedy = "choose the format and profile of a runtime: which file is picked is a matter of its rules";
-        let runtime = read_output.profile_name().parse().map_err(|_| missing("output.profile", remedy))?;
+        let runtime = match is_advice {
+            true => Runtime::Nccl,
+            false => read_output.profile_name().parse().map_err(|_| missing("output.profile", remedy))?,
+        };
         let model = Model { alpha_ns, margin };
         Ok(Self {
             topology,

@@ -22,7 +22,8 @@ const BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Manifest {
     canopy: u32,
     kind: &'static str,
-    format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
     profile: String,
     model: Model,
     pub(super) items: Vec<Item>,
@@ -54,6 +55,8 @@ pub(super) struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<ItemError>,
     pub(super) files: Vec<BundleFile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) advice: Vec<Advice>,
     candidates: Vec<Candidate>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -71,6 +74,15 @@ pub(super) struct BundleFile {
     pub(super) candidate: String,
     pub(super) algorithm: String,
     optimality: String,
+    pub(super) times: Vec<Time>,
+}
+
+/// Sizes, and which of the runtime's own algorithms is fastest there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Advice {
+    pub(super) size_bytes_min: u64,
+    pub(super) size_bytes_end: u64,
+    pub(super) algorithm: String,
     pub(super) times: Vec<Time>,
 }
 
@@ -134,7 +146,7 @@ impl<'a> Printed<'a> {
 
 impl Manifest {
     /// The manifest of an answer.
-    pub(super) fn of(reply: &PlanBundleReply, format: &'static str) -> Result<Self, Failure> {
+    pub(super) fn of(reply: &PlanBundleReply, format: Option<&'static str>) -> Result<Self, Failure> {
         let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
         let model = reply.model.as_ref().ok_or_else(|| missing("the model"))?;
         let margin = model.margin.as_ref().ok_or_else(|| missing("the margin"))?;
@@ -149,6 +161,7 @@ impl Manifest {
                 served_by: Some(item.served_by.clone()).filter(|name| !name.is_empty()),
                 error: item.error.as_ref().map(ItemError::of),
                 files: item.files.iter().map(BundleFile::of).collect::<Option<_>>().ok_or_else(|| missing("a file"))?,
+                advice: item.advice.iter().map(Advice::of).collect::<Option<_>>().ok_or_else(|| missing("a range"))?,
                 candidates: item.candidates.iter().map(Candidate::of).collect(),
                 warnings: item.warnings.iter().map(Warning::of).collect(),
             })
@@ -203,7 +216,6 @@ impl Manifest {
 impl BundleFile {
     fn of(file: &v1::BundleFile) -> Option<Self> {
         let artifact = file.artifact.as_ref().filter(|_| file.size_bytes_min < file.size_bytes_end)?;
-        let time = |time: &v1::PredictedTime| Time { size_bytes: time.size_bytes, time_ps: time.time_ps };
         Some(Self {
             path: file.path.clone(),
             plan: file.plan.clone(),
@@ -215,8 +227,22 @@ impl BundleFile {
             candidate: file.candidate.clone(),
             algorithm: file.algorithm.clone(),
             optimality: file.optimality.clone(),
-            times: file.times.iter().map(time).collect(),
+            times: file.times.iter().map(Time::of).collect(),
         })
+    }
+}
+
+impl Time {
+    fn of(time: &v1::PredictedTime) -> Self {
+        Self { size_bytes: time.size_bytes, time_ps: time.time_ps }
+    }
+}
+
+impl Advice {
+    fn of(advice: &v1::BundleAdvice) -> Option<Self> {
+        let v1::BundleAdvice { size_bytes_min, size_bytes_end, algorithm, times } = advice.clone();
+        let times = times.iter().map(Time::of).collect();
+        (size_bytes_min < size_bytes_end).then_some(Self { size_bytes_min, size_bytes_end, algorithm, times })
     }
 }
 

@@ -1,0 +1,135 @@
+//! What a plan is written for: the format of its file and the runtime that reads it.
+
+use std::str::FromStr;
+
+use canopy_plan::{Instances, Profile, ProfileError};
+use canopy_proto::v1;
+
+use crate::exit::Failure;
+
+/// Formats a plan can be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    MscclXml,
+    OnecclXml,
+}
+
+impl Format {
+    pub(super) const ALL: [Self; 3] = [Self::Json, Self::MscclXml, Self::OnecclXml];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::MscclXml => "msccl-xml",
+            Self::OnecclXml => "oneccl-xml",
+        }
+    }
+
+    pub(super) const fn on_the_wire(self) -> v1::OutputFormat {
+        match self {
+            Self::Json => v1::OutputFormat::Json,
+            Self::MscclXml => v1::OutputFormat::MscclXml,
+            Self::OnecclXml => v1::OutputFormat::OnecclXml,
+        }
+    }
+
+    /// The runtime its files are for where none is named; none for canopy's own format.
+    const fn usual(self) -> Option<Target> {
+        match self {
+            Self::Json => None,
+            Self::MscclXml => Some(Target::Msccl(Profile::Msccl)),
+            Self::OnecclXml => Some(Target::Oneccl),
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|format| format.name() == name);
+        known.ok_or_else(|| {
+            let what = match name {
+                "mscclpp-json" => "is not available yet",
+                _ => "is not a format",
+            };
+            format!("`{name}` {what}; use one of {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+/// A runtime that a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// One that reads MSCCL XML.
+    Msccl(Profile),
+    /// An interpreter of oneCCL plans.
+    Oneccl,
+    /// Stock NCCL, which has no use for any file.
+    Nccl,
+}
+
+impl Target {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Msccl(profile) => profile.name(),
+            Self::Oneccl => "oneccl",
+            Self::Nccl => "nccl",
+        }
+    }
+
+    /// The format it reads, if it reads any.
+    const fn format(self) -> Option<Format> {
+        match self {
+            Self::Msccl(_) => Some(Format::MscclXml),
+            Self::Oneccl => Some(Format::OnecclXml),
+            Self::Nccl => None,
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = ProfileError;
+
+    fn from_str(name: &str) -> Result<Self, ProfileError> {
+        let others = [Self::Oneccl, Self::Nccl];
+        let other = others.into_iter().find(|target| target.name() == name);
+        other.map_or_else(|| name.parse().map(Self::Msccl), Ok)
+    }
+}
+
+/// Name of the profile as it is asked for; empty for canopy's own format.
+///
+/// # Errors
+/// The format is not one of the runtime's, or has nothing like instances.
+pub(super) fn profile_name(
+    format: Format,
+    target: Option<Target>,
+    instances: Option<Instances>,
+) -> Result<String, Failure> {
+    let refused = |what: &str, help: &str| Err(Failure::input(what).help(help));
+    if instances.is_some() && format != Format::MscclXml {
+        let name = format.name();
+        return refused(
+            &format!("--instances is for msccl-xml, and {name} has nothing like them"),
+            "leave --instances out, or add `--format msccl-xml`",
+        );
+    }
+    let Some(target) = target.or(format.usual()) else { return Ok(String::new()) };
+    match target.format() {
+        _ if format == Format::Json => refused(
+            "--profile is for formats of runtimes, and json is canopy's own",
+            "leave --profile out, or add the format that the runtime reads, such as `--format msccl-xml`",
+        ),
+        Some(own) if own == format => Ok(target.name().to_owned()),
+        Some(own) => refused(
+            &format!("{} reads {}, not {}", target.name(), own.name(), format.name()),
+            &format!("add `--format {}`, or name another profile", own.name()),
+        ),
+        None => refused(
+            &format!("{} reads no {}", target.name(), format.name()),
+            "name the profile of a runtime that runs plans",
+        ),
+    }
+}

@@ -1,0 +1,44 @@
+//! Advice instead of files, for a runtime that runs no plan of anybody else's.
+
+use canopy_bundle::{Advice, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_proto::v1;
+use tonic::Code;
+
+use super::network::Party;
+use super::{Item, env, refusal};
+
+/// Turns what was compared into the configuration of a tuner, and says what that is not.
+pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {
+    let text = "nccl runs no plan of anybody else's; this is advice for its tuner, by simulation of what is nearest to its own \
+                algorithms on this network";
+    reply.warnings.retain(|warning| warning.code == "AMBIGUOUS_BUNDLE");
+    reply.warnings.push(v1::Warning { code: "RUNTIME_WILL_IGNORE".to_owned(), text: text.to_owned() });
+    let mut rows = Vec::new();
+    for item in &mut items {
+        if tuner_word(item.kind).is_none() {
+            let text = format!("the tuner of nccl is not asked about {}", item.kind);
+            item.reply.error = Some(refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text));
+            continue;
+        }
+        let Some(ladder) = item.ladder() else { continue };
+        let party = parties.get(item.party);
+        let per_node = party.and_then(|party| party.ranks_per_node).filter(|&ranks| ranks > 0);
+        let nodes = per_node.map(|ranks| item.reply.ranks / ranks);
+        for PlanRange { candidate, range } in ladder.at(0).to_vec() {
+            let Some(name) = item.candidates.get(candidate).map(|candidate| candidate.name) else { continue };
+            let named = nccl_algorithms(item.kind).iter().find(|algorithm| algorithm.name() == name);
+            let Some(&algorithm) = named else { continue };
+            let times = item.compared.as_ref().map(|compared| compared.times_of(name, &item.candidates, range));
+            rows.push(Advice { collective: item.kind, ranks: item.reply.ranks, nodes, range, algorithm });
+            item.reply.advice.push(v1::BundleAdvice {
+                size_bytes_min: range.first(),
+                size_bytes_end: range.end(),
+                algorithm: name.to_owned(),
+                times: times.unwrap_or_default(),
+            });
+        }
+    }
+    reply.tuner_csv = tuner_csv(&rows);
+    reply.env = env(Runtime::Nccl, &[]);
+    reply.items = items.into_iter().map(|item| item.reply).collect();
+}
