@@ -1,4 +1,4 @@
-//! `canopy simulate`: how long a plan takes for messages of given sizes, on the network it was made for.
+//! `canopy simulate`: how long a plan takes for messages of given sizes, on the network it was made for or on another.
 //!
 //! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
 
@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{TransferGraph, certified_bound, check, compile};
-use canopy_simulate::{Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate, step_numbers};
-use canopy_topology::{Latency, Rate, TopologyLimits};
+use canopy_simulate::{
+    Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, elsewhere, simulate, step_numbers,
+};
+use canopy_topology::{Latency, Rate, Topology, TopologyLimits};
 use clap::ValueEnum;
 
 use crate::args;
@@ -36,6 +38,7 @@ Examples:
   canopy simulate plan.json
   canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
   canopy simulate plan.json --plot sweep.svg
+  canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
   canopy simulate plan.json --size 256MiB --links --critical-path --json
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
@@ -43,6 +46,9 @@ pub(crate) struct SimulateArgs {
     /// A plan in canopy's JSON
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
+    /// Run it on this network instead: one with the plan's nodes and links, of any rates and latencies
+    #[arg(long, value_name = "T")]
+    topology: Option<String>,
     /// One size, such as 64MiB: the vector of all ranks, or the message; of all-to-all, what one rank has for all
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes, conflicts_with = "sizes")]
     size: Option<u64>,
@@ -128,6 +134,8 @@ pub(super) struct Judged {
     algbw: Rate,
     /// What no plan exceeds.
     bound: Rate,
+    /// The network it was made for, where it runs on another.
+    planned_for: Option<Topology>,
 }
 
 /// One size and how long it took.
@@ -139,6 +147,7 @@ struct Run {
 /// Judges the plan, simulates each size and prints what was found.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let judged = judge(&args.plan)?;
+    let judged = args.topology.iter().try_fold(judged, |judged, text| moved(args, judged, text))?;
     let steps = match args.sync {
         SyncName::Deps => None,
         SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
@@ -190,7 +199,26 @@ pub(super) fn judge(path: &Path) -> Result<Judged, Failure> {
     let (collective, shares) = (plan.schedule.collective, &plan.schedule.shares);
     let bound = certified_bound(&plan.topology, collective, shares, &plan.bound.certificate);
     let bound = bound.map_err(|error| wrong(&error))?;
-    Ok(Judged { plan, graph, algbw, bound })
+    Ok(Judged { plan, graph, algbw, bound, planned_for: None })
+}
+
+/// The plan on another network, with its rate and the bound there.
+fn moved(args: &SimulateArgs, mut judged: Judged, text: &str) -> Result<Judged, Failure> {
+    let actual = input::topology(text)?;
+    let name = args.plan.display();
+    let refuse =
+        |error: &dyn std::error::Error| Failure::input(format!("{name} cannot run on {text}: {}", words(error)));
+    judged.graph = elsewhere(&judged.graph, &judged.plan.topology, &actual).map_err(|error| {
+        refuse(&error)
+            .help(format!("see what a plan made for it takes: `canopy plan {text} --collective C -o new.json`"))
+    })?;
+    judged.algbw = check(&actual, &judged.graph).map_err(|error| refuse(&error))?.algbw;
+    let (collective, shares) = (judged.plan.schedule.collective, &judged.plan.schedule.shares);
+    let bound = canopy_synth::bound(&actual, collective, shares, &|| false).map_err(|error| refuse(&error))?;
+    let proven = certified_bound(&actual, collective, shares, &bound.certificate);
+    judged.bound = proven.map_err(|error| Failure::fault(words(&error)))?;
+    judged.planned_for = Some(std::mem::replace(&mut judged.plan.topology, actual));
+    Ok(judged)
 }
 
 /// Which option helps, in the words of the command line.

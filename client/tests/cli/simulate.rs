@@ -68,6 +68,40 @@ fn links_and_the_critical_path_are_told() {
     }
 }
 
+/// The link that carries rank 0's half at a quarter of its rate, and another latency: 160 ps for each byte, 2 µs.
+#[test]
+fn a_plan_runs_on_another_network() {
+    let desk = desk_with_plan("allgather");
+    let before = desk.json("simulate plan.json --size 128000 --piece whole --json");
+    desk.write("same.yaml", PAIR);
+    let same = desk.json("simulate plan.json --size 128000 --piece whole --topology same.yaml --json");
+    assert_eq!((&same["sizes"], &same["planned_for"]), (&before["sizes"], &before["topology"]));
+    let slow = "\
+canopy: 1
+nodes: [{id: a}, {id: b}, {id: s, kind: switch}]
+links:
+  - {from: a, to: b, bandwidth: 6.25GB/s, latency: 2us}
+  - {from: b, to: a, bandwidth: 25GB/s, latency: 500ns}
+  - {from: a, to: s, bandwidth: 25GB/s, both: true}
+";
+    desk.write("slow.yaml", slow);
+    let report = desk.json("simulate plan.json --size 128000 --piece whole --topology slow.yaml --json");
+    assert_eq!(report["sizes"][0]["time_ps"], 1_000_000 + 2_000_000 + 64_000 * 160);
+    assert_eq!(report["planned_for"], before["topology"]);
+    assert_eq!(report["topology"]["nodes"], 3);
+    // What is sent is half the size, over the slow link; the bound is that of the slow network, too.
+    assert_eq!((&report["algbw"], &report["bound"]), (&"12500000000".into(), &"12500000000".into()));
+    let text = desk.run("simulate plan.json --size 128000 --topology slow.yaml");
+    assert!(
+        text.stdout.starts_with("allgather on 2 ranks by forest") && text.stdout.contains("on slow.yaml"),
+        "{text:?}"
+    );
+    desk.refused("simulate plan.json --topology ring:3", 2, &["cannot run on ring:3", "3 ranks", "canopy plan ring:3"]);
+    desk.write("cut.yaml", PAIR.replace("both: true", "both: false"));
+    desk.refused("simulate plan.json --topology cut.yaml", 2, &["over b -> a", "no such link"]);
+    desk.refused("simulate plan.json --topology none.yaml", 2, &["none.yaml"]);
+}
+
 /// Compares with the approved drawing; `CANOPY_APPROVE=1` writes it instead.
 #[test]
 fn a_sweep_is_drawn() {

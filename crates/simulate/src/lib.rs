@@ -12,6 +12,7 @@
 //! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
 
+mod elsewhere;
 mod fair;
 mod fifo;
 mod gates;
@@ -23,6 +24,7 @@ mod run;
 mod steps;
 mod workload;
 
+pub use elsewhere::{ElsewhereError, elsewhere};
 pub use limit::{algbw, busbw, least_time_ps};
 pub use messages::{Message, messages};
 pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};

@@ -4,6 +4,8 @@
 
 #[path = "simulate/closed.rs"]
 mod closed;
+#[path = "simulate/elsewhere.rs"]
+mod elsewhere;
 #[path = "simulate/hand.rs"]
 mod hand;
 #[path = "simulate/limits.rs"]

@@ -27,6 +27,8 @@ struct Simulated {
     canopy: u32,
     command: &'static str,
     topology: TopologySummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_for: Option<TopologySummary>,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
@@ -112,6 +114,7 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
         canopy: FORMAT_VERSION,
         command: "simulate",
         topology: TopologySummary::of(topology),
+        planned_for: judged.planned_for.as_ref().map(TopologySummary::of),
         collective: collective.kind().name(),
         root: collective.root().map(Rank::number),
         algorithm: judged.plan.schedule.algorithm.clone(),
@@ -196,8 +199,9 @@ fn head(args: &SimulateArgs, report: &Simulated) -> String {
         .model
         .piece_bytes
         .map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
+    let elsewhere = args.topology.as_ref().map_or(String::new(), |text| format!(", on {text}"));
     format!(
-        "{} on {} by {}: alpha {:?}, {pieces}, sync {}, {} links",
+        "{} on {} by {}: alpha {:?}, {pieces}, sync {}, {} links{elsewhere}",
         report.collective,
         count(report.topology.ranks as usize, "rank"),
         report.algorithm,
