@@ -40,9 +40,15 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// A plan file; else a network, with a plan made for it where a collective is given.
-    pub(crate) fn of(text: &str, collective: &CollectiveArgs, deadline: Deadline) -> Result<Self, Failure> {
-        if let Some(bytes) = plan_bytes(text)? {
+    /// A plan file, or the one of a server that was `fetched`; else a network, with a plan made for it where a collective is
+    /// given.
+    pub(crate) fn of(
+        text: &str,
+        fetched: Option<Vec<u8>>,
+        collective: &CollectiveArgs,
+        deadline: Deadline,
+    ) -> Result<Self, Failure> {
+        if let Some(bytes) = fetched.map_or_else(|| plan_bytes(text), |bytes| Ok(Some(bytes)))? {
             if collective.collective.is_some() || collective.root.is_some() {
                 return Err(Failure::input(format!("{text} is a plan, and says itself what it does"))
                     .help("leave out --collective and --root, or give a network"));
@@ -57,13 +63,20 @@ impl Subject {
     }
 }
 
-/// The content of a file, if there is one and it says that it is a plan.
+/// The content of a file, if there is one and it says that it is a plan of canopy's own.
 fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
     if !Path::new(text).is_file() {
         return Ok(None);
     }
     let bytes = input::bytes(Path::new(text), PLAN_BYTES_MAX)?;
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'<') && bytes.windows(5).take(4096).any(|word| word == b"<algo") {
+        return Err(Failure::input(format!(
+            "{text} is a file of a runtime, which does not say what network it is for"
+        ))
+        .help("give the plan in canopy's JSON, as `canopy plan` writes it without --format"));
+    }
+    if first != Some(&b'{') {
         return Ok(None);
     }
     #[derive(serde::Deserialize)]

@@ -14,10 +14,14 @@ use serde::Serialize;
 use crate::args::{self, CollectiveArgs};
 use crate::certificate::count;
 use crate::clock::Deadline;
+use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::material::{Material, Subject, unbroken};
 use crate::output::{FORMAT_VERSION, FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
+use crate::stored_plan::stored_plan;
+
+use super::on_a_thread;
 
 /// Draw a network with its loads and its bottleneck, the trees of a plan, or its run over time, as an SVG file
 #[derive(Debug, clap::Args)]
@@ -32,7 +36,7 @@ Examples:
 
 Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
 pub(crate) struct DrawArgs {
-    /// A plan in canopy's JSON, or a network: generator expression or file
+    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd, or a network: generator expression or file
     #[arg(value_name = "PLAN|T")]
     subject: String,
     #[command(flatten)]
@@ -55,6 +59,8 @@ pub(crate) struct DrawArgs {
     /// File to write; standard output if not given
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output; needs --output
     #[arg(long)]
     json: bool,
@@ -90,13 +96,19 @@ struct Drawn {
     files: Vec<FileSummary>,
 }
 
-/// Draws and writes the file.
-pub(crate) fn run(args: &DrawArgs) -> Result<(), Failure> {
+/// Fetches the plan where a server has it, and goes on with it.
+pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
     if args.json && args.output.is_none() {
         return Err(Failure::input("--json needs a file for the drawing: standard output is for the JSON object")
             .help("add `-o FILE`"));
     }
-    let subject = Subject::of(&args.subject, &args.purpose(), Deadline::after(args.deadline))?;
+    let fetched = stored_plan(&args.subject, &args.server, args.deadline).await?;
+    on_a_thread(move || draw(&args, fetched)).await
+}
+
+/// Draws and writes the file.
+fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
+    let subject = Subject::of(&args.subject, fetched, &args.purpose(), Deadline::after(args.deadline))?;
     let drawing = match (args.what, &subject) {
         (What::Topology, _) => {
             let base = args.base.as_deref().map(input::topology).transpose()?;

@@ -16,10 +16,13 @@ use canopy_topology::Latency;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
+use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::material::{Material, Subject};
 use crate::output::{FileSummary, print, print_json, write_file};
+use crate::stored_plan::stored_plan;
 
+use super::on_a_thread;
 use super::simulate::sizes::Sizes;
 use super::simulate::{Piece, alpha, piece};
 use compare::{Comparison, Model, compare};
@@ -32,12 +35,13 @@ Rates are those of large messages, exact, by the checker; times are simulated, a
 Examples:
   canopy explain plan.json
   canopy explain dgx-a100:boxes=2 --collective allgather
+  canopy explain plans/0123abcd --server unix:/run/canopy/canopyd.sock
   canopy explain plan.json --sizes 64KiB..64MiB --alpha 2us --json
   canopy explain dgx-a100:boxes=2 --collective allreduce --report report.html
 
 Exit status: 0 when it was explained, 2 when the plan cannot be read or is wrong.")]
 pub(crate) struct ExplainArgs {
-    /// A plan in canopy's JSON, or, with --collective, a network to plan for: generator expression or file
+    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd, or, with --collective, a network to plan for: generator expression or file
     #[arg(value_name = "PLAN|T")]
     subject: String,
     #[command(flatten)]
@@ -63,15 +67,23 @@ pub(crate) struct ExplainArgs {
     /// Write it all as one HTML file, with the network, its trees, a run and the times drawn
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
 }
 
+/// Fetches the plan where a server has it, and goes on with it.
+pub(crate) async fn run(args: ExplainArgs) -> Result<(), Failure> {
+    let fetched = stored_plan(&args.subject, &args.server, args.deadline).await?;
+    on_a_thread(move || explain(&args, fetched)).await
+}
+
 /// Judges the plan, compares it and says what came of it.
-pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
+fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
     let deadline = Deadline::after(args.deadline);
-    let plan = match Subject::of(&args.subject, &args.collective, deadline)? {
+    let plan = match Subject::of(&args.subject, fetched, &args.collective, deadline)? {
         Subject::Plan(plan) => plan,
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };

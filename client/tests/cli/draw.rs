@@ -63,10 +63,12 @@ fn the_pictures_of_the_readme_are_made_by_the_program() {
 #[test]
 fn a_plan_and_its_network_before_are_drawn() {
     let desk = Desk::new();
-    desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    let plan = desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    let kept = desk.run(&format!("draw {}", plan["plan"].as_str().unwrap()));
     assert_eq!(desk.run("draw plan.json -o of-plan.svg").status, Some(0));
     assert_eq!(desk.run("draw dgx-a100:boxes=2 -c allgather -o of-expression.svg").status, Some(0));
     assert!(drawn(&desk, "of-plan.svg") == drawn(&desk, "of-expression.svg"));
+    assert!(drawn(&desk, "of-plan.svg") == kept.stdout, "{kept:?}");
     let plain = desk.run("draw dgx-a100:boxes=2,nodes-down=b0g3");
     assert_eq!(plain.status, Some(0));
     assert!(plain.stdout.contains("missing (2 wires, 1 node)") && plain.stdout.contains("b0g3, missing"));
@@ -153,6 +155,7 @@ fn what_cannot_be_drawn_is_refused_with_a_way_out() {
     let desk = Desk::new();
     desk.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
     desk.refused("draw none.json", 2, &["none.json"]);
+    desk.refused("draw plans/0123", 2, &["plans/0123"]);
     desk.refused("draw ring:4 --json", 2, &["-o FILE"]);
     desk.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
     desk.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);

@@ -91,6 +91,14 @@ fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
         assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
     }
     assert_eq!(desk.run("explain plan.json --json"), desk.run("explain plan.json --json"));
+    // The server's own plan of it says the same.
+    let plan = desk.json("plan pair.yaml --collective allgather -o plan.json --json");
+    let kept = desk.json(&format!("explain {} --json", plan["plan"].as_str().unwrap()));
+    assert_eq!(kept, desk.json("explain plan.json --json"));
+    let other = desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    desk.refused(&format!("explain {}", other["plan"].as_str().unwrap()), 2, &["no file of format", "JSON"]);
+    desk.refused("explain plan.xml", 2, &["is a file of a runtime", "canopy's JSON"]);
+    desk.refused("explain plans/00000000000000000000000000000000", 2, &["plans/00000000000000000000000000000000"]);
 }
 
 /// Cuts that a box or a root makes, partitions, lengths.
