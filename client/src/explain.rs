@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use canopy_schedule::{Bound, Certificate, Shares};
 use canopy_synth::{BoundError, PartClass, Repaired, Stop, SynthesisError, part_classes, repairs, two_phase_rate};
-use canopy_topology::{NodeIndex, Rate, Topology, TopologyLimits, generate};
+use canopy_topology::{NodeIndex, Rate, Topology};
 use serde::Serialize;
 
 use crate::certificate::count;
+use crate::material::unbroken;
 use crate::output::gigabytes_per_sec;
 
 /// Most classes of sets, and most repairs, that the text lists.
@@ -15,9 +16,6 @@ const LINES_MAX: usize = 8;
 
 /// Most links of a class that are named.
 const LINKS_MAX: usize = 4;
-
-/// Keys of generator expressions that break something.
-const FAULT_KEYS: [&str; 4] = ["down=", "nodes-down=", "degrade=", "faults="];
 
 /// The `explanation` member of JSON objects.
 #[derive(Debug, Serialize)]
@@ -77,24 +75,18 @@ pub(crate) fn explain(
         // What cannot be planned has no rate to tell.
         Err(_) => None,
     };
-    let found = repairs(topology, expression.and_then(|text| whole(text, topology)).as_ref(), bound, stop)?;
+    let found = repairs(
+        topology,
+        expression.filter(|text| topology.name() == Some(text)).and_then(|_| unbroken(topology)).as_ref(),
+        bound,
+        stop,
+    )?;
     let repairs = found.into_iter().map(|repair| RepairSummary {
         change: words(&repair.what),
         algbw: repair.rate.to_string(),
         algbw_gigabytes: gigabytes_per_sec(&repair.rate),
     });
     Ok(Explanation { parts: classes.iter().map(part).collect(), two_phases, repairs: repairs.collect() })
-}
-
-/// The network of an expression as it was before anything broke; none where nothing is, or that is not known.
-fn whole(text: &str, topology: &Topology) -> Option<Topology> {
-    let (family, arguments) = text.split_once(':')?;
-    let (faults, rest): (Vec<&str>, Vec<&str>) =
-        arguments.split(',').partition(|argument| FAULT_KEYS.iter().any(|key| argument.trim().starts_with(key)));
-    if faults.is_empty() || topology.name() != Some(text) {
-        return None;
-    }
-    generate(&format!("{family}:{}", rest.join(",")), &TopologyLimits::STANDARD).ok()
 }
 
 /// `box b3`, the id of a single node, or some of many.
