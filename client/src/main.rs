@@ -19,6 +19,7 @@ mod output;
 mod placement;
 mod progress;
 mod request;
+mod runtime;
 mod stored_plan;
 mod table;
 

@@ -5,7 +5,7 @@ mod call;
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_plan::{EmulationError, LowerError, oneccl};
+use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
@@ -42,6 +42,8 @@ pub enum PlanFailure {
     Lower { output: usize, error: LowerError },
     #[error("{error}")]
     LowerOneccl { output: usize, error: oneccl::LowerError },
+    #[error("{error}")]
+    LowerExecution { output: usize, error: ExecutionLowerError },
     #[error(
         "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
     )]
@@ -100,6 +102,7 @@ impl PlanFailure {
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
             Self::Lower { .. }
             | Self::LowerOneccl { .. }
+            | Self::LowerExecution { .. }
             | Self::TooLargeToRun { .. }
             | Self::Rejected { .. }
             | Self::Panicked { .. }

@@ -4,10 +4,13 @@
 
 use std::str::FromStr as _;
 
-use canopy_plan::{MSCCL_OWN_BYTES_MAX, Profile, oneccl, parse_msccl_xml_until, prove, read_plan};
+use canopy_plan::{
+    ExecutorProfile, MSCCL_OWN_BYTES_MAX, Profile, oneccl, parse_execution_plan, parse_msccl_xml_until, prove,
+    prove_execution_plan, read_plan,
+};
 use canopy_proto::v1::{Artifact, OutputFormat, Plan};
-use canopy_schedule::{certified_bound, check, compile};
-use canopy_topology::TopologyLimits;
+use canopy_schedule::{Collective, CollectiveKind, certified_bound, check, compile};
+use canopy_topology::{Rank, TopologyLimits};
 
 use crate::digest::sha256_hex;
 use crate::order::ONECCL_PROFILE;
@@ -35,6 +38,7 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
             OutputFormat::Json => judge_json(plan, content, limits)?,
             OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
             OutputFormat::OnecclXml => judge_oneccl(plan, artifact, content)?,
+            OutputFormat::MscclppJson => judge_execution_plan(plan, artifact, content)?,
             OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
         }
     }
@@ -49,7 +53,7 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
     let stated = plan.collective.as_ref().ok_or("it states no collective")?;
     let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
     if stated.kind() != collective_on_the_wire(collective.kind())
-        || stated.root != collective.root().map(canopy_topology::Rank::number)
+        || stated.root != collective.root().map(Rank::number)
         || ranks != Some(file.topology.rank_count())
         || plan.algorithm != file.schedule.algorithm
         || plan.shares != weights(&file.schedule.shares)
@@ -101,7 +105,7 @@ fn judge_oneccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), 
     let program = oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
     let stated = plan.collective.as_ref().ok_or("it states no collective")?;
     let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    let root = program.collective.root().map(canopy_topology::Rank::number);
+    let root = program.collective.root().map(Rank::number);
     if stated.kind() != collective_on_the_wire(program.collective.kind())
         || stated.root != root
         || ranks != Some(program.rank_count)
@@ -114,11 +118,29 @@ fn judge_oneccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), 
     }
 }
 
+fn judge_execution_plan(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
+    let profile = ExecutorProfile::from_str(&artifact.profile).map_err(|error| error.to_string())?;
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let file = parse_execution_plan(text).map_err(|error| error.to_string())?;
+    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
+    let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
+    let kind = CollectiveKind::ALL.into_iter().find(|kind| collective_on_the_wire(*kind) == stated.kind());
+    let asked = kind.and_then(|kind| Collective::new(kind, stated.root.map(Rank::new), ranks).ok());
+    let asked = asked.ok_or("it states no collective of its ranks")?;
+    if artifact.instances > 0 || u32::try_from(file.ranks.len()) != Ok(ranks) {
+        return Err("its execution plan is for another rank count, or is said to have instances".to_owned());
+    }
+    let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
+    match proof.problems.first() {
+        Some(problem) => Err(format!("its execution plan: {}: {}: {}", problem.check, problem.where_, problem.message)),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use canopy_plan::Instances;
-    use canopy_schedule::CollectiveKind;
     use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 
     use super::*;

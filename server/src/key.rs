@@ -246,6 +246,7 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             Output::MscclXml(profile, Instances::Auto) => {
                 fields.text("msccl-xml automatic instances").text(profile.name())
             }
+            Output::MscclppJson(profile) => fields.text("mscclpp-json").text(profile.name()),
         };
     }
     // Left out where nothing is stated, as limits are.

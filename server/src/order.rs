@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{ExecutorProfile, Instances, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
@@ -145,6 +145,8 @@ pub enum Output {
     MscclXml(Profile, Instances),
     /// A oneCCL plan.
     OnecclXml,
+    /// An execution plan for one version of MSCCL++.
+    MscclppJson(ExecutorProfile),
 }
 
 /// The only profile of oneCCL plans.
@@ -157,6 +159,7 @@ impl Output {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml(..) => v1::OutputFormat::MscclXml,
             Self::OnecclXml => v1::OutputFormat::OnecclXml,
+            Self::MscclppJson(_) => v1::OutputFormat::MscclppJson,
         }
     }
 
@@ -166,13 +169,14 @@ impl Output {
             Self::Json => "",
             Self::MscclXml(profile, _) => profile.name(),
             Self::OnecclXml => ONECCL_PROFILE,
+            Self::MscclppJson(profile) => profile.name(),
         }
     }
 
     /// The same as the caller asks for it.
     pub(crate) fn on_the_wire(self) -> v1::OutputSpec {
         let instancing = match self {
-            Self::Json | Self::OnecclXml | Self::MscclXml(_, Instances::ONE) => None,
+            Self::Json | Self::OnecclXml | Self::MscclppJson(_) | Self::MscclXml(_, Instances::ONE) => None,
             Self::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
             Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
         };
@@ -310,6 +314,10 @@ pub enum RequestError {
     Profile { output: usize, error: canopy_plan::ProfileError },
     #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
     ProfileWithoutRuntime { output: usize, profile: String },
+    #[error("{error}")]
+    ExecutorProfile { output: usize, error: canopy_plan::UnknownExecutorProfile },
+    #[error("format mscclpp-json repeats no plan, found {asked} instances; leave them out or choose msccl-xml")]
+    NoInstancesThere { output: usize, asked: String },
     #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
     InstancesWithoutRuntime { output: usize, asked: String },
     #[error(
@@ -363,10 +371,14 @@ impl RequestError {
             Self::Algorithm(_) => "algorithm".to_owned(),
             Self::Limits(error) => error.limit().to_owned(),
             Self::Sums(error) => error.option().to_owned(),
-            Self::Profile { output, .. } | Self::ProfileWithoutRuntime { output, .. } => {
+            Self::Profile { output, .. }
+            | Self::ExecutorProfile { output, .. }
+            | Self::ProfileWithoutRuntime { output, .. } => {
                 format!("outputs[{output}].profile")
             }
-            Self::InstancesWithoutRuntime { output, .. } | Self::NoInstances { output } => {
+            Self::InstancesWithoutRuntime { output, .. }
+            | Self::NoInstancesThere { output, .. }
+            | Self::NoInstances { output } => {
                 format!("outputs[{output}].instances")
             }
             Self::OnecclOption { output, field, .. } => format!("outputs[{output}].{field}"),

@@ -8,6 +8,7 @@
 mod attempt;
 mod canon;
 mod describe;
+mod execution;
 mod fewer;
 mod files;
 mod input;

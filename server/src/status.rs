@@ -8,7 +8,7 @@ mod call;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use canopy_plan::{LowerError, ProfileError, oneccl};
+use canopy_plan::{ExecutionLowerError, LowerError, ProfileError, oneccl};
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, PlacementError, ReadError, TopologyError};
@@ -175,6 +175,7 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Synthesis(error) => synthesis(error),
         PlanFailure::Lower { output, error } => lower(*output, error),
         PlanFailure::LowerOneccl { output, error } => lower_oneccl(*output, error),
+        PlanFailure::LowerExecution { output, error } => lower_execution(*output, error),
         PlanFailure::TooLargeToRun { output, .. } => {
             Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
         }
@@ -236,10 +237,14 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::UnknownValue { .. } => "ENUM_VALUE_UNKNOWN",
         RequestError::Algorithm(_) => "ALGORITHM_UNKNOWN",
         RequestError::Profile { error: ProfileError::NotAvailable { .. }, .. } => "PROFILE_NOT_AVAILABLE",
+        RequestError::Profile { error: ProfileError::OfMscclpp { .. }, .. } => "PROFILE_NOT_APPLICABLE",
         RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
+        RequestError::ExecutorProfile { .. } => "PROFILE_UNKNOWN",
         RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
         RequestError::OnecclOption { field: "profile", .. } => "PROFILE_NOT_APPLICABLE",
-        RequestError::OnecclOption { .. } | RequestError::InstancesWithoutRuntime { .. } => "INSTANCES_NOT_APPLICABLE",
+        RequestError::OnecclOption { .. }
+        | RequestError::InstancesWithoutRuntime { .. }
+        | RequestError::NoInstancesThere { .. } => "INSTANCES_NOT_APPLICABLE",
         RequestError::NoInstances { .. } => "INSTANCES_INVALID",
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
@@ -421,6 +426,34 @@ fn lower_oneccl(output: usize, error: &oneccl::LowerError) -> Refusal {
         | oneccl::LowerError::Instances { .. }
         | oneccl::LowerError::NoChunks
         | oneccl::LowerError::Malformed { .. } => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+fn lower_execution(output: usize, error: &ExecutionLowerError) -> Refusal {
+    let subject = format!("outputs[{output}]");
+    match error {
+        ExecutionLowerError::Shares { .. } | ExecutionLowerError::Forwarder { .. } => {
+            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
+        }
+        ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+            let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
+                .with("profile", profile)
+                .with("limit_name", what)
+                .with("limit", limit)
+                .with("need", need)
+                .with("proven", false);
+            match rank {
+                Some(rank) => refusal.with("rank", rank),
+                None => refusal,
+            }
+        }
+        ExecutionLowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        // The server lowers checked plans only.
+        ExecutionLowerError::Boxes { .. }
+        | ExecutionLowerError::TooFewRanks { .. }
+        | ExecutionLowerError::NoChunks
+        | ExecutionLowerError::Malformed { .. }
+        | ExecutionLowerError::NotHeld { .. } => Refusal::fault("PLANNER_BROKEN"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod later;
+mod loader;
 mod receive;
 mod report;
 mod target;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_plan::Instances;
+use canopy_plan::{ExecutorProfile, Instances};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
@@ -24,6 +25,7 @@ use crate::exit::Failure;
 use crate::output::cannot_write;
 use crate::placement::PlacementArgs;
 use crate::request;
+use crate::runtime::RuntimeProfile;
 
 use bundle::BundleArgs;
 use later::Later;
@@ -36,6 +38,7 @@ use target::{Format, Target};
 Examples:
   canopy plan ring:8 --collective allgather > plan.json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
+  canopy plan dgx-a100:boxes=2 --collective allreduce --format mscclpp-json --profile mscclpp-0.9 -o plan.json
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
@@ -63,10 +66,11 @@ pub(crate) struct PlanArgs {
     size: Option<u64>,
     #[command(flatten)]
     bundle: BundleArgs,
-    /// Format of the file: json or msccl-xml
+    /// Format of the file: json, msccl-xml, mscclpp-json or oneccl-xml
     #[arg(long, short, value_name = "FORMAT", default_value = "json")]
     format: Format,
-    /// Runtime the file is for, for formats of runtimes [default: msccl]
+    /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
+    /// mscclpp-0.9]
     #[arg(long, value_name = "P")]
     profile: Option<Target>,
     /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
@@ -152,6 +156,7 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
             .help("add `-o FILE`"));
     }
     let request = plan_request(&args)?;
+    let module = module(&args)?;
     let mut receiver = Receiver::new(args.output.as_deref())?;
     let mut connections = Connections::new(&args.server)?;
     let mut connection = connections.open().await?;
@@ -183,11 +188,21 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
             }
         };
         receiver.commit()?;
+        if let (Some(plan), Some(module)) = (&args.output, &module) {
+            loader::write(plan, module)?;
+        }
         let outcome = report::Outcome { reply: &reply, output: args.output.as_deref(), elapsed: started.elapsed() };
         let printed = report::print(&outcome, args.json);
         connection.close().await;
         return printed;
     }
+}
+
+/// Where the module goes that registers the plan, where the runtime needs one.
+fn module(args: &PlanArgs) -> Result<Option<PathBuf>, Failure> {
+    let registering = Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09));
+    let is_registered = args.format == Format::MscclppJson && args.profile.unwrap_or(registering) == registering;
+    args.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.

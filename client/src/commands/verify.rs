@@ -3,6 +3,7 @@
 //! Nothing a file says of itself is believed: what it does, how fast it is and what bounds it are derived again, and a
 //! statement that differs is a problem like any other damage.
 
+mod execution_plan;
 mod json_plan;
 mod load;
 mod msccl_file;
@@ -10,7 +11,7 @@ mod oneccl_file;
 
 use std::path::PathBuf;
 
-use canopy_plan::{Profile, Program, oneccl};
+use canopy_plan::{ExecutorProfile, Profile, Program, oneccl};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Topology;
 use serde::{Serialize, Serializer};
@@ -20,34 +21,36 @@ use crate::certificate::count;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::runtime::RuntimeProfile;
 
 /// Largest plan file that is read.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 /// Most problems the text lists; JSON has all.
 const PROBLEMS_TEXT_MAX: usize = 20;
 
-/// Check a plan file: structure, meaning, load, certificate; MSCCL and oneCCL XML are also run on real bytes
+/// Check a plan file: structure, meaning, load, certificate; files of runtimes are also run on real bytes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   canopy verify plan.json
   canopy verify plan.xml --profile msccl --collective allgather --json
   canopy verify plan.json --topology cluster.yaml
+  canopy verify execution.json --profile mscclpp-0.6 --collective broadcast --root 3
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
-    /// A plan in canopy's JSON, MSCCL XML or oneCCL XML
+    /// A plan in canopy's JSON, MSCCL or oneCCL XML, or an execution plan of MSCCL++
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Generator expression or file: the network the plan must be for
     #[arg(long, value_name = "T")]
     topology: Option<String>,
-    /// Runtime an MSCCL XML file is for [default: msccl]
+    /// Runtime the file is for [default: msccl; of an execution plan: mscclpp-0.9]
     #[arg(long, value_name = "P")]
-    profile: Option<Profile>,
+    profile: Option<RuntimeProfile>,
     /// What the plan must do
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -196,9 +199,10 @@ pub(super) fn judge_program(program: &Program, profile: Profile) -> ProgramVerdi
     }
 }
 
-/// Tells the formats apart by their first character, and those in XML by their first element.
-fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Result<Report, Failure> {
+/// Tells the formats apart by their first character, those in XML by their first element, and those in JSON by what they hold.
+fn judge(bytes: &[u8], profile: Option<RuntimeProfile>, expected: &Expected<'_>) -> Result<Report, Failure> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') if execution_plan::is_one(bytes) => Ok(execution_plan::judge(bytes, executor(profile)?, expected)),
         Some(b'{') if profile.is_some() => {
             Err(Failure::input("--profile is for files of a runtime, not for canopy's JSON")
                 .help("leave --profile out, or give the XML file"))
@@ -206,16 +210,38 @@ fn judge(bytes: &[u8], profile: Option<Profile>, expected: &Expected<'_>) -> Res
         Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
         Some(b'<') if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => match profile {
             None => Ok(oneccl_file::judge(bytes, expected)),
-            Some(_) => Err(Failure::input("--profile is for MSCCL XML, and this is a oneCCL plan")
+            Some(_) => Err(Failure::input("--profile is for files of other runtimes, and this is a oneCCL plan")
                 .help("leave --profile out, or give another file")),
         },
-        Some(b'<') => Ok(msccl_file::judge(bytes, profile, expected)),
+        Some(b'<') => Ok(msccl_file::judge(bytes, msccl(profile)?, expected)),
         _ => {
             let mut report = Report::new(None);
             let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
             report.record("file", Some(format!("{found}; give a plan in canopy's JSON, MSCCL XML or oneCCL XML")));
             Ok(report)
         }
+    }
+}
+
+fn executor(profile: Option<RuntimeProfile>) -> Result<Option<ExecutorProfile>, Failure> {
+    match profile {
+        None => Ok(None),
+        Some(RuntimeProfile::Executor(profile)) => Ok(Some(profile)),
+        Some(RuntimeProfile::Msccl(profile)) => Err(Failure::input(format!(
+            "profile `{profile}` is for MSCCL XML, and the file is an execution plan of MSCCL++"
+        ))
+        .help("use mscclpp-0.6 or mscclpp-0.9")),
+    }
+}
+
+fn msccl(profile: Option<RuntimeProfile>) -> Result<Option<Profile>, Failure> {
+    match profile {
+        None => Ok(None),
+        Some(RuntimeProfile::Msccl(profile)) => Ok(Some(profile)),
+        Some(RuntimeProfile::Executor(profile)) => Err(Failure::input(format!(
+            "profile `{profile}` is for execution plans of MSCCL++, and the file is MSCCL XML"
+        ))
+        .help("use msccl, msccl-executor or rccl-msccl")),
     }
 }
 

@@ -17,14 +17,15 @@ pub use msccl::{
     LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank, Oddity,
     Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
     ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, Stopped,
-    ThreadBlock, TrafficError, convert, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,
-    prove_until, read_foreign_msccl_xml, require_own_routes, traffic, write_msccl_xml, write_msccl_xml_slice,
+    ThreadBlock, TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml,
+    parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml, require_own_routes, traffic, write_msccl_xml,
+    write_msccl_xml_slice,
 };
 pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
     ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutionPlanError, ExecutionRank, ExecutorLimits, ExecutorProfile,
     OpName, Pipeline, RankChannels, RefPlace, RemoteBuffer, SwitchGroup, UnknownExecutorProfile,
-    emulate_execution_plan, execution_alignment_bytes, lower_execution_plan, parse_execution_plan,
-    prove_execution_plan, write_execution_plan,
+    emulate_execution_plan, execution_alignment_bytes, execution_plan_loader, lower_execution_plan,
+    parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

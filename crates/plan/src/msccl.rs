@@ -18,7 +18,7 @@ mod write;
 
 pub use convert::{Change, Conversion, ConvertError, convert};
 pub use figures::{Figure, InstanceRoom, ProgramFigures};
-pub use lower::{Instances, LowerError, LowerOptions, Lowered, lower, require_own_routes};
+pub use lower::{Instances, LowerError, LowerOptions, Lowered, forwarder_on_routes, lower, require_own_routes};
 pub use parse::{
     ForeignFile, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, Oddity, ParseError, ParseFault, parse_msccl_xml,
     parse_msccl_xml_until, read_foreign_msccl_xml,
@@ -30,6 +30,5 @@ pub use traffic::{NetworkLoad, TrafficError, network_load, traffic};
 pub use write::{NoSuchRank, write_msccl_xml, write_msccl_xml_slice};
 
 pub(crate) use lower::Ranges;
-pub(crate) use lower::first_forwarder;
 pub(crate) use program::{Memory, expected_chunks, has_buffer, share_chunks};
 pub(crate) use prove::{Findings, Report, symbols};

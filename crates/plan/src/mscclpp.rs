@@ -14,6 +14,7 @@ mod parse;
 mod profile;
 mod program;
 mod prove;
+mod python;
 mod write;
 
 pub use emulate::{ExecutionOptions, emulate_execution_plan};
@@ -25,4 +26,5 @@ pub use program::{
     RefPlace, RemoteBuffer, SwitchGroup,
 };
 pub use prove::prove_execution_plan;
+pub use python::execution_plan_loader;
 pub use write::write_execution_plan;

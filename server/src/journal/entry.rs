@@ -179,6 +179,7 @@ fn output(spec: &v1::OutputSpec) -> Option<Output> {
         v1::OutputFormat::Json => Some(Output::Json),
         v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
         v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
+        v1::OutputFormat::MscclppJson => Some(Output::MscclppJson(spec.profile.parse().ok()?)),
         v1::OutputFormat::Unspecified => None,
     }
 }

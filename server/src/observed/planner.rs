@@ -112,6 +112,7 @@ impl ObservedPlanner {
             Err(
                 PlanFailure::Lower { output, .. }
                 | PlanFailure::LowerOneccl { output, .. }
+                | PlanFailure::LowerExecution { output, .. }
                 | PlanFailure::TooLargeToRun { output, .. },
             ) => {
                 if let Some(output) = order.outputs.get(*output) {
@@ -128,6 +129,7 @@ fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
         Output::Json => ("json", "none"),
         Output::OnecclXml => ("oneccl-xml", "none"),
         Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
+        Output::MscclppJson(profile) => ("mscclpp-json", profile.name()),
     };
     [("format", format.into()), ("profile", profile.into())]
 }

@@ -181,6 +181,9 @@ impl Work<'_> {
                 Output::MscclXml(profile, instances) => {
                     files.add_msccl((profile, instances), order, (&plan.topology, graph), &prepared.key, stop)?;
                 }
+                Output::MscclppJson(profile) => {
+                    files.add_execution_plan(profile, order, (&plan.topology, graph), &prepared.key, stop)?;
+                }
             }
         }
         Ok(files)

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU64;
 
-use canopy_plan::{LowerError, oneccl};
+use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
 use canopy_schedule::{Shape, Shares};
 use canopy_synth::TreeLimits;
@@ -87,6 +87,10 @@ fn over_limit(failure: &PlanFailure) -> Option<String> {
         PlanFailure::LowerOneccl { error: oneccl::LowerError::OverLimit { what, limit, need }, .. } => {
             Some(format!("a oneCCL plan allows {limit} {what}, and the best plan needs {need}"))
         }
+        PlanFailure::LowerExecution {
+            error: ExecutionLowerError::OverLimit { profile, what, limit, need, .. },
+            ..
+        } => Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}")),
         _ => None,
     }
 }

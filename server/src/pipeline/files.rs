@@ -141,7 +141,7 @@ impl Files {
         self.alignment_elements = lcm(self.alignment_elements, u64::from(program.chunk_count).max(1));
     }
 
-    fn push(&mut self, output: Output, content: Vec<u8>, instances: u32) {
+    pub(super) fn push(&mut self, output: Output, content: Vec<u8>, instances: u32) {
         self.artifacts.push(v1::Artifact {
             format: output.format().into(),
             profile: output.profile_name().to_owned(),
@@ -153,13 +153,13 @@ impl Files {
     }
 }
 
-fn rejected(problem: String) -> PlanFailure {
+pub(super) fn rejected(problem: String) -> PlanFailure {
     PlanFailure::Rejected { check: "file", problem }
 }
 
 /// Least common multiple of two positive numbers. At most eight chunk counts of 32 bits meet here; one that does not
 /// fit is as good as the greatest number.
-fn lcm(a: u64, b: u64) -> u64 {
+pub(super) fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
         (x, y) = (y, x % y);

@@ -85,7 +85,8 @@ pub(super) fn estimate_bytes(
 fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
     let (profile, instances) = match output {
         Output::Json => return 0,
-        Output::OnecclXml => return hops,
+        // Operations and instructions take about as much as steps of an MSCCL file.
+        Output::MscclppJson(_) | Output::OnecclXml => return hops,
         Output::MscclXml(profile, instances) => (profile, instances),
     };
     let limits = profile.limits();

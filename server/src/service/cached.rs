@@ -1,8 +1,8 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
 use canopy_plan::{
-    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, parse_msccl_xml_until,
-    write_msccl_xml_slice,
+    ExecutorProfile, Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures,
+    parse_msccl_xml_until, write_msccl_xml_slice,
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
@@ -67,7 +67,7 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
     let format = artifact.format();
     let (profile, program) = match format {
         OutputFormat::MscclXml => msccl_program(artifact).map_err(|what| CallFailure::Broken { what })?,
-        OutputFormat::Json | OutputFormat::OnecclXml | OutputFormat::Unspecified => {
+        OutputFormat::Json | OutputFormat::MscclppJson | OutputFormat::OnecclXml | OutputFormat::Unspecified => {
             return Err(CallFailure::NotSliced { format });
         }
     };
@@ -81,7 +81,7 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
 }
 
 fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
-    let known = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML or OUTPUT_FORMAT_ONECCL_XML";
+    let known = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON or OUTPUT_FORMAT_ONECCL_XML";
     let refused = |error| CallFailure::Plan(PlanFailure::Request(error));
     match OutputFormat::try_from(request.format) {
         Ok(OutputFormat::Json) => Ok((OutputFormat::Json, shown(&request.profile))),
@@ -93,6 +93,10 @@ fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), Call
             Ok((OutputFormat::MscclXml, Profile::Msccl.name().to_owned()))
         }
         Ok(OutputFormat::MscclXml) => Ok((OutputFormat::MscclXml, shown(&request.profile))),
+        Ok(OutputFormat::MscclppJson) if request.profile.is_empty() => {
+            Ok((OutputFormat::MscclppJson, ExecutorProfile::V09.name().to_owned()))
+        }
+        Ok(OutputFormat::MscclppJson) => Ok((OutputFormat::MscclppJson, shown(&request.profile))),
         Ok(OutputFormat::Unspecified) | Err(_) => {
             let (field, number) = ("format".to_owned(), request.format);
             Err(refused(RequestError::UnknownValue { field, number, known }))
@@ -124,7 +128,7 @@ pub(super) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailur
 fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
     let msccl = match artifact.format() {
         OutputFormat::MscclXml => Some(msccl_facts(artifact)?),
-        OutputFormat::Json | OutputFormat::OnecclXml | OutputFormat::Unspecified => None,
+        OutputFormat::Json | OutputFormat::MscclppJson | OutputFormat::OnecclXml | OutputFormat::Unspecified => None,
     };
     Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
 }

@@ -2,7 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::Profile;
+use canopy_plan::{ExecutorProfile, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
@@ -29,7 +29,8 @@ const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
-const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML or OUTPUT_FORMAT_ONECCL_XML";
+const OUTPUT_FORMATS: &str =
+    "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON or OUTPUT_FORMAT_ONECCL_XML";
 
 /// A request: what to plan, and what of it is good enough.
 pub(crate) struct Decoded {
@@ -293,13 +294,7 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
         }),
         Ok(v1::OutputFormat::Json) => match spec.instancing {
             None => Ok(Output::Json),
-            Some(asked) => {
-                let asked = match asked {
-                    Instancing::Instances(instances) => instances.to_string(),
-                    Instancing::AutomaticInstances(_) => "an automatic number".to_owned(),
-                };
-                Err(RequestError::InstancesWithoutRuntime { output: position, asked })
-            }
+            Some(asked) => Err(RequestError::InstancesWithoutRuntime { output: position, asked: in_words(asked) }),
         },
         Ok(v1::OutputFormat::MscclXml) if spec.profile.is_empty() => Ok(Output::MscclXml(Profile::Msccl, instances)),
         Ok(v1::OutputFormat::MscclXml) => {
@@ -307,6 +302,14 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
             let output = profile.map(|profile| Output::MscclXml(profile, instances));
             output.map_err(|error| RequestError::Profile { output: position, error })
         }
+        Ok(v1::OutputFormat::MscclppJson) => match spec.instancing {
+            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::V09)),
+            None => {
+                let profile = spec.profile.parse().map(Output::MscclppJson);
+                profile.map_err(|error| RequestError::ExecutorProfile { output: position, error })
+            }
+            Some(asked) => Err(RequestError::NoInstancesThere { output: position, asked: in_words(asked) }),
+        },
         Ok(v1::OutputFormat::OnecclXml) => oneccl(position, spec),
         // What is not said is refused like what is not known: guessing would pin a default for ever.
         Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
@@ -321,8 +324,15 @@ fn oneccl(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> 
     }
     match spec.instancing {
         None => Ok(Output::OnecclXml),
-        Some(Instancing::Instances(instances)) => refused("instances", instances.to_string()),
-        Some(Instancing::AutomaticInstances(_)) => refused("instances", "an automatic number".to_owned()),
+        Some(asked) => refused("instances", in_words(asked)),
+    }
+}
+
+/// The instances that a caller asks for, in words.
+fn in_words(asked: Instancing) -> String {
+    match asked {
+        Instancing::Instances(instances) => instances.to_string(),
+        Instancing::AutomaticInstances(_) => "an automatic number of".to_owned(),
     }
 }
 

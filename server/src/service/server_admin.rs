@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use canopy_plan::Profile;
+use canopy_plan::{ExecutorProfile, Profile};
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
     DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, OutputFormat, PriorityStatus,
@@ -93,6 +93,10 @@ impl ServerAdmin for ServerAdminService {
                 FormatSupport {
                     format: OutputFormat::MscclXml.into(),
                     profiles: vec![Profile::Msccl.name().to_owned()],
+                },
+                FormatSupport {
+                    format: OutputFormat::MscclppJson.into(),
+                    profiles: ExecutorProfile::ALL.map(|profile| profile.name().to_owned()).into(),
                 },
                 FormatSupport { format: OutputFormat::OnecclXml.into(), profiles: vec![ONECCL_PROFILE.to_owned()] },
             ],

@@ -130,6 +130,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
                 format!("msccl-xml {} in {} instances", artifact.profile, artifact.instances)
             }
             OutputFormat::MscclXml => format!("msccl-xml {}", artifact.profile),
+            OutputFormat::MscclppJson => format!("mscclpp-json {}", artifact.profile),
             OutputFormat::OnecclXml => "oneccl-xml".to_owned(),
             OutputFormat::Unspecified => "unknown".to_owned(),
         };

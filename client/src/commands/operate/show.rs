@@ -275,6 +275,7 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
         format: match artifact.format() {
             OutputFormat::Json => "json",
             OutputFormat::MscclXml => "msccl-xml",
+            OutputFormat::MscclppJson => "mscclpp-json",
             OutputFormat::OnecclXml => "oneccl-xml",
             OutputFormat::Unspecified => "unknown",
         },

@@ -2,26 +2,29 @@
 
 use std::str::FromStr;
 
-use canopy_plan::{Instances, Profile, ProfileError};
+use canopy_plan::{ExecutorProfile, Instances, Profile, ProfileError};
 use canopy_proto::v1;
 
 use crate::exit::Failure;
+use crate::runtime::RuntimeProfile;
 
 /// Formats a plan can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
     MscclXml,
+    MscclppJson,
     OnecclXml,
 }
 
 impl Format {
-    pub(super) const ALL: [Self; 3] = [Self::Json, Self::MscclXml, Self::OnecclXml];
+    pub(super) const ALL: [Self; 4] = [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
             Self::MscclXml => "msccl-xml",
+            Self::MscclppJson => "mscclpp-json",
             Self::OnecclXml => "oneccl-xml",
         }
     }
@@ -30,6 +33,7 @@ impl Format {
         match self {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml => v1::OutputFormat::MscclXml,
+            Self::MscclppJson => v1::OutputFormat::MscclppJson,
             Self::OnecclXml => v1::OutputFormat::OnecclXml,
         }
     }
@@ -38,7 +42,8 @@ impl Format {
     const fn usual(self) -> Option<Target> {
         match self {
             Self::Json => None,
-            Self::MscclXml => Some(Target::Msccl(Profile::Msccl)),
+            Self::MscclXml => Some(Target::Runtime(RuntimeProfile::Msccl(Profile::Msccl))),
+            Self::MscclppJson => Some(Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09))),
             Self::OnecclXml => Some(Target::Oneccl),
         }
     }
@@ -49,21 +54,15 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| {
-            let what = match name {
-                "mscclpp-json" => "is not available yet",
-                _ => "is not a format",
-            };
-            format!("`{name}` {what}; use one of {}", Self::ALL.map(Self::name).join(", "))
-        })
+        known.ok_or_else(|| format!("`{name}` is not a format; use one of {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
 /// A runtime that a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// One that reads MSCCL XML.
-    Msccl(Profile),
+    /// One with a profile.
+    Runtime(RuntimeProfile),
     /// An interpreter of oneCCL plans.
     Oneccl,
     /// Stock NCCL, which has no use for any file.
@@ -73,7 +72,8 @@ pub(super) enum Target {
 impl Target {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Msccl(profile) => profile.name(),
+            Self::Runtime(RuntimeProfile::Msccl(profile)) => profile.name(),
+            Self::Runtime(RuntimeProfile::Executor(profile)) => profile.name(),
             Self::Oneccl => "oneccl",
             Self::Nccl => "nccl",
         }
@@ -82,7 +82,8 @@ impl Target {
     /// The format it reads, if it reads any.
     const fn format(self) -> Option<Format> {
         match self {
-            Self::Msccl(_) => Some(Format::MscclXml),
+            Self::Runtime(RuntimeProfile::Msccl(_)) => Some(Format::MscclXml),
+            Self::Runtime(RuntimeProfile::Executor(_)) => Some(Format::MscclppJson),
             Self::Oneccl => Some(Format::OnecclXml),
             Self::Nccl => None,
         }
@@ -95,7 +96,7 @@ impl FromStr for Target {
     fn from_str(name: &str) -> Result<Self, ProfileError> {
         let others = [Self::Oneccl, Self::Nccl];
         let other = others.into_iter().find(|target| target.name() == name);
-        other.map_or_else(|| name.parse().map(Self::Msccl), Ok)
+        other.map_or_else(|| name.parse().map(Self::Runtime), Ok)
     }
 }
 

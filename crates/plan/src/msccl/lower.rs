@@ -57,8 +57,7 @@ use super::profile::Profile;
 use super::program::{Operation, Program, Protocol, Purpose};
 
 pub(crate) use self::ranges::Ranges;
-pub(crate) use self::transit::first_forwarder;
-pub use self::transit::require_own_routes;
+pub use self::transit::{forwarder_on_routes, require_own_routes};
 
 /// What a program is lowered for.
 #[derive(Clone, Debug, PartialEq, Eq)]

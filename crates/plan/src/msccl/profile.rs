@@ -23,7 +23,9 @@ pub enum Profile {
 }
 
 /// Names of canopy's contract whose tables do not exist.
-const NAMED_ELSEWHERE: [&str; 3] = ["mscclpp-0.6", "mscclpp-0.9", "oneccl"];
+const NAMED_ELSEWHERE: [&str; 1] = ["oneccl"];
+/// Names of runtimes that read another format.
+const OF_MSCCLPP: [&str; 2] = ["mscclpp-0.6", "mscclpp-0.9"];
 
 impl Profile {
     /// All profiles, in the order documents list them.
@@ -126,6 +128,8 @@ impl fmt::Display for Profile {
 pub enum ProfileError {
     #[error("profile `{name}` is not available yet; use msccl, msccl-executor or rccl-msccl")]
     NotAvailable { name: &'static str },
+    #[error("profile `{name}` is for mscclpp-json files; use msccl, msccl-executor or rccl-msccl here")]
+    OfMscclpp { name: &'static str },
     #[error("`{name}` is not a profile; use msccl, msccl-executor or rccl-msccl")]
     Unknown { name: String },
 }
@@ -136,6 +140,9 @@ impl FromStr for Profile {
     fn from_str(name: &str) -> Result<Self, ProfileError> {
         if let Some(profile) = Self::ALL.into_iter().find(|profile| profile.name() == name) {
             return Ok(profile);
+        }
+        if let Some(name) = OF_MSCCLPP.into_iter().find(|known| *known == name) {
+            return Err(ProfileError::OfMscclpp { name });
         }
         match NAMED_ELSEWHERE.into_iter().find(|known| *known == name) {
             Some(name) => Err(ProfileError::NotAvailable { name }),

@@ -18,7 +18,7 @@ use steps::Steps;
 
 use super::parse::is_label;
 use super::program::{Program, RankProgram};
-use crate::msccl::first_forwarder;
+use crate::msccl::forwarder_on_routes;
 use crate::oneccl::memory::expected_chunks;
 
 /// Most chunks of all transfers together: each is placed by itself.
@@ -73,7 +73,7 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// # Errors
 /// [`LowerError::Forwarder`] with the first such device. O(carriers + links of routes).
 pub fn require_own_routes(topology: &Topology, graph: &TransferGraph) -> Result<(), LowerError> {
-    first_forwarder(topology, graph).map_or(Ok(()), |id| Err(LowerError::Forwarder { id }))
+    forwarder_on_routes(topology, graph).map_or(Ok(()), |id| Err(LowerError::Forwarder { id: id.to_owned() }))
 }
 
 /// Lowers a checked transfer graph.

@@ -74,7 +74,7 @@ pub(super) fn audited(
 
 const fn ending(output: Output) -> &'static str {
     match output {
-        Output::Json => "json",
+        Output::Json | Output::MscclppJson(_) => "json",
         Output::MscclXml(..) | Output::OnecclXml => "xml",
     }
 }
@@ -92,6 +92,6 @@ fn facts(
             let program = parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, stop);
             Ok(PlanFileFacts::of_msccl(path.to_owned(), &program.map_err(|error| format!("{path}: {error}"))?))
         }
-        Output::Json | Output::OnecclXml => Err(format!("{path} is for no runtime")),
+        Output::Json | Output::MscclppJson(_) | Output::OnecclXml => Err(format!("{path} is for no runtime")),
     }
 }

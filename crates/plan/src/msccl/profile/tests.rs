@@ -10,6 +10,8 @@ fn names_are_read_or_refused_with_a_remedy() {
     }
     let refused = |name: &str| name.parse::<Profile>().unwrap_err().to_string();
     assert_eq!(refused("oneccl"), "profile `oneccl` is not available yet; use msccl, msccl-executor or rccl-msccl");
+    let remedy = "profile `mscclpp-0.9` is for mscclpp-json files; use msccl, msccl-executor or rccl-msccl here";
+    assert_eq!(refused("mscclpp-0.9"), remedy);
     assert_eq!(refused("MSCCL"), "`MSCCL` is not a profile; use msccl, msccl-executor or rccl-msccl");
 }
 

@@ -1,0 +1,37 @@
+//! The Python module beside an execution plan that registers it with MSCCL++ 0.9 and later.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use canopy_plan::{EXECUTION_PLAN_BYTES_MAX, execution_plan_loader, parse_execution_plan};
+
+use crate::exit::Failure;
+use crate::{input, output};
+
+/// How such a module begins: only what begins so is replaced.
+const FIRST_WORDS: &str = "\"\"\"Registers the execution plan ";
+
+/// Where the module of a plan goes: beside it, with the ending `py`.
+///
+/// # Errors
+/// Something else is there.
+pub(super) fn path(plan: &Path) -> Result<PathBuf, Failure> {
+    let path = plan.with_extension("py");
+    let is_ours = |text: String| text.starts_with(FIRST_WORDS);
+    let is_free = !path.exists() || fs::read_to_string(&path).is_ok_and(is_ours);
+    if path != plan && is_free {
+        return Ok(path);
+    }
+    Err(Failure::input(format!("{} is in the way of the module that registers the plan", path.display()))
+        .help("give the plan another name with -o"))
+}
+
+/// Writes the module of a plan that has been written.
+pub(super) fn write(plan: &Path, module: &Path) -> Result<(), Failure> {
+    let bytes = input::bytes(plan, EXECUTION_PLAN_BYTES_MAX)?;
+    let unreadable = |error: &dyn std::error::Error| Failure::fault(format!("cannot read the plan back: {error}"));
+    let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error))?;
+    let parsed = parse_execution_plan(text).map_err(|error| unreadable(&error))?;
+    let name = plan.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    output::write_file(module, execution_plan_loader(&parsed, &name).as_bytes())
+}

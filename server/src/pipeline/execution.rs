@@ -1,0 +1,115 @@
+//! Execution plans of MSCCL++: written, read back, and judged as their reader will see them.
+
+use canopy_plan::{
+    EmulationError, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
+    emulate_execution_plan, execution_alignment_bytes, forwarder_on_routes, lower_execution_plan, parse_execution_plan,
+    prove_execution_plan, write_execution_plan,
+};
+use canopy_proto::v1;
+use canopy_schedule::TransferGraph;
+use canopy_synth::Stop;
+use canopy_topology::Topology;
+
+use super::files::{Files, lcm, rejected};
+use crate::failure::PlanFailure;
+use crate::key::PlanKey;
+use crate::order::{Order, Output};
+
+impl Files {
+    /// Adds an execution plan. Read back it must be the very plan, be proven right, and run on real bytes.
+    pub(super) fn add_execution_plan(
+        &mut self,
+        profile: ExecutorProfile,
+        order: &Order,
+        (topology, graph): (&Topology, &TransferGraph),
+        key: &PlanKey,
+        stop: &dyn Stop,
+    ) -> Result<(), PlanFailure> {
+        let output = self.artifacts.len();
+        if let Some(id) = forwarder_on_routes(topology, graph) {
+            let error = ExecutionLowerError::Forwarder { profile, id: id.to_owned() };
+            return Err(PlanFailure::LowerExecution { output, error });
+        }
+        let options = ExecutionLowerOptions {
+            in_place: order.in_place,
+            bytes_max: order.size_bytes_max,
+            profile,
+            name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
+            boxes: boxes(topology),
+        };
+        let is_stopped = || stop.is_requested();
+        let lowered = lower_execution_plan(graph, &options, &is_stopped).map_err(|error| match error {
+            ExecutionLowerError::Stopped => PlanFailure::Stopped,
+            error => PlanFailure::LowerExecution { output, error },
+        })?;
+        let text = write_execution_plan(&lowered);
+        let plan = parse_execution_plan(&text).map_err(|error| rejected(error.to_string()))?;
+        if plan != lowered {
+            return Err(rejected("the execution plan, read back, is another plan".to_owned()));
+        }
+        self.judge_execution_plan(&plan, profile, graph, key, stop)?;
+        self.narrow_to_execution_plan(&plan, profile);
+        self.push(Output::MscclppJson(profile), text.into_bytes(), 0);
+        Ok(())
+    }
+
+    fn judge_execution_plan(
+        &mut self,
+        plan: &ExecutionPlan,
+        profile: ExecutorProfile,
+        graph: &TransferGraph,
+        key: &PlanKey,
+        stop: &dyn Stop,
+    ) -> Result<(), PlanFailure> {
+        let is_stopped = || stop.is_requested();
+        let asked = Some(graph.collective);
+        let proof = prove_execution_plan(plan, asked, profile, &is_stopped).map_err(|_| PlanFailure::Stopped)?;
+        if let Some(problem) = proof.problems.first() {
+            return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
+        }
+        let seed = key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        for options in ExecutionOptions::various(profile, seed) {
+            match emulate_execution_plan(plan, asked, &options, &is_stopped) {
+                Ok(_) => {}
+                Err(EmulationError::Stopped) => return Err(PlanFailure::Stopped),
+                Err(error @ EmulationError::TooLarge { .. }) => {
+                    return Err(PlanFailure::TooLargeToRun { output: self.artifacts.len(), error });
+                }
+                Err(error) => return Err(rejected(error.to_string())),
+            }
+        }
+        for warning in proof.warnings {
+            let text = format!("{}: {}: {}", profile.name(), warning.where_, warning.message);
+            self.warnings.push(v1::Warning { code: "RUNTIME_ADVICE".to_owned(), text });
+        }
+        Ok(())
+    }
+
+    /// Takes the plan's own limits on messages into account.
+    fn narrow_to_execution_plan(&mut self, plan: &ExecutionPlan, profile: ExecutorProfile) {
+        self.size_bytes_min = self.size_bytes_min.max(plan.bytes_min);
+        if let Some(max) = profile.bytes_max_inclusive(plan.bytes_max)
+            && max < self.size_bytes_max
+        {
+            self.size_bytes_max = max;
+            let text = format!("{}: the file is used for messages of at most {max} bytes", profile.name());
+            self.warnings.push(v1::Warning { code: "RANGES_TRIMMED".to_owned(), text });
+        }
+        // Elements have at least one byte.
+        self.alignment_elements = lcm(self.alignment_elements, execution_alignment_bytes(plan).max(1));
+    }
+}
+
+/// The box of each rank by number. Ranks without one are alone, but where no rank has one all are together.
+fn boxes(topology: &Topology) -> Vec<u32> {
+    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
+    let names: Vec<Option<&str>> = ranks.map(|node| node.attributes.box_name.as_deref()).collect();
+    if names.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let number = |(position, name): (u32, &Option<&str>)| {
+        let same = |&other: &u32| name.is_some() && names.get(other as usize) == Some(name);
+        (0..position).find(same).unwrap_or(position)
+    };
+    (0_u32..).zip(&names).map(number).collect()
+}
