@@ -12,6 +12,7 @@ mod parse;
 mod program;
 mod promise;
 mod prove;
+mod rank_run;
 mod write;
 
 pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
@@ -21,6 +22,7 @@ pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
 pub use promise::{Promise, promise};
 pub use prove::{Place, Problem, Proof, Stopped, prove, prove_routes, prove_until};
+pub use rank_run::{Incoming, Outgoing, Piece, RankRun, RunError, Turn};
 pub use write::write;
 
 /// The grammar of the format as an XML schema. What it cannot say, such as that every send has a receive, [`prove`]
