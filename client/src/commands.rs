@@ -9,6 +9,7 @@ mod export;
 mod job;
 mod operate;
 mod plan;
+mod run;
 #[cfg(feature = "embedded")]
 mod serve;
 mod simulate;
@@ -23,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 9] = ["faults", "find", "resynth", "leases", "path", "run", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 8] = ["faults", "find", "resynth", "leases", "path", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -59,6 +60,9 @@ enum Command {
     Explain(explain::ExplainArgs),
     Draw(draw::DrawArgs),
     Export(export::ExportArgs),
+    Run(run::RunArgs),
+    #[command(hide = true)]
+    RunRank(run::rank::RankArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -88,6 +92,9 @@ impl Cli {
             Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),
             Command::Export(args) => interruptible(on_a_thread(move || export::run(&args))),
+            Command::Run(args) => interruptible(run::run(args)),
+            // Ends with the command that started it.
+            Command::RunRank(args) => run::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),

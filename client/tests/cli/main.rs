@@ -30,6 +30,7 @@ mod refusals;
 #[cfg(feature = "embedded")]
 mod report;
 mod resume;
+mod run;
 #[cfg(feature = "embedded")]
 mod simulate;
 #[cfg(feature = "embedded")]

@@ -1,0 +1,120 @@
+//! `canopy run`: plans are executed by real processes, and none of them is left behind.
+
+use std::process::Stdio;
+
+use crate::support::{Desk, check_members};
+
+/// A plan that somebody wrote by hand.
+const HAND_MADE: &str = include_str!("../../../crates/plan/tests/oneccl_files/allreduce_pair.xml");
+
+const MEMBERS: [&str; 13] = [
+    "canopy",
+    "command",
+    "ok",
+    "collective",
+    "ranks",
+    "instances",
+    "type",
+    "size_bytes",
+    "time_us",
+    "algbw_GBps",
+    "busbw_GBps",
+    "messages",
+    "bytes_sent",
+];
+
+/// Processes whose parent is this one, as the system lists them.
+fn children(parent: u32) -> Vec<u32> {
+    let numbers =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let parent_of = |process: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    numbers.filter(|process| parent_of(process) == Some(parent)).collect()
+}
+
+#[test]
+fn a_hand_made_plan_runs_on_every_type_and_length() {
+    let desk = Desk::new();
+    desk.write("pair.xml", HAND_MADE);
+    for (element, size) in [("float32", "4"), ("float64", "1000"), ("int32", "12"), ("int64", "65536")] {
+        let run = desk.json(&format!("run pair.xml --type {element} --size {size} --seed 3 --json"));
+        check_members(&run, &[&MEMBERS[..], &["wrong"]].concat());
+        assert_eq!((&run["ok"], &run["ranks"], &run["messages"]), (&true.into(), &2.into(), &4.into()));
+        // Each rank sends half of the message to be added, and half of the sums.
+        assert_eq!(run["bytes_sent"], 2 * size.parse::<u64>().unwrap());
+    }
+    // Parallel copies, each with its part of every chunk.
+    desk.write("copies.xml", HAND_MADE.replace("instances=\"1\"", "instances=\"3\""));
+    let run = desk.json("run copies.xml --size 4KiB --json");
+    assert_eq!((&run["ok"], &run["messages"], &run["bytes_sent"]), (&true.into(), &12.into(), &8192.into()));
+    // Everybody waits for everybody, twice in each step.
+    desk.write(
+        "joined.xml",
+        HAND_MADE.replace("scope=\"local\"", "scope=\"all\"").replace("</step>", "<sync scope=\"all\"/></step>"),
+    );
+    assert_eq!(desk.json("run joined.xml --size 4KiB --delays 2 --json")["ok"], true);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let desk = Desk::new();
+    desk.write("pair.xml", HAND_MADE);
+    desk.refused("run pair.xml --size 6", 2, &["6 bytes are not a whole number of float32", "such as 4 or 8"]);
+    desk.refused("run pair.xml --size 1TiB", 2, &["over the limit of", "lower --size"]);
+    desk.refused("run missing.xml", 2, &["missing.xml: no such file"]);
+    desk.write("bad.xml", HAND_MADE.replacen("off=\"1\"", "off=\"0\"", 1));
+    desk.refused("run bad.xml", 2, &["bad.xml is not right: meaning, rank", "canopy verify bad.xml"]);
+    desk.write("other.xml", "<algo/>");
+    desk.refused("run other.xml", 2, &["neither a oneCCL plan nor a plan in canopy's JSON"]);
+    desk.write("small.xml", HAND_MADE.replace("maxbytes=\"0\"", "maxbytes=\"100\""));
+    desk.refused("run small.xml --size 104", 2, &["up to 100 bytes, not for 104"]);
+    desk.refused("run pair.xml --delays 30000 --deadline 300ms", 5, &["the deadline of 300ms"]);
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn eight_ranks_move_real_bytes() {
+    let desk = Desk::new();
+    for (kind, options) in
+        [("allreduce", ""), ("all-to-all", ""), ("reduce-scatter", " --in-place"), ("scatter", " --root 5")]
+    {
+        let plan = format!("plan ring:8 --collective {kind}{options} --format oneccl-xml -o plan.xml --json");
+        desk.json(&plan);
+        for delays in [0, 3] {
+            let run = desk.json(&format!("run plan.xml --size 256KiB --delays {delays} --seed 9 --json"));
+            assert_eq!((&run["ok"], &run["collective"], &run["ranks"]), (&true.into(), &kind.into(), &8.into()));
+        }
+    }
+    desk.json("plan torus:2x3 --collective allgather -o plan.json --json");
+    let lowered = desk.json("run plan.json --size 600000 --type int32 --json");
+    assert_eq!((&lowered["ok"], &lowered["type"]), (&true.into(), &"int32".into()));
+    // Each of six ranks receives five sixths of it.
+    assert_eq!(lowered["bytes_sent"], 6 * 500_000);
+}
+
+/// One rank is killed in the middle of a run that would take minutes: the command says which, and takes the others along.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_rank_that_dies_ends_the_run_at_once() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 --collective allreduce --format oneccl-xml -o plan.xml --json");
+    let mut command = desk.command("run plan.xml --delays 60000 --deadline 5m");
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ranks = Vec::new();
+    while ranks.len() < 4 {
+        ranks = children(running.id());
+        std::thread::yield_now();
+    }
+    let killed = std::process::Command::new("kill").args(["-KILL", &ranks[2].to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = running.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("ended early: signal: 9"), "{said}");
+    for rank in ranks {
+        assert!(!std::path::Path::new(&format!("/proc/{rank}")).exists(), "rank process {rank} is left behind");
+    }
+}
