@@ -15,8 +15,8 @@ use crate::emulate::{ElementType, Operator};
 use crate::oneccl::lengths::Lengths;
 use crate::oneccl::memory::{Memory, share_chunks};
 
-/// Most elements of all ranks' buffers together: 8 bytes each.
-const ELEMENTS_MAX: u64 = 1 << 25;
+/// Most elements of all ranks' buffers together, and so of chunks: some 60 bytes each where chunks have one.
+const ELEMENTS_MAX: u64 = 1 << 23;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,8 +21,8 @@ use super::program::{Program, RankProgram};
 use crate::msccl::forwarder_on_routes;
 use crate::oneccl::memory::expected_chunks;
 
-/// Most chunks of all transfers together: each is placed by itself.
-const MOVES_MAX: u64 = 1 << 25;
+/// Most chunks of all transfers together: each is placed by itself, which takes some 100 bytes.
+const MOVES_MAX: u64 = 1 << 23;
 
 /// How to lower.
 #[derive(Clone, Debug, PartialEq, Eq)]
