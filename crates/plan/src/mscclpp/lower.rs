@@ -22,19 +22,28 @@ mod draft;
 mod lanes;
 mod layout;
 
+use std::collections::BTreeMap;
+
 use canopy_schedule::TransferGraph;
 
 use self::assemble::Assembly;
-use self::atoms::Atoms;
-use self::draft::Room;
+use self::atoms::{Atoms, Tree, groups, read_trees};
+use self::draft::{Draft, Room};
 use self::layout::Layout;
 use super::contract;
 use super::loader::message_chunks;
 use super::profile::ExecutorProfile;
-use super::program::ExecutionPlan;
+use super::program::{ExecutionPlan, ExecutionRank};
 
 /// Lanes that are tried, the first that fits is taken. More move data side by side; fewer need fewer blocks.
 const LANES: [usize; 6] = [32, 16, 8, 4, 2, 1];
+
+/// Pieces of each chunk that are tried: the first that blocks have room for. A tree is as fast as its links only while
+/// pieces follow one another along it.
+const PIECES: [u32; 4] = [8, 4, 2, 1];
+
+/// Least bytes of a piece of the largest message: shorter ones are not worth a signal each.
+const PIECE_BYTES_MIN: u64 = 1 << 16;
 
 /// What a plan is lowered for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,28 +133,59 @@ pub fn lower_execution_plan(
     if !options.boxes.is_empty() && options.boxes.len() != graph.rank_count as usize {
         return Err(ExecutionLowerError::Boxes { found: options.boxes.len(), expected: graph.rank_count });
     }
-    let layout = Layout::new(graph, options)?;
-    let atoms = Atoms::new(graph, &layout, stop)?;
+    let whole = Layout::new(graph, options)?;
+    let trees = read_trees(graph, &whole, stop)?;
+    let mut missed = None;
+    for pieces in pieces(&trees, &whole, options) {
+        let Some(layout) = whole.in_pieces(pieces) else { continue };
+        let atoms = Atoms::new(&trees, &layout, stop)?;
+        match arrange(&atoms, &layout, options, stop)? {
+            Ok(ranks) => return finish(ranks, graph, options),
+            Err(over) => missed = over.or(missed),
+        }
+    }
+    Err(missed.unwrap_or(ExecutionLowerError::NoChunks))
+}
+
+/// Numbers of pieces that are worth a try. Where nothing is passed on, pieces gain nothing.
+fn pieces(trees: &[Tree], layout: &Layout, options: &ExecutionLowerOptions) -> impl Iterator<Item = u32> {
+    let is_passed_on = trees.iter().any(|tree| tree.depth() > 1) || groups(trees).len() < trees.len();
+    let (input, output) = layout.buffers();
+    let chunk_bytes = options.bytes_max / u64::from(input.max(output)).max(1);
+    let most = if is_passed_on { chunk_bytes / PIECE_BYTES_MIN } else { 1 };
+    PIECES.into_iter().filter(move |&pieces| pieces == 1 || u64::from(pieces) <= most)
+}
+
+/// The ranks of a plan with the most lanes that fit. Several pieces must fit one block each; one is given as many as it
+/// takes. Else the limit that is exceeded, if that is what is wrong.
+fn arrange(
+    atoms: &Atoms,
+    layout: &Layout,
+    options: &ExecutionLowerOptions,
+    stop: Stop<'_>,
+) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
     let is_port = |a: u32, b: u32| options.boxes.get(a as usize) != options.boxes.get(b as usize);
     let limits = options.profile.limits();
     // Peers of a block may divide what it has one channel for among several blocks of theirs: leave some room.
     let channels = limits.channels_per_block as usize * 3 / 4;
     let room = Room { operations: limits.operations_per_block as usize, channels };
     let mut missed = None;
-    for (round, lanes) in LANES.into_iter().enumerate() {
-        check_stop(stop, round * 256)?;
-        let divided = lanes::divide(&atoms, lanes);
-        let drafts = divided
-            .iter()
-            .enumerate()
-            .map(|(number, lane)| lanes::draft((number, lane), &atoms, is_port, room))
-            .collect();
-        match Assembly::new(&layout, &atoms, drafts, is_port, options).plan(stop)? {
-            Ok(ranks) => return finish(ranks, graph, options),
+    for lanes in LANES {
+        check_stop(stop, 0)?;
+        let divided = lanes::divide(atoms, lanes);
+        let drafts: Vec<BTreeMap<u32, Draft>> =
+            divided.iter().enumerate().map(|lane| lanes::draft((lane.0, lane.1), atoms, is_port, room)).collect();
+        let is_long = drafts.iter().flat_map(BTreeMap::values).any(|draft| draft.blocks.len() > 1);
+        if is_long && layout.pieces > 1 {
+            // Fewer lanes are longer still.
+            return Ok(Err(None));
+        }
+        match Assembly::new(layout, atoms, drafts, is_port, options).plan(stop)? {
+            Ok(ranks) => return Ok(Ok(ranks)),
             Err(over) => missed = Some(over),
         }
     }
-    Err(missed.unwrap_or(ExecutionLowerError::NoChunks))
+    Ok(Err(missed))
 }
 
 /// Bytes of which the size of a message must be a multiple: every chunk is a whole number of aligned units.
@@ -154,7 +194,7 @@ pub fn execution_alignment_bytes(plan: &ExecutionPlan) -> u64 {
 }
 
 fn finish(
-    ranks: Vec<super::program::ExecutionRank>,
+    ranks: Vec<ExecutionRank>,
     graph: &TransferGraph,
     options: &ExecutionLowerOptions,
 ) -> Result<ExecutionPlan, ExecutionLowerError> {
@@ -172,8 +212,7 @@ fn finish(
         bytes_max: 0,
         ranks,
     };
-    let longest =
-        |rank: &super::program::ExecutionRank| rank.input_chunks.max(rank.output_chunks).max(rank.scratch_chunks);
+    let longest = |rank: &ExecutionRank| rank.input_chunks.max(rank.output_chunks).max(rank.scratch_chunks);
     let chunks_max = u64::from(plan.ranks.iter().map(longest).max().unwrap_or(1).max(1));
     let chunk_bytes = profile.limits().offset_bytes / chunks_max / plan.alignment_bytes * plan.alignment_bytes;
     let bytes_max = chunk_bytes.saturating_mul(message_chunks(&plan).into()).min(options.bytes_max);

@@ -3,6 +3,7 @@
 //! In that order everything a rank needs was sent before. So the first atom that is not finished can always go on: there
 //! is no deadlock, however blocks divide the atoms, as long as each keeps to the order.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use canopy_schedule::{Action, Batch, TransferGraph};
@@ -44,10 +45,25 @@ pub(super) struct Atom {
 /// All atoms.
 pub(super) struct Atoms {
     pub(super) hops: Vec<Hop>,
-    /// By group of trees that share chunks: its atoms, in order.
-    pub(super) groups: Vec<Vec<Atom>>,
+    /// Trees that share chunks, together.
+    pub(super) groups: Vec<Group>,
     /// By rank.
     pub(super) scratch: Vec<u32>,
+}
+
+/// What is done with the chunks of some trees.
+pub(super) struct Group {
+    /// Hops of the deepest tree, one after the other.
+    pub(super) depth: usize,
+    /// In their order.
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// What is done with one piece: first what comes before any copy of a sum, then the rest.
+#[derive(Default)]
+pub(super) struct Piece {
+    pub(super) up: Vec<Atom>,
+    pub(super) down: Vec<Atom>,
 }
 
 /// Where a rank has some chunks, and what brought them.
@@ -58,7 +74,8 @@ struct Held {
 }
 
 impl Atoms {
-    pub(super) fn new(graph: &TransferGraph, layout: &Layout, stop: Stop<'_>) -> Result<Self, ExecutionLowerError> {
+    /// Follows trees, whose chunks are whole, in pieces.
+    pub(super) fn new(trees: &[Tree], layout: &Layout, stop: Stop<'_>) -> Result<Self, ExecutionLowerError> {
         let mut walk = Walk {
             layout,
             held: vec![Ranges::new(); layout.ranks as usize],
@@ -73,30 +90,58 @@ impl Atoms {
                 held.set(chunks, Held { mapping, brought_by: None });
             }
         }
-        let trees = read_trees(graph, layout, stop)?;
-        for (index, members) in groups(&trees).into_iter().enumerate() {
+        for (index, members) in groups(trees).into_iter().enumerate() {
             check_stop(stop, index)?;
-            let mut group = Vec::new();
-            for tree in members.into_iter().filter_map(|member| trees.get(member)) {
-                for chunks in walk.parts(tree)? {
-                    walk.tree(tree, &chunks, &mut group)?;
+            let members: Vec<&Tree> = members.into_iter().filter_map(|member| trees.get(member)).collect();
+            let depth = members.iter().map(|tree| tree.depth()).max().unwrap_or(0);
+            let sums = members.iter().take_while(|tree| tree.action == Action::Reduce).count();
+            let (up, down) = members.split_at(if sums == 0 { members.len() } else { sums });
+            let mut pieces = Vec::with_capacity(layout.pieces as usize);
+            for piece in 0..layout.pieces {
+                let mut atoms = Piece::default();
+                for (trees, atoms) in [(up, &mut atoms.up), (down, &mut atoms.down)] {
+                    for tree in trees {
+                        let chunks = layout.piece(&tree.chunks, piece);
+                        for part in walk.parts(tree, &chunks)? {
+                            walk.tree(tree, &part, atoms)?;
+                        }
+                    }
                 }
+                pieces.push(atoms);
             }
-            walk.atoms.groups.push(group);
+            walk.atoms.groups.push(Group { depth, pieces });
         }
         Ok(walk.atoms)
     }
 }
 
 /// A batch in the numbering of the plan.
-struct Tree {
+pub(super) struct Tree {
     action: Action,
     root: u32,
     chunks: Range<u32>,
     hops: Vec<(u32, u32)>,
 }
 
-fn read_trees(graph: &TransferGraph, layout: &Layout, stop: Stop<'_>) -> Result<Vec<Tree>, ExecutionLowerError> {
+impl Tree {
+    /// Hops of its longest way.
+    pub(super) fn depth(&self) -> usize {
+        let mut depth: BTreeMap<u32, usize> = BTreeMap::new();
+        for &(from, to) in &self.hops {
+            let reached = depth.get(&from).copied().unwrap_or(0) + 1;
+            let deepest = depth.entry(to).or_default();
+            *deepest = reached.max(*deepest);
+        }
+        depth.into_values().max().unwrap_or(0)
+    }
+}
+
+/// The batches of a graph, in the numbering of whole chunks.
+pub(super) fn read_trees(
+    graph: &TransferGraph,
+    layout: &Layout,
+    stop: Stop<'_>,
+) -> Result<Vec<Tree>, ExecutionLowerError> {
     let mut trees = Vec::with_capacity(graph.batches.len());
     // The last batch, by number from 1, that reached a rank.
     let mut settled = vec![0_usize; graph.rank_count as usize];
@@ -149,7 +194,7 @@ fn read_hops(
 }
 
 /// Positions of trees that share chunks, directly or by others, in order.
-fn groups(trees: &[Tree]) -> Vec<Vec<usize>> {
+pub(super) fn groups(trees: &[Tree]) -> Vec<Vec<usize>> {
     let mut by_chunk: Vec<usize> = (0..trees.len()).collect();
     by_chunk.sort_by_key(|&tree| trees[tree].chunks.start);
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -175,8 +220,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Cuts the chunks of a tree where they lie apart at a rank that has them.
-    fn parts(&self, tree: &Tree) -> Result<Vec<Range<u32>>, ExecutionLowerError> {
-        let mut cuts = vec![tree.chunks.start, tree.chunks.end];
+    fn parts(&self, tree: &Tree, chunks: &Range<u32>) -> Result<Vec<Range<u32>>, ExecutionLowerError> {
+        let mut cuts = vec![chunks.start, chunks.end];
         let holders: Vec<u32> = match tree.action {
             Action::Copy => vec![tree.root],
             Action::Reduce => {
@@ -187,15 +232,15 @@ impl Walk<'_> {
             }
         };
         for rank in holders {
-            let mut at = tree.chunks.start;
-            for (part, _) in self.held[rank as usize].over(tree.chunks.clone()) {
+            let mut at = chunks.start;
+            for (part, _) in self.held[rank as usize].over(chunks.clone()) {
                 if part.start != at {
                     break;
                 }
                 cuts.push(part.start);
                 at = part.end;
             }
-            if at != tree.chunks.end {
+            if at != chunks.end {
                 let chunk = self.layout.graph_chunk(at);
                 return Err(ExecutionLowerError::NotHeld { rank, chunk });
             }
@@ -232,7 +277,7 @@ impl Walk<'_> {
     }
 
     fn copy(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
-        let mut has_sent = std::collections::BTreeSet::new();
+        let mut has_sent = BTreeSet::new();
         for &(from, _) in &tree.hops {
             if !has_sent.insert(from) {
                 continue;

@@ -2,19 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::atoms::{Atom, Atoms};
+use super::atoms::{Atom, Atoms, Group, Piece};
 use super::draft::{Draft, DraftOp, Notice, Room};
 
 /// Divides groups among lanes: each to the one with least to move.
 pub(super) fn divide(atoms: &Atoms, lane_count: usize) -> Vec<Vec<&Atom>> {
-    let mut lanes: Vec<(u64, Vec<&Atom>)> = vec![(0, Vec::new()); lane_count.max(1)];
+    let mut lanes: Vec<(u64, Vec<&Group>)> = vec![(0, Vec::new()); lane_count.max(1)];
     for group in &atoms.groups {
-        let moved = group.iter().flat_map(|atom| &atom.sends).map(|&hop| u64::from(atoms.hops[hop].count)).sum::<u64>();
+        let all = group.pieces.iter().flat_map(|piece| piece.up.iter().chain(&piece.down));
+        let moved = all.flat_map(|atom| &atom.sends).map(|&hop| u64::from(atoms.hops[hop].count)).sum::<u64>();
         let lightest = lanes.iter_mut().min_by_key(|(load, _)| *load).expect("there is always a lane");
         lightest.0 += moved;
-        lightest.1.extend(group);
+        lightest.1.push(group);
     }
-    lanes.into_iter().map(|(_, lane)| lane).filter(|lane| !lane.is_empty()).collect()
+    lanes.iter().map(|(_, groups)| in_turns(groups)).filter(|lane| !lane.is_empty()).collect()
+}
+
+/// Piece after piece, so that each is sent on while the next arrives. Copies of a sum follow the sums of later pieces at a
+/// distance: by then they have come all the way up.
+fn in_turns<'a>(groups: &[&'a Group]) -> Vec<&'a Atom> {
+    let turns = groups.iter().map(|group| group.pieces.len() + group.depth).max().unwrap_or(0);
+    let mut lane = Vec::new();
+    for turn in 0..turns {
+        for group in groups {
+            let up: fn(&Piece) -> &[Atom] = |piece| &piece.up;
+            lane.extend(group.pieces.get(turn).map_or(&[][..], up));
+            let behind = turn.checked_sub(group.depth.min(group.pieces.len()));
+            let down: fn(&Piece) -> &[Atom] = |piece| &piece.down;
+            lane.extend(behind.and_then(|turn| group.pieces.get(turn)).map_or(&[][..], down));
+        }
+    }
+    lane
 }
 
 /// The drafts of a lane by rank.

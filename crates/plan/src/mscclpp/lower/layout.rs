@@ -41,6 +41,8 @@ pub(super) struct Layout {
     pub(super) ranks: u32,
     /// Chunks of one share, in all-to-all of one block; of the whole vector where shares differ.
     pub(super) share: u32,
+    /// Pieces that follow one another along each tree: each has an equal part of every share, one after the other.
+    pub(super) pieces: u32,
     unit: u64,
     /// Chunks that are numbered.
     pub(super) total: u32,
@@ -81,10 +83,24 @@ impl Layout {
         };
         let share = if graph.shares == Shares::Equal { share } else { total };
         let root = collective.root().map_or(0, |root| root.number());
-        Ok(Self { kind, root, in_place: options.in_place, ranks: graph.rank_count, share, unit, total })
+        let in_place = options.in_place;
+        Ok(Self { kind, root, in_place, ranks: graph.rank_count, share, pieces: 1, unit, total })
     }
 
-    /// A range of the graph's chunks in this numbering, if it is one and lies in one share.
+    /// The same with every chunk in so many pieces; none where they cannot be numbered.
+    pub(super) fn in_pieces(&self, pieces: u32) -> Option<Self> {
+        let total = self.total.checked_mul(pieces).filter(|&total| u64::from(total) <= CHUNKS_MAX)?;
+        Some(Self { share: self.share * pieces, pieces, total, ..*self })
+    }
+
+    /// The piece of a range of whole chunks.
+    pub(super) fn piece(&self, chunks: &Range<u32>, piece: u32) -> Range<u32> {
+        let whole = self.share / self.pieces;
+        let first = chunks.start / whole * self.share + piece * whole + chunks.start % whole;
+        first..first + (chunks.end - chunks.start)
+    }
+
+    /// A range of the graph's chunks in this numbering, which has no pieces, if it is one and lies in one share.
     pub(super) fn range(&self, first: u64, count: u64) -> Option<Range<u32>> {
         let narrow = |chunk: u64| u32::try_from(chunk / self.unit).ok().filter(|&chunk| chunk <= self.total);
         let range = narrow(first)?..narrow(first.checked_add(count)?)?;
@@ -94,7 +110,8 @@ impl Layout {
 
     /// Number in the graph of a chunk.
     pub(super) fn graph_chunk(&self, chunk: u32) -> u64 {
-        u64::from(chunk) * self.unit
+        let whole = self.share / self.pieces;
+        u64::from(chunk / self.share * whole + chunk % self.share % whole) * self.unit
     }
 
     /// Chunks of one share of every rank.
