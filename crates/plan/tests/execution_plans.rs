@@ -2,52 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "support/execution.rs"]
+mod execution;
+
 use canopy_plan::{
-    ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile, emulate_execution_plan,
-    lower_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
+    ExecutionOptions, ExecutionPlan, ExecutorProfile, emulate_execution_plan, parse_execution_plan,
+    prove_execution_plan, write_execution_plan,
 };
-use canopy_schedule::{Collective, CollectiveKind, TransferGraph, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
-use canopy_topology::{Rank, Topology, TopologyLimits, generate};
-
-fn topology(expression: &str) -> Topology {
-    generate(expression, &TopologyLimits::STANDARD).unwrap()
-}
-
-fn graph(topology: &Topology, kind: CollectiveKind, root: Option<Rank>, algorithm: Algorithm) -> TransferGraph {
-    let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-    let request = SynthesisRequest::new(collective, algorithm);
-    compile(topology, &synthesize(topology, &request, &Never, &Silent).unwrap()).unwrap()
-}
-
-/// Ranks of boxes that are named reach each other's memory; without names all do.
-fn boxes(topology: &Topology) -> Vec<u32> {
-    let mut names: Vec<Option<&str>> = Vec::new();
-    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
-    let number = |name| match names.iter().position(|known| *known == name) {
-        Some(number) => number,
-        None => {
-            names.push(name);
-            names.len() - 1
-        }
-    };
-    ranks
-        .map(|node| node.attributes.box_name.as_deref())
-        .map(number)
-        .map(|number| u32::try_from(number).unwrap())
-        .collect()
-}
-
-fn lowered(topology: &Topology, graph: &TransferGraph, profile: ExecutorProfile, in_place: bool) -> ExecutionPlan {
-    let options = ExecutionLowerOptions {
-        in_place,
-        bytes_max: 1 << 30,
-        profile,
-        name: "test".to_owned(),
-        boxes: boxes(topology),
-    };
-    lower_execution_plan(graph, &options, &|| false).unwrap()
-}
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_synth::Algorithm;
+use canopy_topology::Rank;
+use execution::{graph, lowered, topology};
 
 /// Reads back, proves, and runs in several interleavings.
 #[track_caller]

@@ -150,11 +150,11 @@ fn operation(at: &At<'_>) -> Read<ExecutionOp> {
         let count = group.need("tbg_size", "say how many blocks share it")?.number()?;
         operation.slice = Some((group.need("tb_id", "say which of the blocks this is")?.number()?, count));
     }
-    if name == OpName::Barrier {
+    if name == OpName::Barrier || at.get("barrier_id").is_some() {
         let barrier = at.need("barrier_id", "number the barrier")?.number()?;
         operation.barrier = Some((barrier, at.need("num_threadblocks", "say how many blocks meet")?.number()?));
     }
-    if name == OpName::Pipeline {
+    if name == OpName::Pipeline || at.get("iter_context").is_some() {
         let context = at.need("iter_context", "give unit_size and num_chunks")?;
         operation.pipeline = Some(Pipeline {
             unit_bytes: context.need("unit_size", "give the bytes of an iteration")?.long()?,
@@ -202,3 +202,6 @@ fn channel_type(at: &At<'_>) -> Read<Option<ChannelType>> {
     let known = ChannelType::ALL.into_iter().find(|kind| kind.name() == text);
     known.map(Some).ok_or_else(|| at.wrong("memory, port, switch or none"))
 }
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -73,3 +73,6 @@ pub fn prove_execution_plan(
     }
     report.finish()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Random changes to right execution plans: whatever the proof still accepts runs right, however often it is tried.
+//!
+//! Whether a change matters is decided by running: the emulator shares nothing with the proof but the reading of numbers.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "support/execution.rs"]
+mod execution;
+
+use canopy_plan::{
+    ChannelType, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, RefPlace,
+    emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
+};
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_synth::Algorithm;
+use execution::{graph, lowered, topology};
+
+const PROFILE: ExecutorProfile = ExecutorProfile::V09;
+/// Changes tried per plan.
+const CHANGES: u64 = 1_000;
+/// Interleavings that decide whether a change matters.
+const RUNS: u64 = 12;
+
+/// Source of chance: `SplitMix64`.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound.max(1) as u64).unwrap()
+    }
+
+    fn near(&mut self, value: u32) -> u32 {
+        if self.below(2) == 0 { value + 1 } else { value.saturating_sub(1) }
+    }
+}
+
+/// One random change; the plan may stay as it was.
+fn change(plan: &mut ExecutionPlan, chance: &mut Chance) {
+    let rank = chance.below(plan.ranks.len());
+    let rank = &mut plan.ranks[rank];
+    if chance.below(12) == 0 {
+        match chance.below(4) {
+            0 => rank.scratch_chunks = chance.near(rank.scratch_chunks),
+            1 => rank.id = chance.near(rank.id),
+            2 => {
+                if let Some(RankChannels::Peers { peers, .. }) = rank.channels.first_mut() {
+                    let (a, b) = (chance.below(peers.len()), chance.below(peers.len()));
+                    peers.swap(a, b);
+                }
+            }
+            _ => {
+                let remotes = rank.remote_buffers.len();
+                let (a, b) = (chance.below(remotes), chance.below(remotes));
+                if remotes > 1 {
+                    rank.remote_buffers.swap(a, b);
+                }
+            }
+        }
+        return;
+    }
+    let block = chance.below(rank.blocks.len());
+    let Some(block) = rank.blocks.get_mut(block).filter(|block| !block.operations.is_empty()) else { return };
+    let at = chance.below(block.operations.len());
+    let other = chance.below(block.operations.len());
+    match chance.below(12) {
+        0 => drop(block.operations.remove(at)),
+        1 => block.operations.insert(other, block.operations[at].clone()),
+        2 | 3 => block.operations.swap(at, other),
+        4 => block.operations[at].name = OpName::ALL[chance.below(OpName::ALL.len())],
+        5 => {
+            for reference in &mut block.operations[at].sources {
+                reference.index = chance.near(reference.index);
+            }
+        }
+        6 => {
+            for reference in &mut block.operations[at].targets {
+                reference.index = chance.near(reference.index);
+            }
+        }
+        7 => {
+            let operation = &mut block.operations[at];
+            operation.sources.iter_mut().chain(&mut operation.targets).for_each(|reference| reference.size += 1);
+        }
+        8 => {
+            for reference in &mut block.operations[at].targets {
+                if let RefPlace::Remote(id) = &mut reference.place {
+                    *id = chance.near(*id);
+                }
+            }
+        }
+        9 => block.operations[at].channels.iter_mut().for_each(|channel| *channel = chance.near(*channel)),
+        10 => {
+            if let Some((_, ids)) = block.channels.first_mut() {
+                let (a, b) = (chance.below(ids.len()), chance.below(ids.len()));
+                if ids.len() > 1 {
+                    ids.swap(a, b);
+                }
+            }
+        }
+        _ => {
+            let to = if chance.below(2) == 0 { ChannelType::Memory } else { ChannelType::Port };
+            block.operations[at].channel_type = Some(to);
+        }
+    }
+}
+
+/// Whether reading or proving objects, after a trip through text.
+fn is_rejected(plan: &ExecutionPlan, asked: Collective) -> bool {
+    let Ok(read) = parse_execution_plan(&write_execution_plan(plan)) else { return true };
+    assert_eq!(&read, plan);
+    !prove_execution_plan(&read, Some(asked), PROFILE, &|| false).unwrap().is_ok()
+}
+
+/// Whether some run shows that the plan is wrong.
+fn fails(plan: &ExecutionPlan, asked: Collective) -> bool {
+    (0..RUNS)
+        .flat_map(|seed| ExecutionOptions::various(PROFILE, seed * 97))
+        .any(|options| emulate_execution_plan(plan, Some(asked), &options, &|| false).is_err())
+}
+
+#[test]
+fn no_change_that_matters_is_accepted() {
+    let (mut wrong, mut accepted, mut cautious) = (0, 0, 0);
+    for (number, (expression, kind, in_place)) in (0_u64..).zip([
+        ("ring:3", CollectiveKind::Allgather, false),
+        ("ring:4", CollectiveKind::Allreduce, true),
+        ("ring:4", CollectiveKind::AllToAll, true),
+        ("dgx-a100:boxes=2,gpus=2", CollectiveKind::Allreduce, false),
+        ("dgx-a100:boxes=2,gpus=2", CollectiveKind::Allgather, true),
+        ("hypercube:2", CollectiveKind::ReduceScatter, true),
+        ("path", CollectiveKind::Broadcast, false),
+    ]) {
+        let expression = if expression == "path" { "mesh:1x4" } else { expression };
+        let topology = topology(expression);
+        let graph = graph(&topology, kind, None, Algorithm::Auto);
+        let plan = lowered(&topology, &graph, PROFILE, in_place);
+        let asked = graph.collective;
+        assert!(!is_rejected(&plan, asked));
+        for seed in 0..CHANGES {
+            let mut chance = Chance(number << 32 | seed);
+            let mut mutant = plan.clone();
+            for _ in 0..=seed % 2 {
+                change(&mut mutant, &mut chance);
+            }
+            if mutant == plan {
+                continue;
+            }
+            match (is_rejected(&mutant, asked), fails(&mutant, asked)) {
+                (true, true) => wrong += 1,
+                (true, false) => cautious += 1,
+                (false, false) => accepted += 1,
+                (false, true) => {
+                    panic!("{expression} {kind}, seed {seed}: accepted, but\n{}", write_execution_plan(&mutant))
+                }
+            }
+        }
+    }
+    println!("{wrong} wrong, {cautious} refused that ran, {accepted} right");
+    assert!(wrong > 3_000, "too few changes matter: {wrong}, and {cautious} refused that ran, {accepted} right");
+    assert!(accepted > 20, "nothing that is right is accepted: {accepted}");
+}
