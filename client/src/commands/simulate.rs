@@ -12,7 +12,8 @@ use std::time::Duration;
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{TransferGraph, certified_bound, check, compile};
 use canopy_simulate::{
-    Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, elsewhere, simulate, step_numbers,
+    Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere, simulate,
+    step_numbers,
 };
 use canopy_topology::{Latency, Rate, Topology, TopologyLimits};
 use clap::ValueEnum;
@@ -142,6 +143,8 @@ pub(super) struct Judged {
 struct Run {
     size_bytes: u64,
     outcome: Outcome,
+    /// What the bytes alone take on the busiest link, or on those of the steps.
+    limit_ps: u64,
 }
 
 /// Judges the plan, simulates each size and prints what was found.
@@ -171,7 +174,9 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let options = SimulateOptions { size_bytes, ..options };
         let outcome = simulate(&judged.plan.topology, &judged.graph, &options, &|| false)
             .map_err(|error| refused(&error, size_bytes))?;
-        runs.push(Run { size_bytes, outcome });
+        let limit_ps = bandwidth_limit_ps(&judged.plan.topology, &judged.graph, &options)
+            .map_err(|error| refused(&error, size_bytes))?;
+        runs.push(Run { size_bytes, outcome, limit_ps });
     }
     drop(line);
     report::print(args, &judged, &runs)

@@ -6,8 +6,18 @@ use crate::support::{Desk, check_members, sha256};
 
 const MEMBERS: [&str; 9] =
     ["canopy", "command", "topology", "collective", "algorithm", "model", "algbw", "bound", "sizes"];
-const SIZE: [&str; 9] =
-    ["size_bytes", "time_ps", "least_ps", "algbw", "algbw_GBps", "busbw_GBps", "of_bound", "messages", "events"];
+const SIZE: [&str; 10] = [
+    "size_bytes",
+    "time_ps",
+    "least_ps",
+    "limit_ps",
+    "algbw",
+    "algbw_GBps",
+    "busbw_GBps",
+    "of_bound",
+    "messages",
+    "events",
+];
 
 /// Two ranks, 25 GB/s each way: 40 ps for each byte.
 const PAIR: &str = "\
@@ -36,7 +46,7 @@ fn times_are_those_of_the_model() {
     assert_eq!((&report["model"]["alpha_ns"], &report["model"]["piece_bytes"]), (&1_000.into(), &().into()));
     let last = &report["sizes"][3];
     assert_eq!((&last["least_ps"], &last["messages"]), (&(64_000 * 40).into(), &2.into()));
-    assert_eq!(last["of_bound"], 0.6305);
+    assert_eq!((&last["limit_ps"], &last["of_bound"]), (&(64_000 * 40).into(), &0.6305.into()));
     assert_eq!((&last["algbw_GBps"], &last["busbw_GBps"]), (&31.5271.into(), &15.7635.into()));
     // Pieces of 16,000 bytes take an alpha each.
     let pieces = desk.json("simulate plan.json --size 128000 --piece 16kB --sharing fifo --sync steps --json");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use canopy_schedule::TransferGraph;
+use canopy_schedule::{Transfer, TransferGraph};
 
 use crate::options::{SimulateError, Sync};
 use crate::workload::{Workload, number_of};
@@ -94,11 +94,7 @@ impl<'a> Gates<'a> {
         let mut known = HashMap::new();
         let (mut gates, mut gate_of) = (Vec::new(), Vec::with_capacity(graph.transfers.len()));
         for ((number, transfer), &pieces) in (0_u32..).zip(&graph.transfers).zip(&workload.pieces) {
-            let waits = graph.dependencies_of(transfer);
-            let listed = transfer.dependencies.end.saturating_sub(transfer.dependencies.start);
-            if waits.len() != listed as usize || waits.iter().any(|&before| before >= number) {
-                return Err(SimulateError::Malformed { transfer: number, what: "waits for one that is not before it" });
-            }
+            checked_waits(graph, number, transfer)?;
             let key = (transfer.dependencies.start, transfer.dependencies.end, pieces);
             let gate = *known.entry(key).or_insert_with(|| {
                 gates.push(Gate { example: number, pieces, open: 0, missing: 0 });
@@ -172,18 +168,38 @@ fn needed(pieces: u32, gate: &Gate) -> u32 {
     u32::try_from(part.div_ceil(gate.pieces.into())).expect("at most all pieces")
 }
 
+/// What a transfer waits for: all of it exists and is before it.
+pub(crate) fn checked_waits<'a>(
+    graph: &'a TransferGraph,
+    number: u32,
+    transfer: &Transfer,
+) -> Result<&'a [u32], SimulateError> {
+    let waits = graph.dependencies_of(transfer);
+    let listed = transfer.dependencies.end.saturating_sub(transfer.dependencies.start);
+    if waits.len() != listed as usize || waits.iter().any(|&before| before >= number) {
+        return Err(SimulateError::Malformed { transfer: number, what: "waits for one that is not before it" });
+    }
+    Ok(waits)
+}
+
+/// Step numbers, one for each transfer and none below one of what it waits for.
+pub(crate) fn checked_steps<'a>(graph: &TransferGraph, numbers: &'a [u32]) -> Result<&'a [u32], SimulateError> {
+    let (found, expected) = (numbers.len(), graph.transfers.len());
+    if found != expected {
+        return Err(SimulateError::StepCount { found, expected });
+    }
+    for ((number, transfer), &step) in (0..).zip(&graph.transfers).zip(numbers) {
+        let before = graph.dependencies_of(transfer).iter().filter_map(|&before| numbers.get(before as usize));
+        if let Some(&later) = before.filter(|&&before| before > step).max() {
+            return Err(SimulateError::StepOrder { transfer: number, step, later });
+        }
+    }
+    Ok(numbers)
+}
+
 impl Barrier {
     fn new(graph: &TransferGraph, numbers: &[u32]) -> Result<Self, SimulateError> {
-        let (found, expected) = (numbers.len(), graph.transfers.len());
-        if found != expected {
-            return Err(SimulateError::StepCount { found, expected });
-        }
-        for ((number, transfer), &step) in (0..).zip(&graph.transfers).zip(numbers) {
-            let before = graph.dependencies_of(transfer).iter().map(|&before| numbers[before as usize]);
-            if let Some(later) = before.filter(|&before| before > step).max() {
-                return Err(SimulateError::StepOrder { transfer: number, step, later });
-            }
-        }
+        let numbers = checked_steps(graph, numbers)?;
         let mut known = numbers.to_vec();
         known.sort_unstable();
         known.dedup();

@@ -25,7 +25,7 @@ mod steps;
 mod workload;
 
 pub use elsewhere::{ElsewhereError, elsewhere};
-pub use limit::{algbw, busbw, least_time_ps};
+pub use limit::{algbw, bandwidth_limit_ps, busbw, least_time_ps};
 pub use messages::{Message, messages};
 pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
 pub use outcome::{Leg, LinkUse, Outcome, Sent, Start};

@@ -1,7 +1,13 @@
 //! The exact bandwidth limit that every simulated time stands beside.
 
-use canopy_schedule::CollectiveKind;
-use canopy_topology::Rate;
+use std::collections::BTreeMap;
+
+use canopy_schedule::{CollectiveKind, RouteIndex, TransferGraph};
+use canopy_topology::{LinkIndex, Rate, Topology};
+
+use crate::gates::checked_steps;
+use crate::options::{Pieces, SimulateError, SimulateOptions, Sync};
+use crate::workload::Workload;
 
 /// Picoseconds of a second.
 pub(crate) const PS_PER_SEC: u64 = 1_000_000_000_000;
@@ -17,6 +23,44 @@ pub fn least_time_ps(size_bytes: u64, algbw: &Rate) -> Option<u64> {
     let (whole, part) = one.parts();
     let rounded_up = (&whole + &part - 1_u32) / &part;
     u64::try_from(rounded_up).ok()
+}
+
+/// Least whole number of picoseconds in which the links can carry a run's bytes, whatever they wait for: what
+/// [`simulate`](crate::simulate) would take without α and latencies if no link were ever idle.
+///
+/// Without barriers it is the time of the busiest link, with them the sum of those of the busiest link of each step. No run
+/// is faster, fair or FIFO: a link carries no byte faster than its capacity, and a step begins where one has ended, on a
+/// whole picosecond. (Fair rates are rounded up: by less than a byte in a century.) In whole bytes, as a run cuts them, so it
+/// is exact for small sizes, too.
+///
+/// * **In.** As of [`simulate`](crate::simulate); of the options, α, pieces and sharing play no part.
+/// * **Errors.** What does not fit together, and sizes there is no room for.
+/// * **Cost.** O(links of all routes), with barriers times the logarithm of them.
+pub fn bandwidth_limit_ps(
+    topology: &Topology,
+    graph: &TransferGraph,
+    options: &SimulateOptions<'_>,
+) -> Result<u64, SimulateError> {
+    let workload = Workload::new(topology, graph, &SimulateOptions { pieces: Pieces::Whole, ..*options })?;
+    let steps = match options.sync {
+        Sync::Deps => None,
+        Sync::Steps(numbers) => Some(checked_steps(graph, numbers)?),
+    };
+    let mut bytes: BTreeMap<(u32, LinkIndex), u64> = BTreeMap::new();
+    for lane in &workload.lanes {
+        let step = steps.map_or(0, |numbers| numbers[lane.transfer as usize]);
+        for &link in graph.routes.get(RouteIndex::new(lane.route)).unwrap_or_default() {
+            *bytes.entry((step, link)).or_default() += lane.bytes;
+        }
+    }
+    let mut longest: BTreeMap<u32, u128> = BTreeMap::new();
+    for ((step, link), bytes) in bytes {
+        let capacity = topology.link(link).capacity.bytes_per_sec();
+        let takes = (u128::from(bytes) * u128::from(PS_PER_SEC)).div_ceil(capacity.into());
+        let most = longest.entry(step).or_default();
+        *most = takes.max(*most);
+    }
+    u64::try_from(longest.values().sum::<u128>()).map_err(|_| SimulateError::TooLong)
 }
 
 /// algbw of a collective of this size that took so long: `size / time`, exact. `None` for no time.

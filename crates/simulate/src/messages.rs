@@ -3,6 +3,7 @@
 use canopy_schedule::{Action, RouteIndex, TransferGraph};
 use canopy_topology::{Rank, Topology};
 
+use crate::gates::checked_waits;
 use crate::options::{SimulateError, SimulateOptions};
 use crate::workload::{Lane, Workload, number_of};
 
@@ -51,10 +52,7 @@ pub fn messages(
     let mut work = 3 * count as u64;
     for (batch, number) in graph.batches.iter().flat_map(|batch| batch.transfers.clone().map(move |at| (batch, at))) {
         let transfer = &graph.transfers[number as usize];
-        let waits = graph.dependencies_of(transfer);
-        if waits.iter().any(|&before| before >= number) {
-            return Err(SimulateError::Malformed { transfer: number, what: "waits for one that is not before it" });
-        }
+        let waits = checked_waits(graph, number, transfer)?;
         for lane in workload.lanes_of(number) {
             let Lane { route, weight, first_message, .. } = workload.lanes[lane as usize];
             for piece in 0..workload.pieces_of(lane) {

@@ -59,6 +59,7 @@ pub(super) struct SizeSummary {
     pub(super) size_bytes: u64,
     pub(super) time_ps: u64,
     least_ps: Option<u64>,
+    limit_ps: u64,
     algbw: String,
     #[serde(rename = "algbw_GBps")]
     algbw_gbps: f64,
@@ -153,7 +154,7 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
 }
 
 /// Rates of one size; `None` where it took no time.
-fn of_size(judged: &Judged, Run { size_bytes, outcome }: &Run) -> Option<SizeSummary> {
+fn of_size(judged: &Judged, Run { size_bytes, outcome, limit_ps }: &Run) -> Option<SizeSummary> {
     let kind: CollectiveKind = judged.plan.schedule.collective.kind();
     let algbw = algbw(*size_bytes, outcome.time_ps)?;
     let busbw = busbw(kind, judged.plan.topology.rank_count(), &algbw)?;
@@ -161,6 +162,7 @@ fn of_size(judged: &Judged, Run { size_bytes, outcome }: &Run) -> Option<SizeSum
         size_bytes: *size_bytes,
         time_ps: outcome.time_ps,
         least_ps: least_time_ps(*size_bytes, &judged.bound),
+        limit_ps: *limit_ps,
         algbw_gbps: gigabytes_per_sec(&algbw),
         busbw_gbps: gigabytes_per_sec(&busbw),
         of_bound: part(&algbw, &judged.bound),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use canopy_schedule::{CollectiveKind, Schedule, Shares};
-use canopy_simulate::{Sharing, SimulateOptions, step_numbers};
+use canopy_simulate::{Sharing, SimulateOptions, Sync, bandwidth_limit_ps, least_time_ps, simulate, step_numbers};
 use canopy_synth::{
     Never, Silent, SteppedError, SynthesisRequest, binomial, bruck, pairwise, recursive_doubling, synthesize,
 };
-use canopy_topology::{LinkIndex, Topology, TopologyLimits, generate};
+use canopy_topology::{Latency, LinkIndex, Topology, TopologyLimits, generate};
 
 use crate::networks::{ALPHA_PS, BETA, checked, collective, network, one_way_ring, options, run, run_in_steps, steps};
 
@@ -118,6 +118,32 @@ fn classic_algorithms_at_other_rates() {
                 assert!(found <= exact + messages * u128::from(capacity), "{name}: {found}, above {exact}");
             }
         }
+    }
+}
+
+/// Without α and latencies, what is left of the forms is the exact bandwidth limit, step by step.
+#[test]
+fn the_bandwidth_limit_is_the_closed_form_of_bytes() {
+    for (algorithm, kind, ranks, step_count, shares) in CLASSIC {
+        let topology = generate(&format!("complete:{ranks},bw=25GB/s,lat=700ns"), &TopologyLimits::STANDARD).unwrap();
+        let schedule = algorithm(&topology, collective(&topology, kind), &Never).unwrap();
+        let (graph, algbw) = checked(&topology, &schedule);
+        let numbers = step_numbers(&schedule, &graph);
+        let share = 1_000;
+        let size = share * u64::from(ranks);
+        let limit = |sync| bandwidth_limit_ps(&topology, &graph, &SimulateOptions { sync, ..options(size) }).unwrap();
+        let name = format!("{} {kind} of {ranks}", schedule.algorithm);
+        assert_eq!(limit(Sync::Steps(&numbers)), shares * share * BETA, "{name}");
+        assert_eq!(Some(limit(Sync::Deps)), least_time_ps(size, &algbw), "{name}");
+        for sharing in [Sharing::Fair, Sharing::Fifo] {
+            let found = run_in_steps(&topology, &schedule, &SimulateOptions { sharing, ..options(size) });
+            let fixed = step_count * (ALPHA_PS + 700_000);
+            assert_eq!(found.time_ps - fixed, limit(Sync::Steps(&numbers)), "{name} {sharing:?}");
+        }
+        // Of 3 bytes, most shares have none: still no run is faster.
+        let tiny = SimulateOptions { alpha: Latency::default(), ..options(3) };
+        let least = bandwidth_limit_ps(&topology, &graph, &tiny).unwrap();
+        assert!(simulate(&topology, &graph, &tiny, &|| false).unwrap().time_ps >= least, "{name}");
     }
 }
 

@@ -4,7 +4,10 @@
 //! (Graham 1969); so monotony is asked of single trees only.
 
 use canopy_schedule::{CollectiveKind, Schedule, relabelled};
-use canopy_simulate::{Outcome, Pieces, Sharing, SimulateOptions, least_time_ps, simulate_traced};
+use canopy_simulate::{
+    Outcome, Pieces, Sharing, SimulateOptions, Sync, bandwidth_limit_ps, least_time_ps, simulate, simulate_traced,
+    step_numbers,
+};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Latency, LinkIndex, Topology};
 use proptest::prelude::*;
@@ -102,6 +105,21 @@ proptest! {
                 until = until.max(end);
             }
             prop_assert_eq!(busy, found.busy_ps);
+        }
+    }
+
+    /// No run is faster than its busiest link, step by step where there are barriers, whether or not chunks are whole.
+    #[test]
+    fn no_run_beats_the_bytes_it_has(rates in prop::array::uniform10(1_u64..50), (kind, algorithm) in plans(), options in settings()) {
+        let topology = leaf_network(&rates, ["s0", "s1", "s2"]);
+        let schedule = planned(&topology, kind, algorithm);
+        let (graph, _) = checked(&topology, &schedule);
+        let numbers = step_numbers(&schedule, &graph);
+        for sync in [Sync::Deps, Sync::Steps(&numbers)] {
+            let options = SimulateOptions { sync, ..options };
+            let limit = bandwidth_limit_ps(&topology, &graph, &options).unwrap();
+            let found = simulate(&topology, &graph, &options, &|| false).unwrap();
+            prop_assert!(found.time_ps >= limit, "{} ps, below {}", found.time_ps, limit);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use canopy_schedule::{CollectiveKind, RouteIndex, TransferGraph};
-use canopy_simulate::{Outcome, Pieces, SimulateError, SimulateOptions, Sync, simulate};
+use canopy_simulate::{Outcome, Pieces, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, messages, simulate};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
@@ -21,12 +21,21 @@ fn tried(change: impl FnOnce(&mut TransferGraph), options: &SimulateOptions<'_>)
     simulate(&topology, &graph, options, &|| false)
 }
 
+fn limited(options: &SimulateOptions<'_>) -> Result<u64, SimulateError> {
+    let (topology, graph) = chain();
+    bandwidth_limit_ps(&topology, &graph, options)
+}
+
 #[test]
 fn graphs_that_do_not_hold_together() {
     let malformed = |change: fn(&mut TransferGraph), transfer, words: &str| {
         let error = tried(change, &options(1)).unwrap_err();
         assert!(matches!(error, SimulateError::Malformed { transfer: found, .. } if found == transfer), "{error}");
         assert!(error.to_string().contains(words), "{error}");
+        // Their messages cannot be listed either, for the same reason.
+        let (topology, mut graph) = chain();
+        change(&mut graph);
+        assert_eq!(messages(&topology, &graph, &options(1)), Err(error));
     };
     malformed(|graph| graph.carriers[1].route = RouteIndex::new(7), 1, "a route that does not exist");
     malformed(|graph| graph.transfers[1].to = Rank::new(3), 1, "a rank that does not exist");
@@ -41,6 +50,10 @@ fn steps_that_do_not_fit_the_graph() {
     let with = |numbers: &[u32]| tried(|_| (), &SimulateOptions { sync: Sync::Steps(numbers), ..options(1) });
     assert_eq!(with(&[0]), Err(SimulateError::StepCount { found: 1, expected: 2 }));
     assert_eq!(with(&[4, 3]), Err(SimulateError::StepOrder { transfer: 1, step: 3, later: 4 }));
+    let limit = |numbers: &[u32]| limited(&SimulateOptions { sync: Sync::Steps(numbers), ..options(1) });
+    assert_eq!(limit(&[0]), Err(SimulateError::StepCount { found: 1, expected: 2 }));
+    assert_eq!(limit(&[4, 3]), Err(SimulateError::StepOrder { transfer: 1, step: 3, later: 4 }));
+    assert!(matches!(limited(&options(u64::MAX)), Err(SimulateError::SizeTooLarge { .. })));
     // Equal and sparse numbers are fine.
     assert_eq!(with(&[7, 7]).unwrap().time_ps, with(&[3, 4_000_000_000]).unwrap().time_ps);
 }
