@@ -88,7 +88,7 @@ impl Cli {
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
-            Command::Simulate(args) => interruptible(on_a_thread(move || simulate::run(&args))),
+            Command::Simulate(args) => interruptible(simulate::run(args)),
             Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),
             Command::Export(args) => interruptible(on_a_thread(move || export::run(&args))),

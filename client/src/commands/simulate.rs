@@ -2,6 +2,7 @@
 //!
 //! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
 
+mod fresh;
 mod plot;
 pub(super) mod report;
 pub(super) mod sizes;
@@ -15,10 +16,12 @@ use canopy_simulate::{
     Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere, simulate,
     step_numbers,
 };
+use canopy_synth::Algorithm;
 use canopy_topology::{Latency, Rate, Topology, TopologyLimits};
 use clap::ValueEnum;
 
-use crate::args;
+use crate::args::{self, CollectiveArgs};
+use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::progress::ProgressLine;
@@ -37,6 +40,7 @@ through. Same plan, same options, same picoseconds.
 Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather -o plan.json
   canopy simulate plan.json
+  canopy simulate torus:4x4 --collective allreduce
   canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
   canopy simulate plan.json --plot sweep.svg
   canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
@@ -44,9 +48,19 @@ Examples:
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
 pub(crate) struct SimulateArgs {
-    /// A plan in canopy's JSON
-    #[arg(value_name = "PLAN")]
+    /// A plan in canopy's JSON; with --collective, a generator expression or file of the network to plan for
+    #[arg(value_name = "PLAN|T")]
     plan: PathBuf,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// How to find the plan: auto, forest, flow, direct or ring
+    #[arg(long, value_name = "A", default_value = "auto", requires = "collective")]
+    algorithm: Algorithm,
+    /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
+    deadline: Option<Duration>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Run it on this network instead: one with the plan's nodes and links, of any rates and latencies
     #[arg(long, value_name = "T")]
     topology: Option<String>,
@@ -147,9 +161,29 @@ struct Run {
     limit_ps: u64,
 }
 
-/// Judges the plan, simulates each size and prints what was found.
-pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    let judged = judge(&args.plan)?;
+/// Has the plan made if need be, judges it, simulates each size and prints what was found.
+pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
+    let made = match args.collective.collective {
+        Some(kind) => Some(fresh::plan(&args, kind).await?),
+        None if args.collective.root.is_some() => {
+            return Err(
+                Failure::input("--root is of a plan that is to be made, and none is").help("add --collective C")
+            );
+        }
+        None => None,
+    };
+    super::on_a_thread(move || {
+        let judged = match made {
+            Some(bytes) => judge_bytes(&args.plan, &bytes)?,
+            None => judge(&args.plan)?,
+        };
+        simulated(&args, judged)
+    })
+    .await
+}
+
+/// Simulates each size and prints what was found.
+fn simulated(args: &SimulateArgs, judged: Judged) -> Result<(), Failure> {
     let judged = args.topology.iter().try_fold(judged, |judged, text| moved(args, judged, text))?;
     let steps = match args.sync {
         SyncName::Deps => None,
@@ -184,14 +218,18 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
 
 /// Reads the plan and derives again whether it is right, how fast it is, and what bounds it.
 pub(super) fn judge(path: &Path) -> Result<Judged, Failure> {
+    judge_bytes(path, &input::bytes(path, PLAN_BYTES_MAX)?)
+}
+
+/// The same for a file's content.
+fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
     let name = path.display();
-    let bytes = input::bytes(path, PLAN_BYTES_MAX)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))
             .help("make one with `canopy plan T --collective C -o plan.json`"));
     }
     let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
-    let plan = read_plan(&bytes, &limits).map_err(|error| {
+    let plan = read_plan(bytes, &limits).map_err(|error| {
         let failure = Failure::input(format!("{name}: {}", words(&error)));
         error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
     })?;

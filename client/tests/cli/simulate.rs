@@ -78,6 +78,26 @@ fn links_and_the_critical_path_are_told() {
     }
 }
 
+/// A network and a collective instead of a file: the same plan, and the same times.
+#[test]
+fn a_plan_is_made_to_be_simulated() {
+    let desk = desk_with_plan("allgather");
+    let how = "--sizes 1KiB..1MiB --links --critical-path --json";
+    let made = desk.json(&format!("simulate pair.yaml --collective allgather {how}"));
+    assert_eq!(made, desk.json(&format!("simulate plan.json {how}")));
+    let expression =
+        desk.json("simulate ring:8,lat=500ns --collective broadcast --root 3 --algorithm ring --size 1MiB --json");
+    assert_eq!((&expression["algorithm"], &expression["root"]), (&"ring".into(), &3.into()));
+    assert_eq!(expression["topology"]["ranks"], 8);
+    // Planned for one network, run on another.
+    let slow = desk.json("simulate ring:8 --collective allgather --topology ring:8,degrade=2>3*1/2 --size 1MiB --json");
+    assert_eq!((&slow["planned_for"]["ranks"], slow["topology"] == slow["planned_for"]), (&8.into(), false));
+    desk.refused("simulate nonsense --collective allgather", 2, &["nonsense"]);
+    desk.refused("simulate plan.json --root 1", 2, &["--root is of a plan", "add --collective"]);
+    desk.refused("simulate ring:8 --collective allgather --algorithm flow", 2, &["flow"]);
+    assert_eq!(desk.run("simulate plan.json --algorithm ring").status, Some(2));
+}
+
 /// The link that carries rank 0's half at a quarter of its rate, and another latency: 160 ps for each byte, 2 µs.
 #[test]
 fn a_plan_runs_on_another_network() {

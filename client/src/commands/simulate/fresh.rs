@@ -1,0 +1,62 @@
+//! A plan that is made to be simulated: asked of a server like any other, and kept in memory.
+
+use std::io::Error;
+
+use canopy_client::PlanReceiver;
+use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Progress};
+use canopy_schedule::CollectiveKind;
+
+use super::{PLAN_BYTES_MAX, SimulateArgs};
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::progress::ProgressLine;
+use crate::request;
+
+/// The file of the plan for the network and collective that the arguments name.
+pub(super) async fn plan(args: &SimulateArgs, kind: CollectiveKind) -> Result<Vec<u8>, Failure> {
+    let text = args.plan.to_str().ok_or_else(|| {
+        Failure::input(format!("{} is no text", args.plan.display())).help("give a file a name in UTF-8")
+    })?;
+    let topology = request::topology(text)?;
+    let request = PlanRequest {
+        topology: Some(topology),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
+        algorithm: args.algorithm.name().to_owned(),
+        outputs: vec![v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }],
+        ..PlanRequest::default()
+    };
+    ask(&args.server, args.deadline, async |connection, left| {
+        let mut receiver = Receiver { bytes: Vec::new(), progress: ProgressLine::start() };
+        connection.shared().clone().plan(request.clone(), left, &mut receiver).await?;
+        Ok(receiver.bytes)
+    })
+    .await
+}
+
+/// Receives the one file.
+struct Receiver {
+    bytes: Vec<u8>,
+    progress: ProgressLine,
+}
+
+impl PlanReceiver for Receiver {
+    fn accepted(&mut self, accepted: &Accepted) {
+        self.progress.accepted(accepted);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.progress.progress(progress);
+    }
+
+    fn plan(&mut self, _: &PlanReply) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn content(&mut self, file: usize, data: &[u8]) -> std::io::Result<()> {
+        if file > 0 || self.bytes.len() + data.len() > PLAN_BYTES_MAX {
+            return Err(Error::other("one plan file was asked for, and the server sends more than that"));
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+}
