@@ -335,7 +335,8 @@ fn rule_8_the_deadline_holds_for_bundles() {
     let bench = Bench::default();
     let daemon = Daemon::start(&bench, &[]);
     for (deadline, limit) in [("50ms", Duration::from_millis(50)), ("1s", Duration::from_secs(1))] {
-        let arguments = ["-c", "allgather,allreduce,reduce-scatter", "--sizes", "1KiB-1GiB", "-o", "out"];
+        let all = "allgather,allreduce,reduce-scatter,broadcast,all-to-all";
+        let arguments = ["-c", all, "--sizes", "1KiB-1GiB", "-o", "out"];
         let more = ["--profile", "rccl-msccl", "--deadline", deadline, "--server", daemon.address()];
         let started = Instant::now();
         let run = bundle(&bench, "mi250:boxes=2", &[&arguments[..], &more].concat());

@@ -44,8 +44,10 @@ use crate::status::{call_status, to_status};
 const METHOD: &str = "PlanBundle";
 /// Each search but the first has at most this part of an item's time.
 const OTHERS_PART: u32 = 16;
-/// Shortest time that is given to a search.
-const SEARCH_MIN: Duration = Duration::from_millis(20);
+/// Shortest time that is given to a search; with less, there is none.
+const SEARCH_MIN: Duration = Duration::from_millis(5);
+/// Longest text of a refusal that is passed on: there may be hundreds of them.
+const REFUSAL_CHARACTERS_MAX: usize = 300;
 
 /// Answers a call within its deadline.
 pub(super) async fn plan_bundle(
@@ -297,7 +299,8 @@ impl Session<'_> {
             let text = format!("{} of {all} ranges have a file, as {} reads {files_max}", ranges.len(), wanted.runtime);
             item.warn("RANGES_TRIMMED", text);
         }
-        let end = clock::now() + self.left() / u32::try_from(open).unwrap_or(u32::MAX).max(1);
+        // An eighth is for the folder as a whole.
+        let end = clock::now() + self.left() * 7 / 8 / u32::try_from(open).unwrap_or(u32::MAX).max(1);
         for PlanRange { candidate, range } in ranges {
             let Some(candidate) = item.candidates.get(candidate).cloned() else { continue };
             let request = candidate.on(v1::PlanRequest {
@@ -350,13 +353,18 @@ impl Session<'_> {
 
     /// Makes a plan as `Plan` would, with the content of its files.
     async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, v1::OperationError> {
+        if limit < SEARCH_MIN {
+            let text = "the deadline left no time for this plan; allow more time".to_owned();
+            return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
+        }
         let mut request = Request::new(request);
         *request.metadata_mut() = self.headers.clone();
-        request.set_timeout(limit.max(SEARCH_MIN));
+        request.set_timeout(limit);
         let answer = self.service.answer(request, Method::Plan, usize::MAX).await;
         answer.map_err(|status| {
             let info = status.get_details_error_info();
-            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), status.message().to_owned())
+            let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();
+            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), text)
         })
     }
 
