@@ -113,7 +113,7 @@ fn rival(name: &'static str, plan: &Material, stop: &(dyn Fn() -> bool + std::ma
         return Err("is this plan itself".to_owned());
     }
     if topology.rank_count() > RANKS_MAX {
-        return Err(format!("is compared with on up to {RANKS_MAX} ranks"));
+        return Err(format!("on more than {RANKS_MAX} ranks"));
     }
     // Shares of an allreduce say where sums are made, and promise nothing.
     let is_equal = collective.kind() == CollectiveKind::Allreduce || plan.schedule.shares == Shares::Equal;
