@@ -19,7 +19,11 @@ from canopy.stream import StreamError, receive
 from canopy.v1 import planner_pb2_grpc
 
 COLLECTIVES = ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"]
-FORMATS = {"json": v1.OUTPUT_FORMAT_JSON, "msccl-xml": v1.OUTPUT_FORMAT_MSCCL_XML}
+FORMATS = {
+    "json": v1.OUTPUT_FORMAT_JSON,
+    "msccl-xml": v1.OUTPUT_FORMAT_MSCCL_XML,
+    "mscclpp-json": v1.OUTPUT_FORMAT_MSCCLPP_JSON,
+}
 RETRY = {
     "methodConfig": [
         {

@@ -9,6 +9,8 @@ mod convert;
 #[cfg(feature = "embedded")]
 mod draw;
 #[cfg(feature = "embedded")]
+mod execution;
+#[cfg(feature = "embedded")]
 mod explain;
 #[cfg(feature = "embedded")]
 mod export;

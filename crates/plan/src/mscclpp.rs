@@ -25,6 +25,6 @@ pub use program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, Pipeline, RankChannels,
     RefPlace, RemoteBuffer, SwitchGroup,
 };
-pub use prove::prove_execution_plan;
+pub use prove::{prove_execution_plan, require_followable};
 pub use python::execution_plan_loader;
 pub use write::write_execution_plan;

@@ -3,7 +3,7 @@
 use canopy_plan::{
     EmulationError, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
     emulate_execution_plan, execution_alignment_bytes, forwarder_on_routes, lower_execution_plan, parse_execution_plan,
-    prove_execution_plan, write_execution_plan,
+    prove_execution_plan, require_followable, write_execution_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
@@ -64,6 +64,9 @@ impl Files {
         let is_stopped = || stop.is_requested();
         let asked = Some(graph.collective);
         let proof = prove_execution_plan(plan, asked, profile, &is_stopped).map_err(|_| PlanFailure::Stopped)?;
+        if let (Some(_), Err(error)) = (proof.problems.first(), require_followable(plan, asked)) {
+            return Err(PlanFailure::TooLargeToRun { output: self.artifacts.len(), error });
+        }
         if let Some(problem) = proof.problems.first() {
             return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
         }

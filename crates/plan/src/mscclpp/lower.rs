@@ -32,6 +32,7 @@ use self::draft::{Draft, Room};
 use self::layout::Layout;
 use super::contract;
 use super::loader::message_chunks;
+use super::machine::CELLS_MAX;
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 
@@ -139,6 +140,10 @@ pub fn lower_execution_plan(
     for pieces in pieces(&trees, &whole, options) {
         let Some(layout) = whole.in_pieces(pieces) else { continue };
         let atoms = Atoms::new(&trees, &layout, stop)?;
+        // What the proof cannot follow is not handed out: fewer pieces are better than none.
+        if pieces > 1 && layout.cells(&atoms.scratch) > CELLS_MAX / 2 {
+            continue;
+        }
         match arrange(&atoms, &layout, options, stop)? {
             Ok(ranks) => return finish(ranks, graph, options),
             Err(over) => missed = over.or(missed),

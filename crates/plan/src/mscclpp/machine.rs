@@ -10,8 +10,9 @@ use super::contract::{Contract, Memory};
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
 use crate::msccl::{Findings, Place};
 
-/// Most cells of all ranks together, and most parts of a chunk.
-const CELLS_MAX: u64 = 1 << 25;
+/// Most cells of all ranks together: the proof keeps some 100 bytes for each.
+pub(super) const CELLS_MAX: u64 = 1 << 24;
+/// Most parts of a chunk.
 const GRAIN_MAX: u64 = 64;
 
 /// Cells of one rank.

@@ -21,11 +21,13 @@ mod races;
 
 use canopy_schedule::Collective;
 
+use self::clocks::{NUMBERS_MAX, Threads};
 use super::contract::Contract;
 use super::loader;
-use super::machine::Machine;
+use super::machine::{CELLS_MAX, Machine};
 use super::profile::ExecutorProfile;
-use super::program::ExecutionPlan;
+use super::program::{ExecutionPlan, ExecutionRank};
+use crate::emulate::EmulationError;
 use crate::msccl::{Place, Proof, Report, Stopped};
 
 /// Judges a plan for a version of the runtime.
@@ -72,6 +74,32 @@ pub fn prove_execution_plan(
         report.run("meaning", |findings| meaning::check(&machine, &contract, &order, findings));
     }
     report.finish()
+}
+
+/// Whether a plan is small enough for the proof to follow it, however right or wrong it is.
+///
+/// # Errors
+/// [`EmulationError::TooLarge`] with the memory that it would take. O(operations + chunks of packets).
+pub fn require_followable(plan: &ExecutionPlan, asked: Option<Collective>) -> Result<(), EmulationError> {
+    const CELL_BYTES: u64 = 100;
+    let chunks = |rank: &ExecutionRank| {
+        u64::from(rank.input_chunks) + u64::from(rank.output_chunks) + u64::from(rank.scratch_chunks)
+    };
+    let cells = plan.ranks.iter().map(chunks).fold(0, u64::saturating_add);
+    let too_large = |need: u64, limit: u64, each| EmulationError::TooLarge {
+        bytes: need.saturating_mul(each),
+        limit: limit * each,
+    };
+    if cells > CELLS_MAX {
+        return Err(too_large(cells, CELLS_MAX, CELL_BYTES));
+    }
+    let Ok(contract) = Contract::new(plan, asked) else { return Ok(()) };
+    let mut machine = None;
+    Report::new(&|| false).run("operations", |findings| machine = Machine::new(plan, &contract, findings));
+    match machine.map(|machine| Threads::new(&machine)) {
+        Some(Err(numbers)) => Err(too_large(numbers, NUMBERS_MAX, 4)),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -132,6 +132,12 @@ impl Layout {
         }
     }
 
+    /// Chunks of all buffers of all ranks together.
+    pub(super) fn cells(&self, scratch: &[u32]) -> u64 {
+        let (input, output) = self.buffers();
+        scratch.iter().map(|&scratch| u64::from(input) + u64::from(output) + u64::from(scratch)).sum()
+    }
+
     /// Scratch that is set aside before any is allotted: in all-to-all in place, what arrives waits there until what it
     /// replaces has left.
     pub(super) fn landing(&self) -> u32 {

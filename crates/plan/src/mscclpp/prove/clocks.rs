@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::mscclpp::machine::{Machine, Role};
+use crate::mscclpp::machine::{Event, Machine, Role};
 
-/// Most numbers in all clocks together that are kept for later: 512 MiB.
-const NUMBERS_MAX: u64 = 1 << 27;
+/// Most numbers in all clocks together that are kept for later: 1 GiB.
+pub(super) const NUMBERS_MAX: u64 = 1 << 28;
 
 /// What an event knows of others: by position in the group of its thread, how many operations have happened, and whose
 /// writes are seen.
@@ -52,8 +52,11 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Groups the threads of a machine; none if their clocks would take too much memory.
-    pub(super) fn new(machine: &Machine) -> Option<Self> {
+    /// Groups the threads of a machine.
+    ///
+    /// # Errors
+    /// The numbers that their clocks would have together, if they are too many.
+    pub(super) fn new(machine: &Machine) -> Result<Self, u64> {
         let blocks = machine.blocks.len();
         let mut proxies = vec![None; machine.lines.len()];
         let mut count = blocks;
@@ -92,9 +95,15 @@ impl Threads {
             seat.push((group, ranks[group].len()));
             ranks[group].push(machine.blocks.get(thread).map(|block| block.rank));
         }
-        let events = |thread: usize| machine.blocks.get(thread).map_or(0, |block| block.events.len() as u64);
-        let numbers = (0..count).map(|thread| (3 + events(thread)) * ranks[seat[thread].0].len() as u64);
-        (numbers.sum::<u64>() <= NUMBERS_MAX).then_some(Self { seat, ranks, proxies })
+        // Each thread keeps two clocks of two numbers for each thread of its group, and each signal that is not taken one.
+        let signals = |event: &Event| match event.role {
+            Role::Signal { .. } | Role::Port { .. } => event.lines.len() as u64,
+            _ => 0,
+        };
+        let sent = |thread: usize| machine.blocks.get(thread).map_or(0, |block| block.events.iter().map(signals).sum());
+        let numbers = (0..count).map(|thread| (4 + sent(thread)) * ranks[seat[thread].0].len() as u64);
+        let need = numbers.sum();
+        if need > NUMBERS_MAX { Err(need) } else { Ok(Self { seat, ranks, proxies }) }
     }
 
     pub(super) fn proxy(&self, line: usize) -> Option<usize> {

@@ -53,7 +53,7 @@ struct History {
 
 /// Follows the order and compares clocks.
 pub(super) fn check(machine: &Machine, order: &[(usize, usize)], findings: &mut Findings<'_>) {
-    let Some(threads) = Threads::new(machine) else {
+    let Ok(threads) = Threads::new(machine) else {
         findings.problem(Place::FILE, "more blocks signal each other than can be followed; plan for fewer ranks");
         return;
     };
