@@ -76,7 +76,7 @@ fn damage_is_found_and_names_are_told_apart() {
         ("\"input_chunks\"", "\"input_chunk\"", "gpus[0].input_chunks is missing"),
     ] {
         assert!(text.contains(from), "{from}");
-        desk.write("damaged.json", &text.replacen(from, to, 1));
+        desk.write("damaged.json", text.replacen(from, to, 1));
         let found = desk.run("verify damaged.json");
         assert_eq!(found.status, Some(2), "{from}");
         assert!(found.stdout.contains(words), "{from}: {}", found.stdout);
