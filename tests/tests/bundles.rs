@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use canopy_bundle::{Call, Folder, Operator, PlanFileFacts, Runtime, Selection, select};
-use canopy_plan::{MSCCL_OWN_BYTES_MAX, parse_msccl_xml_until};
+use canopy_plan::{MSCCL_OWN_BYTES_MAX, oneccl, parse_msccl_xml_until};
 use canopy_schedule::CollectiveKind;
 use canopy_tests::{Bench, Daemon, Run};
 use serde_json::Value;
 
 /// Profiles whose files the program writes.
-const PROFILES: [Runtime; 3] = [Runtime::Msccl, Runtime::MscclExecutor, Runtime::RcclMsccl];
+const PROFILES: [Runtime; 4] = [Runtime::Msccl, Runtime::MscclExecutor, Runtime::RcclMsccl, Runtime::OneCcl];
 
 /// `canopy plan` for a bundle of MSCCL files.
 fn bundle(bench: &Bench, topology: &str, more: &[&str]) -> Run {
@@ -25,6 +25,10 @@ fn bundle(bench: &Bench, topology: &str, more: &[&str]) -> Run {
 
 fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn all_in(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// The plan files of a folder as its runtime comes upon them: listed by the variable, else all there are.
@@ -37,13 +41,19 @@ fn found_by(runtime: Runtime, folder: &Path) -> Folder {
     };
     let paths: Vec<PathBuf> = match runtime {
         Runtime::Msccl => value("MSCCL_XML_FILES").split(':').map(PathBuf::from).collect(),
-        _ => fs::read_dir(value("MSCCL_ALGO_DIR")).unwrap().map(|entry| entry.unwrap().path()).collect(),
+        Runtime::OneCcl => all_in(&folder.join("plans")),
+        _ => all_in(Path::new(&value("MSCCL_ALGO_DIR"))),
     };
-    let profile = runtime.msccl_profile().unwrap();
     let facts = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();
-        let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &|| false).unwrap();
-        PlanFileFacts::of_msccl(path.to_str().unwrap().to_owned(), &program)
+        let path = path.to_str().unwrap().to_owned();
+        match runtime.msccl_profile() {
+            Some(profile) => {
+                let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &|| false).unwrap();
+                PlanFileFacts::of_msccl(path, &program)
+            }
+            None => PlanFileFacts::of_oneccl(path, &oneccl::parse(&text).unwrap()),
+        }
     };
     Folder { files: paths.iter().map(facts).collect(), others: Vec::new() }
 }
@@ -116,7 +126,7 @@ fn check_every_call(runtime: Runtime, folder: &Path) {
             let found = picked(call);
             assert_eq!(found, expected(&call), "{runtime}: {call:?}");
             hits.extend(found);
-            for element_bytes in [2, 4, 8] {
+            for element_bytes in [2, 4, 8].into_iter().filter(|&width| bytes.is_multiple_of(width)) {
                 let wide = Call { element_bytes, ..call };
                 assert_eq!(picked(wide), expected(&wide), "{runtime}: {wide:?}");
             }
@@ -137,8 +147,10 @@ fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
     let bench = Bench::default();
     for runtime in PROFILES {
         let arguments = ["-c", "allgather,reduce-scatter,allreduce,broadcast", "--sizes", "1-256MiB", "-o", "out"];
-        let more = [&arguments[..], &["--profile", runtime.name(), "--deadline", "5m"]].concat();
-        let reply = bundle(&bench, "dgx-a100:boxes=2", &more).exits(0).json();
+        let format = if runtime == Runtime::OneCcl { "oneccl-xml" } else { "msccl-xml" };
+        let how = ["--format", format, "--profile", runtime.name(), "--deadline", "5m", "--json"];
+        let run = bench.canopy(&[&["plan", "dgx-a100:boxes=2"], &arguments[..], &how[..]].concat());
+        let reply = run.exits(0).json();
         let manifest = read_json(&bench.file("out/manifest.json"));
         assert_eq!(reply["bundle"], manifest);
         check_every_call(runtime, &bench.file("out"));

@@ -1,6 +1,6 @@
 //! What a runtime reads of a file before it runs it: the attributes as they are stated, and no more.
 
-use canopy_plan::Program;
+use canopy_plan::{Program, oneccl};
 use canopy_schedule::CollectiveKind;
 
 /// A plan file as the selection of a runtime sees it.
@@ -39,6 +39,23 @@ impl PlanFileFacts {
             bytes_min: program.bytes_min,
             bytes_max: program.bytes_max,
             divisor: Divisor::Elements(u64::from(program.chunk_count).max(1)),
+        }
+    }
+
+    /// What a oneCCL file says.
+    pub fn of_oneccl(path: String, program: &oneccl::Program) -> Self {
+        Self {
+            path,
+            collective: Some(program.collective.kind()),
+            ranks: program.rank_count,
+            ranks_per_node: None,
+            in_place: program.in_place,
+            out_of_place: None,
+            bytes_min: Some(program.bytes_min),
+            // As it is written: 0 where there is no bound.
+            bytes_max: Some(program.bytes_max.unwrap_or(0)),
+            // Chunks need not be of one size.
+            divisor: Divisor::Elements(1),
         }
     }
 }

@@ -38,7 +38,9 @@ impl Files {
             instances: 1,
         };
         let is_stopped = || stop.is_requested();
-        let lowered = lower(graph, &options, &is_stopped).map_err(refused)?;
+        let mut lowered = lower(graph, &options, &is_stopped).map_err(refused)?;
+        // At most the greatest size: the request was refused otherwise.
+        lowered.bytes_min = order.size_bytes_min;
         let text = write(&lowered);
         let program = parse_until(&text, OWN_BYTES_MAX, &is_stopped).map_err(|error| match error.fault {
             ParseFault::Stopped => PlanFailure::Stopped,
@@ -54,6 +56,7 @@ impl Files {
             return Err(rejected("the oneCCL file is for another collective".to_owned()));
         }
         judge(&program, key, &is_stopped, over)?;
+        self.size_bytes_min = self.size_bytes_min.max(program.bytes_min);
         self.push(Output::OnecclXml, text.into_bytes(), 0);
         Ok(())
     }

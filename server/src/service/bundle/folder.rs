@@ -3,7 +3,7 @@
 use std::str;
 
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
-use canopy_plan::{MSCCL_OWN_BYTES_MAX, parse_msccl_xml_until};
+use canopy_plan::{MSCCL_OWN_BYTES_MAX, oneccl, parse_msccl_xml_until};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
@@ -92,6 +92,11 @@ fn facts(
             let program = parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, stop);
             Ok(PlanFileFacts::of_msccl(path.to_owned(), &program.map_err(|error| format!("{path}: {error}"))?))
         }
-        Output::Json | Output::MscclppJson(_) | Output::OnecclXml => Err(format!("{path} is for no runtime")),
+        Output::OnecclXml => {
+            let text = str::from_utf8(content).map_err(|error| format!("{path}: {error}"))?;
+            let program = oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, stop);
+            Ok(PlanFileFacts::of_oneccl(path.to_owned(), &program.map_err(|error| format!("{path}: {error}"))?))
+        }
+        Output::Json | Output::MscclppJson(_) => Err(format!("{path} is for no runtime")),
     }
 }
