@@ -19,8 +19,8 @@ fn options_of_later_versions_are_refused_by_name() {
 fn names_of_later_versions_are_told_from_nonsense() {
     let desk = Desk::new();
     for (arguments, words) in [
-        ("plan ring:4 --collective allgather --format oneccl-xml --profile msccl", "its only profile is oneccl"),
-        ("plan ring:4 --collective allgather --format oneccl-xml --instances 2", "one instance of its plan"),
+        ("plan ring:4 --collective allgather --format oneccl-xml --profile msccl", "msccl reads msccl-xml"),
+        ("plan ring:4 --collective allgather --format oneccl-xml --instances 2", "--instances is for msccl-xml"),
         ("plan ring:4 --collective allgather --format pdf", "`pdf` is not a format"),
         ("plan ring:4 --collective allgather --format msccl-xml --profile oneccl", "add `--format oneccl-xml`"),
         ("plan ring:4 --collective allgather --format msccl-xml --profile cuda", "is not a profile"),
