@@ -12,7 +12,7 @@ use canopy_plan::{
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Algorithm;
 use canopy_topology::Rank;
-use execution::{graph, lowered, topology};
+use execution::{graph, lowered, topology, try_lowered};
 
 /// Reads back, proves, and runs in several interleavings.
 #[track_caller]
@@ -44,9 +44,8 @@ fn every_collective_is_lowered_on_every_kind_of_network() {
     }
 }
 
-/// A star has more children than an operation has channels, and so many trees that a lane needs several blocks.
 #[test]
-fn trees_of_any_degree_and_any_root_are_lowered() {
+fn any_rank_may_be_the_root() {
     let topology = topology("leaf-spine:leaves=1,hosts=12,spines=1");
     for kind in CollectiveKind::ALL.into_iter().filter(|kind| kind.has_root()) {
         let graph = graph(&topology, kind, Some(Rank::new(5)), Algorithm::Direct);
@@ -54,4 +53,20 @@ fn trees_of_any_degree_and_any_root_are_lowered() {
             judge(&lowered(&topology, &graph, ExecutorProfile::V09, in_place), graph.collective, ExecutorProfile::V09);
         }
     }
+}
+
+/// A star of 24 has more children than a block has channels: blocks hand over by semaphores. Sums would need as many
+/// greetings at once, and are refused with the limit.
+#[test]
+fn what_one_block_cannot_do_is_divided_or_refused() {
+    let topology = topology("leaf-spine:leaves=1,hosts=24,spines=1");
+    let broadcast = graph(&topology, CollectiveKind::Broadcast, None, Algorithm::Direct);
+    let plan = lowered(&topology, &broadcast, ExecutorProfile::V09, false);
+    assert!(plan.ranks[0].semaphores.len() > 1, "{:?}", plan.ranks[0].semaphores);
+    judge(&plan, broadcast.collective, ExecutorProfile::V09);
+    let reduce = graph(&topology, CollectiveKind::Reduce, None, Algorithm::Direct);
+    let refused = try_lowered(&topology, &reduce, ExecutorProfile::V09, false).unwrap_err().to_string();
+    let words =
+        "the mscclpp-0.9 profile allows 16 channels in a block, rank 0 needs, as arranged here, 23; use trees of less";
+    assert!(refused.starts_with(words), "{refused}");
 }

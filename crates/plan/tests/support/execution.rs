@@ -1,6 +1,6 @@
 //! Plans and their execution plans, for tests.
 
-use canopy_plan::{ExecutionLowerOptions, ExecutionPlan, ExecutorProfile, lower_execution_plan};
+use canopy_plan::{ExecutionLowerError, ExecutionLowerOptions, ExecutionPlan, ExecutorProfile, lower_execution_plan};
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
@@ -38,18 +38,22 @@ fn boxes(topology: &Topology) -> Vec<u32> {
         .collect()
 }
 
+pub(crate) fn try_lowered(
+    topology: &Topology,
+    graph: &TransferGraph,
+    profile: ExecutorProfile,
+    in_place: bool,
+) -> Result<ExecutionPlan, ExecutionLowerError> {
+    let (bytes_max, name) = (1 << 30, "test".to_owned());
+    let options = ExecutionLowerOptions { in_place, bytes_max, profile, name, boxes: boxes(topology) };
+    lower_execution_plan(graph, &options, &|| false)
+}
+
 pub(crate) fn lowered(
     topology: &Topology,
     graph: &TransferGraph,
     profile: ExecutorProfile,
     in_place: bool,
 ) -> ExecutionPlan {
-    let options = ExecutionLowerOptions {
-        in_place,
-        bytes_max: 1 << 30,
-        profile,
-        name: "test".to_owned(),
-        boxes: boxes(topology),
-    };
-    lower_execution_plan(graph, &options, &|| false).unwrap()
+    try_lowered(topology, graph, profile, in_place).unwrap()
 }

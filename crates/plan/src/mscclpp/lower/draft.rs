@@ -86,7 +86,7 @@ impl Draft {
         let of_type = self.peers.iter().filter(|(port, _)| *port == is_port).count();
         // Two operations pass on to the next block.
         let is_full = used + operations + 2 > self.room.operations || of_type + more > self.room.channels;
-        if is_full && used > 2 {
+        if is_full && (used > 2 || !self.peers.is_empty()) {
             self.push(DraftOp::Nop);
             self.push(DraftOp::Release);
             self.blocks.push(vec![DraftOp::Acquire]);
