@@ -82,8 +82,11 @@ fn damage_is_found_and_names_are_told_apart() {
         assert!(found.stdout.contains(words), "{from}: {}", found.stdout);
     }
     for (arguments, words) in [
-        ("plan ring:4 -c allgather --format mscclpp-json --profile msccl", "is for msccl-xml, not for mscclpp-json"),
-        ("plan ring:4 -c allgather --format msccl-xml --profile mscclpp-0.9", "is for mscclpp-json, not for msccl-xml"),
+        ("plan ring:4 -c allgather --format mscclpp-json --profile msccl", "msccl reads msccl-xml, not mscclpp-json"),
+        (
+            "plan ring:4 -c allgather --format msccl-xml --profile mscclpp-0.9",
+            "mscclpp-0.9 reads mscclpp-json, not msccl-xml",
+        ),
         ("plan ring:4 -c allgather --format mscclpp-json --instances 2", "--instances is for msccl-xml"),
         ("plan ring:4 -c allgather --shares 1,2,1,1 --format mscclpp-json", "cannot say shares of unequal size"),
         ("verify plan.json --profile msccl", "the file is an execution plan of MSCCL++"),

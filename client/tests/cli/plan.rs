@@ -112,7 +112,7 @@ fn instances_fill_the_channels_of_a_runtime() {
     desk.refused(&format!("{plan} no.xml --instances 33"), 3, &["32 channels", "needs 33", "fewer instances"]);
     desk.refused(&format!("{plan} no.xml --instances 0"), 2, &["`0` is not a number of instances", "auto"]);
     desk.refused(&format!("{plan} no.xml --instances many"), 2, &["`many` is not a number of instances"]);
-    desk.refused("plan ring:4 --collective allgather --instances 2 -o no.json", 2, &["--instances is for formats of"]);
+    desk.refused("plan ring:4 --collective allgather --instances 2 -o no.json", 2, &["--instances is for msccl-xml"]);
     assert_eq!(desk.names(), ["plan.xml"]);
 }
 

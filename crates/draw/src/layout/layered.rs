@@ -116,7 +116,9 @@ impl Measure {
         });
         let longest = spans.max().unwrap_or(0);
         let arcs = if longest == 0 { 0.0 } else { arc_depth(real(longest) * labels.pitch()) };
-        let switches: f64 = group.switches.iter().map(|&switch| labels.switch_width(switch) + GAP).sum();
+        // They stand in equal parts.
+        let widest = group.switches.iter().map(|&switch| labels.switch_width(switch)).fold(0.0, f64::max);
+        let switches = real(group.switches.len()) * (widest + GAP) - GAP;
         let row = real(group.ranks.len()) * labels.pitch() - GAP;
         let own = if group.switches.is_empty() { 0.0 } else { 76.0 };
         let name = group.name.as_deref().map_or(0.0, |_| NAME);
