@@ -432,9 +432,10 @@ fn lower_oneccl(output: usize, error: &oneccl::LowerError) -> Refusal {
 fn lower_execution(output: usize, error: &ExecutionLowerError) -> Refusal {
     let subject = format!("outputs[{output}]");
     match error {
-        ExecutionLowerError::Shares { .. } | ExecutionLowerError::Forwarder { .. } => {
-            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
-        }
+        ExecutionLowerError::Shares { .. }
+        | ExecutionLowerError::Forwarder { .. }
+        | ExecutionLowerError::Measure { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
+        ExecutionLowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
         ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
             let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
                 .with("profile", profile)

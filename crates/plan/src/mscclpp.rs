@@ -5,6 +5,7 @@
 //! into text and back, [`prove_execution_plan`] and [`emulate_execution_plan`] judge any plan without knowing where it came
 //! from. What a version of the runtime decides is data in [`ExecutorLimits`].
 
+mod calls;
 mod contract;
 mod emulate;
 mod loader;

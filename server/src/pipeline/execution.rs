@@ -38,7 +38,9 @@ impl Files {
             boxes: boxes(topology),
         };
         let is_stopped = || stop.is_requested();
-        let lowered = lower_execution_plan(graph, &options, &is_stopped).map_err(|error| match error {
+        let lowered = lower_execution_plan(graph, &options, &is_stopped);
+        let lowered = lowered.and_then(|plan| plan.beginning_at(order.size_bytes_min, profile, order.kind));
+        let lowered = lowered.map_err(|error| match error {
             ExecutionLowerError::Stopped => PlanFailure::Stopped,
             error => PlanFailure::LowerExecution { output, error },
         })?;

@@ -86,6 +86,16 @@ pub enum ExecutionLowerError {
         rank: Option<u32>,
         remedy: &'static str,
     },
+    #[error(
+        "this plan for {profile} takes messages up to {bytes_max} bytes, and none is from {bytes_min} bytes on; ask for \
+         smaller ones, or for another format"
+    )]
+    BytesMin { profile: ExecutorProfile, bytes_min: u64, bytes_max: u64 },
+    #[error(
+        "{profile} measures a gather by the part of one rank and cannot begin at a size of the whole message; ask for all \
+         sizes, or for another format"
+    )]
+    Measure { profile: ExecutorProfile },
     #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
     TooFewRanks { found: u32 },
     #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]

@@ -1,6 +1,7 @@
-//! oneCCL files of plans.
+//! oneCCL files of plans, and what they have in common with execution plans.
 
 use canopy_plan::oneccl::{LowerError, parse, prove};
+use canopy_plan::{ExecutionLowerError, ExecutorProfile, parse_execution_plan};
 
 use super::*;
 
@@ -38,4 +39,22 @@ fn what_a_file_cannot_say_is_refused() {
     let uneven = Order { shares: vec![3, 1, 1, 1], ..plain };
     let refused = produce(&uneven, &Witness::default());
     assert!(matches!(refused, Err(PlanFailure::LowerOneccl { output: 0, error: LowerError::Shares })));
+}
+
+#[test]
+fn files_of_runtimes_begin_at_the_smallest_size() {
+    let (old, new) = (Output::MscclppJson(ExecutorProfile::V06), Output::MscclppJson(ExecutorProfile::V09));
+    let outputs = vec![Output::OnecclXml, old, new];
+    let plain = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
+    let plan = produce(&Order { size_bytes_min: 4096, ..plain }, &Witness::default()).unwrap().plan.plan;
+    let text = |file: usize| std::str::from_utf8(plan.artifacts[file].content.as_ref().unwrap()).unwrap();
+    assert_eq!(parse(text(0)).unwrap().bytes_min, 4096);
+    for file in [1, 2] {
+        assert_eq!(parse_execution_plan(text(file)).unwrap().bytes_min, 4096);
+    }
+    assert_eq!(plan.valid_for.unwrap().size_bytes_min, 4096);
+    let gather = order(expression("ring:4"), CollectiveKind::Gather, vec![new]);
+    let refused = produce(&Order { size_bytes_min: 4096, ..gather }, &Witness::default());
+    let error = ExecutionLowerError::Measure { profile: ExecutorProfile::V09 };
+    assert!(matches!(refused, Err(PlanFailure::LowerExecution { output: 0, error: found }) if found == error));
 }
