@@ -4,142 +4,49 @@
 
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
+#[path = "bundles/rules.rs"]
+mod rules;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use canopy_bundle::{Call, Folder, Operator, PlanFileFacts, Runtime, Selection, select};
-use canopy_plan::{MSCCL_OWN_BYTES_MAX, oneccl, parse_msccl_xml_until};
-use canopy_schedule::CollectiveKind;
+use canopy_bundle::Runtime;
 use canopy_tests::{Bench, Daemon, Run};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use self::rules::{Meant, check_every_call, meant};
 
 /// Profiles whose files the program writes.
-const PROFILES: [Runtime; 4] = [Runtime::Msccl, Runtime::MscclExecutor, Runtime::RcclMsccl, Runtime::OneCcl];
+const PROFILES: [Runtime; 6] = [
+    Runtime::Msccl,
+    Runtime::MscclExecutor,
+    Runtime::RcclMsccl,
+    Runtime::Mscclpp06,
+    Runtime::Mscclpp09,
+    Runtime::OneCcl,
+];
 
 /// `canopy plan` for a bundle of MSCCL files.
 fn bundle(bench: &Bench, topology: &str, more: &[&str]) -> Run {
     bench.canopy(&[&["plan", topology, "--format", "msccl-xml", "--json"], more].concat())
 }
 
+/// `canopy plan` for a bundle of the files of a runtime.
+fn bundle_for(bench: &Bench, topology: &str, runtime: Runtime, more: &[&str]) -> Run {
+    let format = match runtime {
+        Runtime::Mscclpp06 | Runtime::Mscclpp09 => "mscclpp-json",
+        Runtime::OneCcl => "oneccl-xml",
+        _ => "msccl-xml",
+    };
+    let start = ["plan", topology, "--format", format, "--profile", runtime.name(), "--json"];
+    bench.canopy(&[&start, more].concat())
+}
+
 fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-fn all_in(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
-}
-
-/// The plan files of a folder as its runtime comes upon them: listed by the variable, else all there are.
-fn found_by(runtime: Runtime, folder: &Path) -> Folder {
-    let env = fs::read_to_string(folder.join("env")).unwrap();
-    assert!(!env.contains("{dir}"), "{env}");
-    let value = |name: &str| {
-        let line = env.lines().find_map(|line| line.strip_prefix(&format!("export {name}='"))).unwrap();
-        line.strip_suffix('\'').unwrap().to_owned()
-    };
-    let paths: Vec<PathBuf> = match runtime {
-        Runtime::Msccl => value("MSCCL_XML_FILES").split(':').map(PathBuf::from).collect(),
-        Runtime::OneCcl => all_in(&folder.join("plans")),
-        _ => all_in(Path::new(&value("MSCCL_ALGO_DIR"))),
-    };
-    let facts = |path: &PathBuf| {
-        let text = fs::read_to_string(path).unwrap();
-        let path = path.to_str().unwrap().to_owned();
-        match runtime.msccl_profile() {
-            Some(profile) => {
-                let program = parse_msccl_xml_until(&text, profile, MSCCL_OWN_BYTES_MAX, &|| false).unwrap();
-                PlanFileFacts::of_msccl(path, &program)
-            }
-            None => PlanFileFacts::of_oneccl(path, &oneccl::parse(&text).unwrap()),
-        }
-    };
-    Folder { files: paths.iter().map(facts).collect(), others: Vec::new() }
-}
-
-/// A file of the manifest and the calls it is meant for.
-struct Meant {
-    path: String,
-    call: Call,
-    first: u64,
-    last: u64,
-    unit: u64,
-}
-
-fn meant(folder: &Path) -> Vec<Meant> {
-    let manifest = read_json(&folder.join("manifest.json"));
-    let mut all = Vec::new();
-    for item in manifest["items"].as_array().unwrap() {
-        let collective: CollectiveKind = item["collective"].as_str().unwrap().parse().unwrap();
-        for file in item["files"].as_array().unwrap() {
-            let number = |field: &str| file[field].as_u64().unwrap();
-            all.push(Meant {
-                path: folder.join(file["path"].as_str().unwrap()).to_str().unwrap().to_owned(),
-                call: Call {
-                    collective,
-                    ranks: u32::try_from(item["ranks"].as_u64().unwrap()).unwrap(),
-                    ranks_per_node: 0,
-                    bytes: 0,
-                    in_place: item["in_place"].as_bool().unwrap(),
-                    element_bytes: 1,
-                    operator: Operator::Sum,
-                },
-                first: number("size_bytes_min"),
-                last: number("size_bytes_end") - 1,
-                unit: number("alignment_elements"),
-            });
-        }
-    }
-    all
-}
-
-/// Asks for every range at its ends, in between and beyond, and for calls that nothing is meant for.
-fn check_every_call(runtime: Runtime, folder: &Path) {
-    let there = found_by(runtime, folder);
-    let all = meant(folder);
-    let picked = |call: Call| match select(runtime, &there, &call) {
-        Selection::File(file) => Some(there.files[file].path.clone()),
-        Selection::Stock { .. } => None,
-        other => panic!("{runtime}: {call:?} gets {other:?}"),
-    };
-    let expected = |call: &Call| {
-        let like = |meant: &&Meant| {
-            let Call { collective, ranks, in_place, .. } = meant.call;
-            (collective, ranks, in_place) == (call.collective, call.ranks, call.in_place)
-                && (meant.first..=meant.last).contains(&call.bytes)
-                && call.bytes.is_multiple_of(call.element_bytes)
-                && (call.bytes / call.element_bytes).is_multiple_of(meant.unit)
-        };
-        all.iter().find(like).map(|meant| meant.path.clone())
-    };
-    let mut hits = BTreeSet::new();
-    for Meant { call, first, last, unit, .. } in &all {
-        let lowest = first.div_ceil(*unit) * unit;
-        let highest = last / unit * unit;
-        let inside = (0..=32).map(|part| lowest + (highest - lowest) / unit * part / 32 * unit);
-        let edges = [*first, *last, lowest, highest];
-        let around = edges.into_iter().flat_map(|edge| edge.saturating_sub(1).max(1)..=edge + 1);
-        let beyond = [lowest.saturating_sub(*unit).max(1), highest + unit];
-        for bytes in inside.chain(around).chain(beyond) {
-            let call = Call { bytes, ..*call };
-            let found = picked(call);
-            assert_eq!(found, expected(&call), "{runtime}: {call:?}");
-            hits.extend(found);
-            for element_bytes in [2, 4, 8].into_iter().filter(|&width| bytes.is_multiple_of(width)) {
-                let wide = Call { element_bytes, ..call };
-                assert_eq!(picked(wide), expected(&wide), "{runtime}: {wide:?}");
-            }
-            assert_eq!(picked(Call { in_place: !call.in_place, ..call }), None, "{runtime}: {call:?}");
-            assert_eq!(picked(Call { ranks: call.ranks + 1, ..call }), None, "{runtime}: {call:?}");
-            let average = picked(Call { operator: Operator::Average, ..call });
-            let reduces = matches!(call.collective, CollectiveKind::Allreduce | CollectiveKind::ReduceScatter);
-            assert_eq!(average, expected(&call).filter(|_| !reduces), "{runtime}: {call:?}");
-        }
-    }
-    let files: BTreeSet<String> = there.files.iter().map(|file| file.path.clone()).collect();
-    assert_eq!(hits, files, "{runtime}: every file is picked for something");
-    assert_eq!(files, all.iter().map(|meant| meant.path.clone()).collect(), "{runtime}: no file is there by chance");
 }
 
 #[test]
@@ -147,10 +54,8 @@ fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
     let bench = Bench::default();
     for runtime in PROFILES {
         let arguments = ["-c", "allgather,reduce-scatter,allreduce,broadcast", "--sizes", "1-256MiB", "-o", "out"];
-        let format = if runtime == Runtime::OneCcl { "oneccl-xml" } else { "msccl-xml" };
-        let how = ["--format", format, "--profile", runtime.name(), "--deadline", "5m", "--json"];
-        let run = bench.canopy(&[&["plan", "dgx-a100:boxes=2"], &arguments[..], &how[..]].concat());
-        let reply = run.exits(0).json();
+        let more = [&arguments[..], &["--deadline", "5m"]].concat();
+        let reply = bundle_for(&bench, "dgx-a100:boxes=2", runtime, &more).exits(0).json();
         let manifest = read_json(&bench.file("out/manifest.json"));
         assert_eq!(reply["bundle"], manifest);
         check_every_call(runtime, &bench.file("out"));
@@ -166,7 +71,14 @@ fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
             .map(|warning| warning["code"].as_str().unwrap())
             .collect();
         assert_eq!(codes.contains("RANGES_TRIMMED"), runtime == Runtime::Msccl);
+        assert_eq!(bench.file("out/loader.py").exists(), runtime == Runtime::Mscclpp09);
         for item in manifest["items"].as_array().unwrap() {
+            if !item["error"].is_null() {
+                // Files for it have no word for a collective with a root.
+                assert_eq!((runtime, &item["collective"]), (Runtime::Mscclpp06, &Value::from("broadcast")));
+                assert_eq!(item["error"]["reason"], "FORMAT_UNSUPPORTED_BY_RUNTIME");
+                continue;
+            }
             let ranges: Vec<(u64, u64)> = item["files"]
                 .as_array()
                 .unwrap()
@@ -178,6 +90,68 @@ fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
             assert!(ranges.windows(2).all(|pair| pair[0].1 == pair[1].0), "{ranges:?}");
         }
     }
+}
+
+/// The module beside the plans picks the file that is meant for a call, as the rules say.
+#[test]
+fn the_module_of_a_bundle_picks_by_the_manifest() {
+    let bench = Bench::default();
+    let arguments = ["-c", "allreduce,broadcast", "--sizes", "1-16MiB", "-o", "out"];
+    let groups = ["--communicator", "all=0-15", "--communicator", "box=0-7", "--communicator", "pair=0,8"];
+    let more = [&arguments[..], &groups].concat();
+    bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp09, &more).exits(0);
+    let folder = bench.file("out");
+    check_every_call(Runtime::Mscclpp09, &folder);
+    let all = meant(&folder);
+    let on_each: BTreeSet<(u32, u32)> = all.iter().map(|meant| (meant.call.ranks, meant.call.ranks_per_node)).collect();
+    assert_eq!(on_each, BTreeSet::from([(16, 8), (8, 8), (2, 1)]));
+    let (mut calls, mut expected) = (Vec::new(), Vec::new());
+    for Meant { path, call, first, last, unit } in &all {
+        let (lowest, highest) = (first.div_ceil(*unit) * unit, last / unit * unit);
+        let mut ask = |ranks: u32, ranks_per_node: u32, bytes: u64, in_place: bool, is_meant: bool| {
+            calls.push(json!([call.collective.name(), ranks, ranks_per_node, bytes, in_place]));
+            expected
+                .push(is_meant.then(|| Path::new(path).strip_prefix(&folder).unwrap().to_str().unwrap().to_owned()));
+        };
+        let (ranks, own) = (call.ranks, call.ranks_per_node);
+        ask(ranks, own, lowest, call.in_place, true);
+        ask(ranks, own, highest, call.in_place, true);
+        ask(ranks, own, lowest + 1, call.in_place, false);
+        ask(ranks, own, lowest, !call.in_place, false);
+        ask(ranks + 1, own, lowest, call.in_place, false);
+        ask(ranks, own + 1, lowest, call.in_place, false);
+    }
+    let script = "import json, sys\n\
+                  sys.path.insert(0, sys.argv[1])\n\
+                  import loader\n\
+                  found = [loader.pick(*call) for call in json.loads(sys.argv[2])]\n\
+                  print(json.dumps([plan and plan['path'] for plan in found]))";
+    let calls = Value::from(calls).to_string();
+    let python = Command::new("python3").args(["-B", "-c", script]).arg(&folder).arg(calls).output();
+    let Ok(python) = python else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
+    let found: Vec<Option<String>> = serde_json::from_slice(&python.stdout).unwrap();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_runtime_that_does_not_count_ranks_gets_plans_for_one_number_of_them() {
+    let bench = Bench::default();
+    let arguments = ["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let ask = |groups: &[&str]| {
+        let more = [&arguments[..], groups].concat();
+        bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp06, &more)
+    };
+    let run = ask(&["--communicator", "tp=0-7", "--communicator", "dp=0,8"]).exits(3);
+    assert!(run.stderr.contains("would run plans for 8 ranks on 2"), "{}", run.stderr);
+    assert!(meant(&bench.file("out")).is_empty());
+    let manifest = ask(&["--communicator", "tp0=0-7", "--communicator", "tp1=8-15"]).exits(0).json()["bundle"].clone();
+    check_every_call(Runtime::Mscclpp06, &bench.file("out"));
+    // It does not pass over what it cannot divide.
+    assert_eq!(manifest["items"][0]["warnings"][0]["code"], "RUNTIME_ADVICE");
 }
 
 #[test]

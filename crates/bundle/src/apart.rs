@@ -39,8 +39,13 @@ pub enum Standing {
 pub fn standings(runtime: Runtime, communicators: &[Communicator<'_>]) -> Vec<Standing> {
     let (by_ranks, by_shape) =
         runtime.rules().map_or((true, true), |rules| (rules.tells_ranks, rules.tells_ranks_per_node));
+    // A file that does not say how many ranks a machine has is for any number.
+    let like_shape = |a: &Communicator<'_>, b: &Communicator<'_>| match (a.ranks_per_node, b.ranks_per_node) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
     let alike = |a: &Communicator<'_>, b: &Communicator<'_>| {
-        (!by_ranks || a.ranks == b.ranks) && (!by_shape || a.ranks_per_node == b.ranks_per_node)
+        (!by_ranks || a.ranks == b.ranks) && (!by_shape || like_shape(a, b))
     };
     let mut standings: Vec<Standing> = Vec::with_capacity(communicators.len());
     for (position, communicator) in communicators.iter().enumerate() {
@@ -105,6 +110,9 @@ mod tests {
         let four = Communicator { ranks_per_node: Some(4), ..on(8, b"x") };
         let eight = Communicator { ranks_per_node: Some(8), ..on(8, b"y") };
         assert_eq!(standings(Runtime::Mscclpp09, &[four, eight]), [OWN, OWN]);
+        let any = on(8, b"y");
+        let found = standings(Runtime::Mscclpp09, &[any, four, eight]);
+        assert_eq!(found, [CONTESTED, Standing::Ambiguous { with: 0 }, Standing::Shared { with: 0 }]);
         assert_eq!(standings(Runtime::Msccl, &[four, eight]), [CONTESTED, Standing::Ambiguous { with: 0 }]);
     }
 }

@@ -1,6 +1,6 @@
 //! What a runtime reads of a file before it runs it: the attributes as they are stated, and no more.
 
-use canopy_plan::{Program, oneccl};
+use canopy_plan::{ExecutionPlan, Program, execution_alignment_bytes, oneccl};
 use canopy_schedule::CollectiveKind;
 
 /// A plan file as the selection of a runtime sees it.
@@ -42,7 +42,7 @@ impl PlanFileFacts {
         }
     }
 
-    /// What a oneCCL file says.
+    /// What a oneCCL file says. Its chunks need not be of one size, so any message divides.
     pub fn of_oneccl(path: String, program: &oneccl::Program) -> Self {
         Self {
             path,
@@ -52,11 +52,29 @@ impl PlanFileFacts {
             in_place: program.in_place,
             out_of_place: None,
             bytes_min: Some(program.bytes_min),
-            // As it is written: 0 where there is no bound.
             bytes_max: Some(program.bytes_max.unwrap_or(0)),
-            // Chunks need not be of one size.
             divisor: Divisor::Elements(1),
         }
+    }
+
+    /// What an execution plan of MSCCL++ says, and no more: nothing of where its ranks are, and no collective with a root.
+    pub fn of_execution_plan(path: String, plan: &ExecutionPlan) -> Self {
+        Self {
+            path,
+            collective: plan.stated_collective(),
+            ranks: u32::try_from(plan.ranks.len()).unwrap_or(u32::MAX),
+            ranks_per_node: None,
+            in_place: plan.in_place,
+            out_of_place: None,
+            bytes_min: Some(plan.bytes_min),
+            bytes_max: Some(plan.bytes_max),
+            divisor: Divisor::Bytes(execution_alignment_bytes(plan)),
+        }
+    }
+
+    /// The same, registered by a module that states a collective and, where it is known, how many ranks a machine has.
+    pub fn registered(self, collective: CollectiveKind, ranks_per_node: Option<u32>) -> Self {
+        Self { collective: Some(collective), ranks_per_node, ..self }
     }
 }
 

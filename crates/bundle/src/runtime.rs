@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use canopy_plan::{ByteRange as SizeRule, PlacementRule, Profile, SelectionOrder};
+use canopy_schedule::CollectiveKind;
 
 use crate::select::Operator;
 
@@ -56,6 +57,12 @@ impl Runtime {
             Self::RcclMsccl => Some(Profile::RcclMsccl),
             Self::Mscclpp06 | Self::Mscclpp09 | Self::OneCcl | Self::Nccl => None,
         }
+    }
+
+    /// Whether files for it can say that they are for a collective. Execution plans have no word for those with a root,
+    /// and where nobody registers them with one, the runtime goes by their word.
+    pub const fn names(self, collective: CollectiveKind) -> bool {
+        !(matches!(self, Self::Mscclpp06) && collective.has_root())
     }
 
     /// How it picks files; `None` where it runs none.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what is asked for | `request` |
 //! | the communicators' networks, and which of them the runtime cannot tell apart | `network` |
+//! | why items have no file | `refusals` |
 //! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
 //! | as many files as the runtime reads, each a plan of its own | here |
 //! | the finished folder, run through the rules of its runtime | `folder` |
@@ -15,6 +16,7 @@ mod candidates;
 mod compare;
 mod folder;
 mod network;
+mod refusals;
 mod request;
 
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use canopy_bundle::{ByteRange, Ladder, PlanRange, Runtime, Standing, fit, standings};
+use canopy_bundle::{ByteRange, Indivisible, Ladder, PlanRange, Runtime, Standing, fit, standings};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use tonic::metadata::MetadataMap;
@@ -33,6 +35,7 @@ use self::candidates::Candidate;
 use self::compare::Comparison;
 use self::folder::{MadeFile, audited};
 use self::network::{Party, parties};
+use self::refusals::{ambiguous, broken, mixed_sizes, refusal, unnamed};
 use self::request::Wanted;
 use super::decode::Method;
 use super::{PlannerService, desk, topologies};
@@ -150,12 +153,14 @@ impl Session<'_> {
     ) -> Vec<Item> {
         let known: Vec<_> = parties.iter().map(Party::communicator).collect();
         let standings = standings(wanted.runtime, &known);
+        let mixed = mixed_sizes(wanted.runtime, parties);
         let mut items = Vec::new();
         for (party, (standing, communicator)) in standings.iter().zip(&wanted.communicators).enumerate() {
             let name_of = |other: usize| wanted.communicators.get(other).map_or("", |other| other.name.as_str());
             let mut served_by = String::new();
-            let mut failure = None;
+            let mut failure = mixed.clone();
             match *standing {
+                _ if failure.is_some() => {}
                 Standing::Own { is_contested } if is_contested && wanted.strict => {
                     let text = format!(
                         "{} gives the files of `{}` to communicators on other wiring",
@@ -189,7 +194,8 @@ impl Session<'_> {
                     ranks: parties.get(party).map_or(0, |party| party.ranks),
                     in_place,
                     served_by: served_by.clone(),
-                    error: failure.clone(),
+                    error: failure.clone().or_else(|| unnamed(wanted.runtime, kind)),
+                    ranks_per_node: parties.get(party).and_then(|party| party.ranks_per_node),
                     ..v1::BundleItem::default()
                 };
                 let candidates = match wanted.runtime {
@@ -321,6 +327,7 @@ impl Session<'_> {
         if !item.files.is_empty() {
             item.reply.error = None;
         }
+        item.warn_of_failing(wanted.runtime);
     }
 
     /// Reads all files back and asks the rules of the runtime about each of them.
@@ -401,6 +408,24 @@ impl Item {
         self.reply.warnings.push(v1::Warning { code: code.to_owned(), text });
     }
 
+    /// Says which calls fail where a runtime picks a file before it divides the message.
+    fn warn_of_failing(&mut self, runtime: Runtime) {
+        if runtime.rules().is_none_or(|rules| rules.indivisible != Indivisible::Fails) {
+            return;
+        }
+        let of_file = |file: &MadeFile| {
+            let unit = file.plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements);
+            format!("{} by {unit}", file.range)
+        };
+        let ranges: Vec<String> = self.files.iter().map(of_file).collect();
+        if !ranges.is_empty() {
+            let ranges = ranges.join(", ");
+            let text =
+                format!("{runtime} fails with messages that the picked file does not divide, in bytes: {ranges}");
+            self.warn("RUNTIME_ADVICE", text);
+        }
+    }
+
     /// Takes the file of a plan for as many of these sizes as it is made for.
     fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
         let v1::PlanReply { plan, warnings, .. } = reply;
@@ -469,16 +494,4 @@ fn inherit(items: &mut [Item]) {
         let found = failed.iter().find(|(name, failed, _)| *name == item.reply.served_by && Some(*failed) == kind);
         item.reply.error = found.map(|(_, _, error)| error.clone());
     }
-}
-
-fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
-    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
-}
-
-fn ambiguous(text: String) -> v1::OperationError {
-    refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)
-}
-
-fn broken(what: &str) -> v1::OperationError {
-    refusal(Code::Internal, "PLANNER_BROKEN", what.to_owned())
 }

@@ -23,6 +23,9 @@ use crate::request;
 use folder::NewFolder;
 use manifest::Manifest;
 
+/// The Python module beside plans that have to be registered, which goes by the manifest.
+const LOADER: &str = include_str!("bundle/loader.py");
+
 /// What only bundles have.
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
@@ -154,7 +157,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
     }
     if !is_advice && args.format == Format::Json {
         return Err(Failure::input("a bundle is for a runtime that picks files, and json is canopy's own format")
-            .help("add `--format msccl-xml` and the profile of the runtime"));
+            .help("add the format that the runtime reads, such as `--format msccl-xml`, and its profile"));
     }
     let collectives = args.collective.iter().map(|&kind| v1::CollectiveSpec {
         kind: request::collective(kind).into(),
@@ -210,6 +213,9 @@ async fn write(
             let what = format!("{} is not the file that the bundle was checked with", file.path);
             return Err(Failure::fault(what).help("ask for the bundle again"));
         }
+    }
+    if manifest.needs_loader() {
+        folder.write("loader.py", LOADER.as_bytes())?;
     }
     folder.write("env", manifest.environment(folder.target())?.as_bytes())?;
     // Last, so that what has a manifest is whole.

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use canopy_plan::ExecutorProfile;
 use canopy_proto::v1::{self, PlanBundleReply};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,8 @@ pub(super) struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
     pub(super) ranks: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranks_per_node: Option<u32>,
     in_place: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) served_by: Option<String>,
@@ -157,6 +160,7 @@ impl Manifest {
                 collective: request::collective_name(collective.kind()).ok_or_else(|| missing("a collective"))?,
                 root: collective.root,
                 ranks: item.ranks,
+                ranks_per_node: item.ranks_per_node,
                 in_place: item.in_place,
                 served_by: Some(item.served_by.clone()).filter(|name| !name.is_empty()),
                 error: item.error.as_ref().map(ItemError::of),
@@ -192,6 +196,11 @@ impl Manifest {
     /// All files.
     pub(super) fn files(&self) -> impl Iterator<Item = &BundleFile> {
         self.items.iter().flat_map(|item| &item.files)
+    }
+
+    /// Whether the runtime has to be told of its files.
+    pub(super) fn needs_loader(&self) -> bool {
+        self.profile == ExecutorProfile::V09.name() && self.files().next().is_some()
     }
 
     /// Its bytes.

@@ -1,0 +1,63 @@
+"""Registers the execution plans of this bundle with MSCCL++ 0.9 or later, which finds no plans by itself.
+
+    import loader
+    plan = loader.pick("allreduce", world_size, ranks_per_node, message_bytes, in_place)
+    if plan is not None:
+        algorithm = loader.algorithm(plan, rank)
+        ...  # hand it to the collection or selector of the communicator, or execute it
+
+`manifest.json` beside this module says which plan is for which calls. Sizes are those of the whole message: the output of
+an allgather, the input of all others.
+"""
+
+import functools
+import json
+import os
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+@functools.lru_cache(maxsize=None)
+def plans():
+    """All plans, each with what its calls must be; `size_bytes_end` is the first size that is too large."""
+    with open(os.path.join(FOLDER, "manifest.json"), encoding="utf-8") as file:
+        items = json.load(file)["items"]
+    return [
+        {
+            "path": plan["path"],
+            "collective": item["collective"],
+            "world_size": item["ranks"],
+            # 0: any number.
+            "ranks_per_node": item.get("ranks_per_node", 0),
+            "in_place": item["in_place"],
+            "size_bytes_min": plan["size_bytes_min"],
+            "size_bytes_end": plan["size_bytes_end"],
+            "size_bytes_multiple": plan["alignment_elements"],
+        }
+        for item in items
+        for plan in item["files"]
+    ]
+
+
+def pick(collective, world_size, ranks_per_node, message_bytes, in_place):
+    """The plan for a call, or None where the runtime's own algorithm is meant to serve it."""
+    for plan in plans():
+        if (
+            plan["collective"] == collective
+            and plan["world_size"] == world_size
+            and plan["ranks_per_node"] in (0, ranks_per_node)
+            and plan["in_place"] == in_place
+            and plan["size_bytes_min"] <= message_bytes < plan["size_bytes_end"]
+            and message_bytes % plan["size_bytes_multiple"] == 0
+        ):
+            return plan
+    return None
+
+
+def algorithm(plan, rank):
+    """The algorithm of one rank for a plan."""
+    from mscclpp import Algorithm, ExecutionPlan
+
+    constraint = Algorithm.Constraint(world_size=plan["world_size"], n_ranks_per_node=plan["ranks_per_node"])
+    loaded = ExecutionPlan(os.path.join(FOLDER, plan["path"]), rank)
+    return Algorithm(id=plan["path"], execution_plan=loaded, constraint=constraint)

@@ -1,0 +1,40 @@
+//! Why items have no file.
+
+use canopy_bundle::Runtime;
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use tonic::Code;
+
+use super::network::Party;
+
+pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
+    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
+}
+
+pub(super) fn ambiguous(text: String) -> v1::OperationError {
+    refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)
+}
+
+pub(super) fn broken(what: &str) -> v1::OperationError {
+    refusal(Code::Internal, "PLANNER_BROKEN", what.to_owned())
+}
+
+/// Why none of some communicators may have files where a runtime would run plans for one number of ranks on another.
+pub(super) fn mixed_sizes(runtime: Runtime, parties: &[Party]) -> Option<v1::OperationError> {
+    let tells_ranks = runtime.rules().is_none_or(|rules| rules.tells_ranks);
+    let first = parties.first().filter(|_| !tells_ranks)?.ranks;
+    let other = parties.iter().map(|party| party.ranks).find(|&ranks| ranks != first)?;
+    Some(ambiguous(format!(
+        "{runtime} does not compare numbers of ranks and would run plans for {first} ranks on {other}; ask for communicators \
+         of one size"
+    )))
+}
+
+/// Why a collective has no files for a runtime, if that is so whatever the network is.
+pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::OperationError> {
+    let text = || {
+        format!("files for {runtime} cannot say that they are for {kind}, so it would pick none; use another profile")
+    };
+    let refused = || refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text());
+    (!runtime.names(kind)).then(refused)
+}
