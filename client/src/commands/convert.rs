@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use canopy_plan::{Profile, convert, parse_msccl_xml, read_foreign_msccl_xml, write_msccl_xml};
+use canopy_plan::{Profile, convert, oneccl, parse_msccl_xml, read_foreign_msccl_xml, write_msccl_xml};
 use serde::Serialize;
 
 use super::verify;
@@ -58,11 +58,23 @@ struct Converted {
     files: Vec<FileSummary>,
 }
 
+/// Refuses files of other formats by their names: what they are made of is no MSCCL file with mistakes.
+fn require_msccl(text: &str, name: &str) -> Result<(), Failure> {
+    let found = match text.trim_start().starts_with('{') {
+        true => "JSON",
+        false if oneccl::is_plan(text) => "a oneCCL plan",
+        false => return Ok(()),
+    };
+    let what = format!("{name} is {found}, and convert makes MSCCL XML of MSCCL XML alone");
+    Err(Failure::input(what).help("ask for the plan in another format with `canopy plan --format`"))
+}
+
 /// Converts, judges, writes and reports.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let bytes = input::bytes(&args.file, FILE_BYTES_MAX)?;
     let name = args.file.display();
     let text = std::str::from_utf8(&bytes).map_err(|_| Failure::input(format!("{name} is not UTF-8")))?;
+    require_msccl(text, &name.to_string())?;
     let file = read_foreign_msccl_xml(text, args.from, &|| false)
         .map_err(|error| Failure::input(format!("{name}: {}", words(&error))))?;
     let conversion = convert(&file, args.from, args.to)

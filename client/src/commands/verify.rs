@@ -205,7 +205,7 @@ fn judge(bytes: &[u8], profile: Option<RuntimeProfile>, expected: &Expected<'_>)
         Some(b'{') if execution_plan::is_one(bytes) => Ok(execution_plan::judge(bytes, executor(profile)?, expected)),
         Some(b'{') if profile.is_some() => {
             Err(Failure::input("--profile is for files of a runtime, not for canopy's JSON")
-                .help("leave --profile out, or give the XML file"))
+                .help("leave --profile out, or give the file of the runtime"))
         }
         Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
         Some(b'<') if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => match profile {
@@ -217,7 +217,10 @@ fn judge(bytes: &[u8], profile: Option<RuntimeProfile>, expected: &Expected<'_>)
         _ => {
             let mut report = Report::new(None);
             let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
-            report.record("file", Some(format!("{found}; give a plan in canopy's JSON, MSCCL XML or oneCCL XML")));
+            report.record(
+                "file",
+                Some(format!("{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML or JSON of MSCCL++")),
+            );
             Ok(report)
         }
     }

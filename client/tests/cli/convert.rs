@@ -117,3 +117,14 @@ fn a_file_is_rated_on_a_network() {
     let run = desk.run("verify pair.xml --topology ring:5 --json");
     assert_eq!((run.status, &run.object()["checks"]["ranks"]), (Some(2), &false.into()));
 }
+
+#[test]
+fn files_of_other_formats_are_refused_by_name() {
+    let desk = Desk::new();
+    for (format, found) in [("oneccl-xml", "a oneCCL plan"), ("mscclpp-json", "JSON"), ("json", "JSON")] {
+        assert_eq!(desk.run(&format!("plan ring:2 -c allgather --format {format} -o plan")).status, Some(0));
+        let run = desk.run("convert plan --to msccl-executor -o new.xml");
+        assert_eq!(run.status, Some(2), "{run:?}");
+        assert!(run.stderr.contains(&format!("is {found}, and convert makes MSCCL XML of MSCCL XML alone")), "{run:?}");
+    }
+}
