@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use canopy_plan::{ExecutorProfile, Profile, ProfileError};
+use canopy_plan::{ExecutorProfile, Profile};
 
 /// A runtime that a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +13,34 @@ pub(crate) enum RuntimeProfile {
     Executor(ExecutorProfile),
 }
 
-impl FromStr for RuntimeProfile {
-    type Err = ProfileError;
+impl RuntimeProfile {
+    /// The names of all, in the order documents list them.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        Profile::ALL.into_iter().map(Profile::name).chain(ExecutorProfile::ALL.into_iter().map(ExecutorProfile::name))
+    }
+}
 
-    fn from_str(name: &str) -> Result<Self, ProfileError> {
-        match name.parse() {
-            Ok(executor) => Ok(Self::Executor(executor)),
-            Err(_) => name.parse().map(Self::Msccl),
-        }
+/// A name that is no profile where one is to be given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a profile here; use {}", known.join(", "))]
+pub(crate) struct UnknownProfile {
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl UnknownProfile {
+    /// One among some more than those of [`RuntimeProfile`].
+    pub(crate) fn among(name: &str, more: &[&'static str]) -> Self {
+        let known = RuntimeProfile::names().chain(more.iter().copied()).collect();
+        Self { name: name.chars().take(80).collect(), known }
+    }
+}
+
+impl FromStr for RuntimeProfile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        let executor = name.parse().map(Self::Executor).ok();
+        executor.or_else(|| name.parse().map(Self::Msccl).ok()).ok_or_else(|| UnknownProfile::among(name, &[]))
     }
 }

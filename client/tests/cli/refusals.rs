@@ -23,7 +23,10 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ("plan ring:4 --collective allgather --format oneccl-xml --instances 2", "--instances is for msccl-xml"),
         ("plan ring:4 --collective allgather --format pdf", "`pdf` is not a format"),
         ("plan ring:4 --collective allgather --format msccl-xml --profile oneccl", "add `--format oneccl-xml`"),
-        ("plan ring:4 --collective allgather --format msccl-xml --profile cuda", "is not a profile"),
+        (
+            "plan ring:4 --collective allgather --format msccl-xml --profile cuda",
+            "rccl-msccl, mscclpp-0.6, mscclpp-0.9, oneccl, nccl",
+        ),
         ("plan ring:4 --collective allgather --format msccl-xml --profile nccl", "runs no plan of anybody else's"),
         ("plan ring:4 --collective allgather --algorithm magic", "is not an algorithm"),
         ("plan ring:4 --collective allgather --profile msccl", "json is canopy's own"),

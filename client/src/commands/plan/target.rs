@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use canopy_plan::{ExecutorProfile, Instances, Profile, ProfileError};
+use canopy_plan::{ExecutorProfile, Instances, Profile};
 use canopy_proto::v1;
 
 use crate::exit::Failure;
-use crate::runtime::RuntimeProfile;
+use crate::runtime::{RuntimeProfile, UnknownProfile};
 
 /// Formats a plan can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +91,13 @@ impl Target {
 }
 
 impl FromStr for Target {
-    type Err = ProfileError;
+    type Err = UnknownProfile;
 
-    fn from_str(name: &str) -> Result<Self, ProfileError> {
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
         let others = [Self::Oneccl, Self::Nccl];
         let other = others.into_iter().find(|target| target.name() == name);
-        other.map_or_else(|| name.parse().map(Self::Runtime), Ok)
+        let found = other.or_else(|| name.parse().map(Self::Runtime).ok());
+        found.ok_or_else(|| UnknownProfile::among(name, &others.map(Self::name)))
     }
 }
 
