@@ -189,7 +189,7 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
         };
         receiver.commit()?;
         if let (Some(plan), Some(module)) = (&args.output, &module) {
-            loader::write(plan, module)?;
+            loader::write(plan, module, reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref()))?;
         }
         let outcome = report::Outcome { reply: &reply, output: args.output.as_deref(), elapsed: started.elapsed() };
         let printed = report::print(&outcome, args.json);

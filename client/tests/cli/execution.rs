@@ -42,7 +42,11 @@ fn plans_are_reproducible_and_for_the_newest_version() {
 fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
     let desk = Desk::new();
     desk.json("plan dgx-a100:boxes=2,gpus=4 -c allgather --format mscclpp-json -o plan.json --json");
-    let script = "import plan\n\
+    // Nothing says on which machines these are; and a name is a name, whatever marks it holds.
+    desk.json("plan ring:4 -c allgather --format mscclpp-json -o @NAME@.json --json");
+    let script = "import plan, runpy\n\
+        odd = runpy.run_path('@NAME@.py')\n\
+        assert (odd['FILE'], odd['RANKS_PER_NODE']) == ('@NAME@.json', 0)\n\
         assert (plan.WORLD_SIZE, plan.RANKS_PER_NODE, plan.COLLECTIVE) == (8, 4, 'allgather')\n\
         assert plan.path().endswith('plan.json')\n\
         size = plan.BYTES_MULTIPLE * 4\n\

@@ -1,9 +1,11 @@
 //! The Python module beside an execution plan that registers it with MSCCL++ 0.9 and later.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use canopy_plan::{EXECUTION_PLAN_BYTES_MAX, execution_plan_loader, parse_execution_plan};
+use canopy_proto::v1::Placement;
 
 use crate::exit::Failure;
 use crate::{input, output};
@@ -26,12 +28,23 @@ pub(super) fn path(plan: &Path) -> Result<PathBuf, Failure> {
         .help("give the plan another name with -o"))
 }
 
-/// Writes the module of a plan that has been written.
-pub(super) fn write(plan: &Path, module: &Path) -> Result<(), Failure> {
+/// Writes the module of a plan that has been written, for the machines that its rank map names.
+pub(super) fn write(plan: &Path, module: &Path, map: Option<&Placement>) -> Result<(), Failure> {
     let bytes = input::bytes(plan, EXECUTION_PLAN_BYTES_MAX)?;
     let unreadable = |error: &dyn std::error::Error| Failure::fault(format!("cannot read the plan back: {error}"));
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error))?;
     let parsed = parse_execution_plan(text).map_err(|error| unreadable(&error))?;
     let name = plan.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    output::write_file(module, execution_plan_loader(&parsed, &name).as_bytes())
+    output::write_file(module, execution_plan_loader(&parsed, &name, map.and_then(ranks_per_node)).as_bytes())
+}
+
+/// Ranks of each machine, if all have as many.
+fn ranks_per_node(map: &Placement) -> Option<u32> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for slot in &map.slots {
+        let count = counts.entry(&slot.node).or_default();
+        *count = count.checked_add(slot.count.max(1))?;
+    }
+    let first = counts.values().next().copied()?;
+    counts.values().all(|&count| count == first).then_some(first)
 }
