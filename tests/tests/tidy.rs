@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 13] = [
-    ("crates/topology", &[]),
+const LAYERS: [(&str, &[&str]); 14] = [
+    ("crates/direct", &[]),
+    ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
