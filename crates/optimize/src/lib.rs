@@ -4,6 +4,7 @@
 //! node is a number, a demand is a weight. Nothing here reads a clock; long computations ask [`Stop`].
 
 mod balance;
+mod bfb;
 mod digraph;
 mod flow;
 mod fraction;
@@ -16,6 +17,7 @@ mod sweep;
 mod whole;
 
 pub use balance::{BalancedOptimum, balanced_optimum};
+pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;

@@ -1,0 +1,171 @@
+//! Breadth-first broadcast: all nodes spread their data at once, and in step t each receives what is t links away.
+//!
+//! In step t node u receives the whole share of every node v at distance t, over those of its in-links whose tails are
+//! one nearer to v. These tails hold the whole share by then, so any division of it among them will do, and the steps of
+//! all nodes are independent of each other: each is a small transportation problem, solved exactly here.
+//!
+//! * **Source.** Zhao 2026, chapter 3 and appendix A.5: linear program (3.1), theorem 19 for its value as a
+//!   maximum over sets of in-links, (A.11) for whole chunks, where an integral flow makes rounding needless.
+
+mod arrivals;
+mod assign;
+mod load;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+use num_integer::Integer;
+
+use crate::digraph::{Digraph, DigraphError};
+use crate::fraction::Fraction;
+use crate::stop::{Meter, Stop, Stopped};
+
+pub use arrivals::Arrivals;
+pub use assign::Piece;
+pub use sequence::{StepLoads, chunks_needed, step_loads};
+
+/// Greatest sum of all amounts, and of the widths of one node's in-links: products of both fit 127 bits.
+const SUM_MAX: u128 = 1 << 63;
+
+/// A graph made ready for breadth-first broadcasts: in-links by head, parallel arcs merged, loops and arcs of capacity zero
+/// left out.
+#[derive(Clone, Debug)]
+pub struct BfbGraph {
+    /// In-links of node u are `starts[u] .. starts[u + 1]`.
+    starts: Vec<u32>,
+    links: Vec<InLink>,
+    amounts: Vec<u64>,
+    amount_total: u128,
+    unit: u64,
+}
+
+/// All arcs from one node to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InLink {
+    /// Tail.
+    pub from: u32,
+    /// Capacity in units of [`BfbGraph::unit`], at least 1.
+    pub width: u64,
+}
+
+/// Why there are no breadth-first broadcasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum BfbError {
+    #[error("{found} amounts are given, but the graph has {node_count} nodes; give one each")]
+    WrongLength { found: usize, node_count: u32 },
+    #[error("{what} add up to {sum}, over the limit of 2^63; divide them by a common factor")]
+    TooLarge { what: &'static str, sum: u128 },
+    #[error("node {node} is not reached from node {from}; add arcs that connect them")]
+    Unreachable { from: u32, node: u32 },
+    #[error(transparent)]
+    Graph(#[from] DigraphError),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl BfbGraph {
+    /// Makes a graph ready; `amounts` are the sizes of the nodes' shares in any unit, 0 for nodes that have nothing to send.
+    ///
+    /// Parallel arcs become one link as wide as all of them: what it carries can be divided among them in proportion.
+    ///
+    /// # Errors
+    /// All but [`BfbError::Unreachable`]. O(nodes + arcs log arcs).
+    pub fn new(graph: &Digraph, amounts: &[u64], stop: &dyn Stop) -> Result<Self, BfbError> {
+        let node_count = graph.node_count;
+        if amounts.len() != node_count as usize {
+            return Err(BfbError::WrongLength { found: amounts.len(), node_count });
+        }
+        let limited = |what, sum| if sum > SUM_MAX { Err(BfbError::TooLarge { what, sum }) } else { Ok(()) };
+        let amount_total = amounts.iter().map(|&amount| u128::from(amount)).sum();
+        limited("the amounts", amount_total)?;
+        let merged = merged(graph, &mut Meter::new(stop))?;
+        let unit = merged.iter().fold(0, |unit: u128, &(_, _, capacity)| unit.gcd(&capacity)).max(1);
+        let mut starts = vec![0];
+        let mut links = Vec::with_capacity(merged.len());
+        let mut next = merged.iter().peekable();
+        for node in 0..node_count {
+            let mut sum = 0;
+            while let Some(&(_, from, capacity)) = next.next_if(|&&(to, ..)| to == node) {
+                sum += capacity / unit;
+                limited("the capacities of one node's arcs, divided by the greatest common divisor of all,", sum)?;
+                links.push(InLink { from, width: narrow(capacity / unit) });
+            }
+            starts.push(
+                u32::try_from(links.len())
+                    .map_err(|_| BfbError::TooLarge { what: "the arcs", sum: links.len() as u128 })?,
+            );
+        }
+        // A unit beyond 64 bits takes 2^32 parallel arcs.
+        let unit = u64::try_from(unit).map_err(|_| BfbError::TooLarge { what: "parallel arcs", sum: unit })?;
+        Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit })
+    }
+
+    /// [`new`](Self::new) with shares of one size.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn with_equal_shares(graph: &Digraph, stop: &dyn Stop) -> Result<Self, BfbError> {
+        Self::new(graph, &vec![1; graph.node_count as usize], stop)
+    }
+
+    /// Number of nodes.
+    pub fn node_count(&self) -> u32 {
+        u32::try_from(self.amounts.len()).expect("counted in u32 by the graph")
+    }
+
+    /// Links into a node, by increasing tail: pieces and sets of in-links refer to positions in this list.
+    pub fn in_links(&self, node: u32) -> &[InLink] {
+        &self.links[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+
+    /// Size of a node's share.
+    pub fn amount(&self, node: u32) -> u64 {
+        self.amounts[node as usize]
+    }
+
+    /// Ensures that all shares together have fewer chunks than can be counted.
+    fn require_countable(&self, chunks: u64) {
+        assert!(
+            self.amount_total.checked_mul(chunks.into()).is_some_and(|all| all <= SUM_MAX),
+            "all chunks together are at most 2^63"
+        );
+    }
+
+    /// The capacity that a width of 1 stands for: the greatest common divisor of all merged capacities, at least 1.
+    pub const fn unit(&self) -> u64 {
+        self.unit
+    }
+}
+
+/// Head, tail and sum of the capacities of all arcs that count, by increasing head, then tail.
+fn merged(graph: &Digraph, meter: &mut Meter<'_>) -> Result<Vec<(u32, u32, u128)>, BfbError> {
+    let mut merged = Vec::with_capacity(graph.arcs.len());
+    for (position, arc) in graph.arcs.iter().enumerate() {
+        meter.spend(1)?;
+        if arc.from.max(arc.to) >= graph.node_count {
+            let (from, to, node_count) = (arc.from, arc.to, graph.node_count);
+            return Err(DigraphError::NoSuchNode { position, from, to, node_count }.into());
+        }
+        if arc.from != arc.to && arc.capacity > 0 {
+            merged.push((arc.to, arc.from, u128::from(arc.capacity)));
+        }
+    }
+    merged.sort_unstable();
+    merged.dedup_by(|next, kept| {
+        let same = (next.0, next.1) == (kept.0, kept.1);
+        kept.2 += if same { next.2 } else { 0 };
+        same
+    });
+    Ok(merged)
+}
+
+/// A number that is known to be below 2⁶⁴.
+fn narrow(value: u128) -> u64 {
+    u64::try_from(value).expect("limited to 2^63")
+}
+
+/// A load: data per width of a link. None is `0/1`.
+fn ratio(data: u128, width: u128) -> Fraction {
+    Fraction::new(data, width).expect("a link has width")
+}

@@ -1,0 +1,181 @@
+//! The least load of the busiest in-link in one step, in fractions of a share or in whole chunks.
+
+use super::arrivals::{Arrivals, Class};
+use super::assign::{Poured, pour};
+use super::ratio;
+use crate::fraction::Fraction;
+use crate::stop::{Stop, Stopped};
+
+/// Most in-links whose sets are all looked at; with more, flows find the sets that matter.
+const ENUMERATED_MAX: usize = 10;
+
+impl Arrivals<'_> {
+    /// Least load of the busiest in-link in a step: amounts per width, `U` of linear program (3.1). Zero if nothing arrives.
+    ///
+    /// What can only come over links of a set P has to: `U = max amount(P)/width(P)`, and a flow shows that no more is needed.
+    /// With few in-links all sets are looked at; with more, the set that a flow for the largest ratio so far does not
+    /// satisfy has a larger one (Dinkelbach).
+    ///
+    /// * **Source.** Zhao 2026, proof of theorem 19, for links of any width and shares of any size.
+    /// * **Errors.** Stopped.
+    /// * **Cost.** O(sources + d·2^d) for d in-links up to ten; else a few flows of O(sources · d) arcs.
+    pub fn load(&mut self, step: u32, stop: &dyn Stop) -> Result<Fraction, Stopped> {
+        if self.sources(step).is_empty() {
+            return Ok(Fraction::ZERO);
+        }
+        if self.widths().len() > ENUMERATED_MAX {
+            return self.load_by_flows(step, stop);
+        }
+        let widths = self.widths();
+        self.sum_up(step);
+        let (mut most, mut of) = (0_u128, 1_u128);
+        for (set, &amount) in self.sums.iter().enumerate().skip(1) {
+            let width = width_of(set, &widths);
+            if u128::from(amount) * of > most * width {
+                (most, of) = (amount.into(), width);
+            }
+        }
+        Ok(ratio(most, of))
+    }
+
+    /// Least load of the busiest in-link in a step if every share is divided into whole chunks, `chunks` for each unit of
+    /// its amount: chunks per width, no less than `floor`.
+    ///
+    /// With links of width 1 it is `W = max ⌈chunks·amount(P)/|P|⌉`, the optimum of integral transportation problem (A.11);
+    /// with others the least ratio λ at which the whole parts of λ·width add up to enough in every set P.
+    ///
+    /// * **Errors.** Stopped.
+    /// * **Cost.** As [`load`](Self::load), and O(d²) for each set by which the ratio rises.
+    /// * **Panics.** All amounts times `chunks` exceed 2⁶³.
+    pub fn chunk_load(
+        &mut self,
+        step: u32,
+        chunks: u64,
+        floor: Fraction,
+        stop: &dyn Stop,
+    ) -> Result<Fraction, Stopped> {
+        self.graph.require_countable(chunks);
+        if self.sources(step).is_empty() {
+            return Ok(floor);
+        }
+        let widths = self.widths();
+        let mut load = floor;
+        if widths.len() <= ENUMERATED_MAX {
+            self.sum_up(step);
+            for (set, &amount) in self.sums.iter().enumerate().skip(1) {
+                let need = u128::from(amount) * u128::from(chunks);
+                let inside = || widths.iter().enumerate().filter(|&(link, _)| set >> link & 1 == 1).map(|(_, &w)| w);
+                if inside().map(|width| whole(load, width)).sum::<u128>() < need {
+                    load = least_ratio(need, &inside().collect::<Vec<_>>());
+                }
+            }
+            return Ok(load);
+        }
+        self.chunk_load_by_flows(step, chunks, load, stop)
+    }
+
+    pub(super) fn chunk_load_by_flows(
+        &mut self,
+        step: u32,
+        chunks: u64,
+        floor: Fraction,
+        stop: &dyn Stop,
+    ) -> Result<Fraction, Stopped> {
+        let widths = self.widths();
+        let bound = self.load_by_flows(step, stop)?;
+        let mut load = floor.max(ratio(bound.numerator * u128::from(chunks), bound.denominator));
+        let classes = self.classes(step);
+        loop {
+            let room: Vec<u128> = widths.iter().map(|&width| whole(load, width)).collect();
+            match pour(&classes, chunks.into(), &room, stop)? {
+                Poured::All(_) => return Ok(load),
+                Poured::Short { amount, links } => {
+                    let inside: Vec<u128> = links.iter().map(|&link| widths[link]).collect();
+                    let higher = least_ratio(amount * u128::from(chunks), &inside);
+                    assert!(higher > load, "a set that lacks room needs a larger ratio, so the method ends");
+                    load = higher;
+                }
+            }
+        }
+    }
+
+    pub(super) fn load_by_flows(&mut self, step: u32, stop: &dyn Stop) -> Result<Fraction, Stopped> {
+        let widths = self.widths();
+        let classes = self.classes(step);
+        let mut load = first_guess(&classes, &widths);
+        while load != Fraction::ZERO {
+            // Units of 1/denominator: what a width carries is the numerator.
+            let room: Vec<u128> = widths.iter().map(|&width| width * load.numerator).collect();
+            match pour(&classes, load.denominator, &room, stop)? {
+                Poured::All(_) => break,
+                Poured::Short { amount, links } => {
+                    let higher = ratio(amount, links.iter().map(|&link| widths[link]).sum());
+                    assert!(higher > load, "a set that lacks room has a larger ratio, so the method ends");
+                    load = higher;
+                }
+            }
+        }
+        Ok(load)
+    }
+
+    /// Widths of the visited node's in-links.
+    pub(super) fn widths(&self) -> Vec<u128> {
+        self.graph.in_links(self.node).iter().map(|link| link.width.into()).collect()
+    }
+
+    /// Fills `sums`: by set of in-links, the amounts that can come over links of the set only.
+    fn sum_up(&mut self, step: u32) {
+        let link_count = self.widths().len();
+        self.sums.clear();
+        self.sums.resize(1 << link_count, 0);
+        let mut sums = std::mem::take(&mut self.sums);
+        for &source in self.sources(step) {
+            sums[self.small_mask(source)] += self.graph.amount(source);
+        }
+        for link in 0..link_count {
+            for set in 0..sums.len() {
+                if set >> link & 1 == 1 {
+                    sums[set] += sums[set ^ 1 << link];
+                }
+            }
+        }
+        self.sums = sums;
+    }
+}
+
+/// The largest ratio among: everything over all links together, and what has a single link.
+fn first_guess(classes: &[Class], widths: &[u128]) -> Fraction {
+    let mut is_used = vec![false; widths.len()];
+    let mut load = Fraction::ZERO;
+    for class in classes {
+        class.links.iter().for_each(|&link| is_used[link] = true);
+        if let &[link] = &class.links[..] {
+            load = load.max(ratio(class.amount, widths[link]));
+        }
+    }
+    let amount: u128 = classes.iter().map(|class| class.amount).sum();
+    let width: u128 = widths.iter().zip(is_used).filter(|&(_, used)| used).map(|(&width, _)| width).sum();
+    if amount == 0 { Fraction::ZERO } else { load.max(ratio(amount, width)) }
+}
+
+/// The least ratio λ at which the whole parts of λ·width add up to `need`.
+///
+/// At `need / Σ widths` fewer than one per link are missing; from there on from one value of λ at which a whole part grows
+/// to the next. O(links²).
+fn least_ratio(need: u128, widths: &[u128]) -> Fraction {
+    let mut load = ratio(need, widths.iter().sum());
+    while widths.iter().map(|&width| whole(load, width)).sum::<u128>() < need {
+        let grown = widths.iter().map(|&width| ratio(whole(load, width) + 1, width));
+        load = grown.min().expect("a set of links is not empty");
+    }
+    load
+}
+
+/// Whole chunks that a link of this width may carry.
+pub(super) fn whole(load: Fraction, width: u128) -> u128 {
+    load.numerator * width / load.denominator
+}
+
+fn width_of(set: usize, widths: &[u128]) -> u128 {
+    widths.iter().enumerate().filter(|&(link, _)| set >> link & 1 == 1).map(|(_, &width)| width).sum()
+}
