@@ -16,7 +16,7 @@ mod tests;
 
 use num_integer::Integer;
 
-use crate::digraph::{Digraph, DigraphError};
+use crate::digraph::{Arc, Digraph, DigraphError};
 use crate::fraction::Fraction;
 use crate::stop::{Meter, Stop, Stopped};
 
@@ -27,8 +27,7 @@ pub use sequence::{StepLoads, chunks_needed, step_loads};
 /// Greatest sum of all amounts, and of the widths of one node's in-links: products of both fit 127 bits.
 const SUM_MAX: u128 = 1 << 63;
 
-/// A graph made ready for breadth-first broadcasts: in-links by head, parallel arcs merged, loops and arcs of capacity zero
-/// left out.
+/// A graph made ready for breadth-first broadcasts: in-links by head, loops and arcs of capacity zero left out.
 #[derive(Clone, Debug)]
 pub struct BfbGraph {
     /// In-links of node u are `starts[u] .. starts[u + 1]`.
@@ -39,11 +38,13 @@ pub struct BfbGraph {
     unit: u64,
 }
 
-/// All arcs from one node to another.
+/// An arc into a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InLink {
     /// Tail.
     pub from: u32,
+    /// Which of [`Digraph::arcs`](crate::Digraph::arcs) it is.
+    pub arc: u32,
     /// Capacity in units of [`BfbGraph::unit`], at least 1.
     pub width: u64,
 }
@@ -67,7 +68,7 @@ pub enum BfbError {
 impl BfbGraph {
     /// Makes a graph ready; `amounts` are the sizes of the nodes' shares in any unit, 0 for nodes that have nothing to send.
     ///
-    /// Parallel arcs become one link as wide as all of them: what it carries can be divided among them in proportion.
+    /// Parallel arcs stay links of their own, each of which carries whole chunks.
     ///
     /// # Errors
     /// All but [`BfbError::Unreachable`]. O(nodes + arcs log arcs).
@@ -79,25 +80,23 @@ impl BfbGraph {
         let limited = |what, sum| if sum > SUM_MAX { Err(BfbError::TooLarge { what, sum }) } else { Ok(()) };
         let amount_total = amounts.iter().map(|&amount| u128::from(amount)).sum();
         limited("the amounts", amount_total)?;
-        let merged = merged(graph, &mut Meter::new(stop))?;
-        let unit = merged.iter().fold(0, |unit: u128, &(_, _, capacity)| unit.gcd(&capacity)).max(1);
+        u32::try_from(graph.arcs.len())
+            .map_err(|_| BfbError::TooLarge { what: "the arcs", sum: graph.arcs.len() as u128 })?;
+        let sorted = by_head(graph, &mut Meter::new(stop))?;
+        let unit = sorted.iter().fold(0, |unit: u64, (_, link)| unit.gcd(&link.width)).max(1);
         let mut starts = vec![0];
-        let mut links = Vec::with_capacity(merged.len());
-        let mut next = merged.iter().peekable();
+        let mut links = Vec::with_capacity(sorted.len());
+        let mut next = sorted.into_iter().peekable();
         for node in 0..node_count {
             let mut sum = 0;
-            while let Some(&(_, from, capacity)) = next.next_if(|&&(to, ..)| to == node) {
-                sum += capacity / unit;
+            while let Some((_, link)) = next.next_if(|&(to, _)| to == node) {
+                let width = link.width / unit;
+                sum += u128::from(width);
                 limited("the capacities of one node's arcs, divided by the greatest common divisor of all,", sum)?;
-                links.push(InLink { from, width: narrow(capacity / unit) });
+                links.push(InLink { width, ..link });
             }
-            starts.push(
-                u32::try_from(links.len())
-                    .map_err(|_| BfbError::TooLarge { what: "the arcs", sum: links.len() as u128 })?,
-            );
+            starts.push(u32::try_from(links.len()).expect("no more than arcs"));
         }
-        // A unit beyond 64 bits takes 2^32 parallel arcs.
-        let unit = u64::try_from(unit).map_err(|_| BfbError::TooLarge { what: "parallel arcs", sum: unit })?;
         Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit })
     }
 
@@ -114,7 +113,7 @@ impl BfbGraph {
         u32::try_from(self.amounts.len()).expect("counted in u32 by the graph")
     }
 
-    /// Links into a node, by increasing tail: pieces and sets of in-links refer to positions in this list.
+    /// Links into a node, by increasing tail, then arc: pieces and sets of in-links refer to positions in this list.
     pub fn in_links(&self, node: u32) -> &[InLink] {
         &self.links[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
     }
@@ -132,32 +131,27 @@ impl BfbGraph {
         );
     }
 
-    /// The capacity that a width of 1 stands for: the greatest common divisor of all merged capacities, at least 1.
+    /// The capacity that a width of 1 stands for: the greatest common divisor of all capacities, at least 1.
     pub const fn unit(&self) -> u64 {
         self.unit
     }
 }
 
-/// Head, tail and sum of the capacities of all arcs that count, by increasing head, then tail.
-fn merged(graph: &Digraph, meter: &mut Meter<'_>) -> Result<Vec<(u32, u32, u128)>, BfbError> {
-    let mut merged = Vec::with_capacity(graph.arcs.len());
-    for (position, arc) in graph.arcs.iter().enumerate() {
+/// All arcs that count, each with its head, by increasing head, then tail, then arc. Widths are capacities.
+fn by_head(graph: &Digraph, meter: &mut Meter<'_>) -> Result<Vec<(u32, InLink)>, BfbError> {
+    let mut links = Vec::with_capacity(graph.arcs.len());
+    for (position, (arc, &Arc { from, to, capacity })) in (0..).zip(&graph.arcs).enumerate() {
         meter.spend(1)?;
-        if arc.from.max(arc.to) >= graph.node_count {
-            let (from, to, node_count) = (arc.from, arc.to, graph.node_count);
+        if from.max(to) >= graph.node_count {
+            let node_count = graph.node_count;
             return Err(DigraphError::NoSuchNode { position, from, to, node_count }.into());
         }
-        if arc.from != arc.to && arc.capacity > 0 {
-            merged.push((arc.to, arc.from, u128::from(arc.capacity)));
+        if from != to && capacity > 0 {
+            links.push((to, InLink { from, arc, width: capacity }));
         }
     }
-    merged.sort_unstable();
-    merged.dedup_by(|next, kept| {
-        let same = (next.0, next.1) == (kept.0, kept.1);
-        kept.2 += if same { next.2 } else { 0 };
-        same
-    });
-    Ok(merged)
+    links.sort_unstable_by_key(|&(to, InLink { from, arc, .. })| (to, from, arc));
+    Ok(links)
 }
 
 /// A number that is known to be below 2⁶⁴.

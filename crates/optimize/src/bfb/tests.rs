@@ -4,7 +4,6 @@ use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, con
 use proptest::prelude::*;
 
 use super::*;
-use crate::digraph::Arc;
 use crate::stop::Never;
 
 type Edges = Vec<(u32, u32)>;
@@ -81,17 +80,14 @@ fn all_loads(graph: &BfbGraph, chunks: Option<u64>) -> StepLoads {
     step_loads(graph, 0..graph.node_count(), chunks, &Never).unwrap()
 }
 
-/// Loads per single link, and the bandwidth term with so many ports per node.
+/// Loads, and the bandwidth term with so many ports per node.
 #[track_caller]
 fn check(degree: u32, (count, edges): (u32, Edges), expected: &str, bandwidth: &str) {
     let graph = BfbGraph::with_equal_shares(&digraph(count, edges), &Never).unwrap();
     let loads = all_loads(&graph, None);
-    let per_link = |load: &Fraction| ratio(load.numerator, load.denominator * u128::from(graph.unit()));
-    let expected: Vec<Fraction> = expected.split(',').map(fraction).collect();
-    assert_eq!(loads.loads.iter().map(per_link).collect::<Vec<_>>(), expected);
+    assert_eq!(loads.loads, expected.split(',').map(fraction).collect::<Vec<_>>());
     let total = loads.total().unwrap();
-    let term =
-        ratio(total.numerator * u128::from(degree), total.denominator * u128::from(graph.unit()) * u128::from(count));
+    let term = ratio(total.numerator * u128::from(degree), total.denominator * u128::from(count));
     assert_eq!(term, fraction(bandwidth));
     let chunks = chunks_needed(&loads).unwrap();
     let whole = all_loads(&graph, Some(chunks));
