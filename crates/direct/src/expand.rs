@@ -50,9 +50,11 @@ pub fn product(factors: &[&Digraph], limit: Limit) -> Result<Digraph, TooLarge> 
     let sizes = factors.iter().map(|graph| Size::of(graph));
     sizes.fold(Size { order: 1, edges: 0 }, Size::times).check(limit)?;
     let order = factors.iter().map(|graph| graph.order()).product();
+    // A single node without edges changes nothing, however often it stands there.
+    let factors: Vec<_> = factors.iter().filter(|graph| graph.order() != 1 || graph.edge_count() > 0).collect();
     Ok(Digraph::by_tail(order, |node, heads| {
         let mut stride: u32 = order;
-        for graph in factors {
+        for graph in &factors {
             stride /= graph.order();
             let own = node / stride % graph.order();
             heads.extend(graph.out(own).iter().map(|&head| node - own * stride + head * stride));

@@ -5,16 +5,63 @@
 
 mod circulants;
 mod complete;
+mod debruijn;
+mod distreg;
+mod geometry;
+mod grids;
 mod kautz;
 
 use std::fmt;
 
 use crate::digraph::Digraph;
+use crate::families::grids::Lines;
 use crate::size::{Limit, Size, TooLarge};
 
 /// A member of a family, by its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
+    /// `ring:8`, `ring:8,dir=uni`: each node with the next, both ways or one way; two are linked once, one not at all.
+    Ring {
+        /// Number of nodes.
+        n: u64,
+        /// Onwards only.
+        one_way: bool,
+    },
+    /// `mesh:4x4`: a grid of any dimension, numbered row-major with the first dimension slowest.
+    Mesh {
+        /// Nodes along each dimension.
+        extents: Vec<u64>,
+    },
+    /// `torus:4x4x4`: a grid of any dimension whose lines are rings: an extent of 2 is one link pair.
+    Torus {
+        /// Nodes along each dimension.
+        extents: Vec<u64>,
+    },
+    /// `hypercube:6`: 2⁶ nodes; two are linked when their numbers differ in one bit.
+    Hypercube {
+        /// Number of bits.
+        n: u64,
+    },
+    /// `hamming:3x3`: a grid of any dimension whose lines are complete graphs.
+    Hamming {
+        /// Nodes along each dimension.
+        extents: Vec<u64>,
+    },
+    /// `dfc2:4x4`: rows and columns that are complete graphs.
+    Dfc2 {
+        /// Number of rows.
+        rows: u64,
+        /// Number of columns.
+        columns: u64,
+    },
+    /// `twisted-torus:8x4`, `twisted-torus:4x4x8`: `2a×a` whose second dimension comes back `a` further along the first, or
+    /// `a×a×2a` whose first two come back `a` further along the third.
+    TwistedTorus {
+        /// Nodes along each dimension.
+        extents: Vec<u64>,
+    },
+    /// `twisted-cube`: the cube of eight nodes with two parallel links crossed.
+    TwistedCube,
     /// `complete:n`: every ordered pair of different nodes.
     Complete {
         /// Number of nodes.
@@ -70,6 +117,29 @@ pub enum Family {
         /// Length of the words.
         n: u64,
     },
+    /// `debruijn:d=2,n=4`: `x → d·x + a` modulo `dⁿ` for `a` from 0 to `d − 1`.
+    DeBruijn {
+        /// Degree.
+        d: u64,
+        /// Number of digits of a node's number to the base `d`.
+        n: u64,
+    },
+    /// `dbjmod:d=2,n=4`: the de Bruijn graph in which a cycle stands in for edges that lead nowhere new; (2, 3), (2, 4) and
+    /// (4, 2) only.
+    ModifiedDeBruijn {
+        /// Degree.
+        d: u64,
+        /// Number of digits of a node's number to the base `d`.
+        n: u64,
+    },
+    /// `diamond`: eight nodes of degree 2 within three steps.
+    Diamond,
+    /// `distreg:n=32,d=4`: the distance-regular graph of degree 4 and so many nodes, which must be one of
+    /// [`DISTANCE_REGULAR_ORDERS`](Self::DISTANCE_REGULAR_ORDERS).
+    DistanceRegular {
+        /// Number of nodes.
+        n: u64,
+    },
 }
 
 /// Why a member of a family was refused.
@@ -91,6 +161,9 @@ impl FamilyError {
 }
 
 impl Family {
+    /// Numbers of nodes of [`Family::DistanceRegular`].
+    pub const DISTANCE_REGULAR_ORDERS: &[u64] = &distreg::ORDERS;
+
     /// The circulant of degree 4 and least diameter `m` on `n > 6` nodes: offsets `m` and `m + 1` with
     /// `m = ⌈(√(2n−1) − 1)/2⌉`. In `degree`, a multiple of 4, every edge is that many times parallel.
     ///
@@ -121,6 +194,15 @@ impl Family {
     /// [`FamilyError::Value`] for numbers that make no graph of the family.
     pub fn size(&self) -> Result<Size, FamilyError> {
         match *self {
+            Self::Ring { n, one_way: true } => grids::one_way_ring_size(n),
+            Self::Ring { n, one_way: false } => grids::grid_size("ring", Lines::Ring, &[n]),
+            Self::Mesh { ref extents } => grids::grid_size("mesh", Lines::Open, extents),
+            Self::Torus { ref extents } => grids::grid_size("torus", Lines::Ring, extents),
+            Self::Hypercube { n } => grids::hypercube_size(n),
+            Self::Hamming { ref extents } => grids::grid_size("hamming", Lines::Complete, extents),
+            Self::Dfc2 { rows, columns } => grids::grid_size("dfc2", Lines::Complete, &[rows, columns]),
+            Self::TwistedTorus { ref extents } => grids::twisted_torus_size(extents),
+            Self::TwistedCube => Ok(Size::regular(8, 3)),
             Self::Complete { n } => complete::complete_size(n),
             Self::Bipartite { left, right } => complete::bipartite_size(left, right),
             Self::UniRing { n, d } => circulants::uni_ring_size(n, d),
@@ -129,6 +211,10 @@ impl Family {
             Self::DirectedCirculant { d } => circulants::directed_size(d),
             Self::GenKautz { n, d } => kautz::generalized_size(n, d),
             Self::Kautz { d, n } => kautz::kautz_size(d, n),
+            Self::DeBruijn { d, n } => debruijn::debruijn_size(d, n),
+            Self::ModifiedDeBruijn { d, n } => debruijn::modified_size(d, n),
+            Self::Diamond => Ok(Size::regular(8, 2)),
+            Self::DistanceRegular { n } => distreg::distance_regular_size(n),
         }
     }
 
@@ -139,17 +225,29 @@ impl Family {
     pub fn graph(&self, limit: Limit) -> Result<Digraph, FamilyError> {
         self.size()?.check(limit)?;
         Ok(match *self {
+            Self::Ring { n, one_way: true } => grids::one_way_ring(narrow(n)),
+            Self::Ring { n, one_way: false } => grids::grid(Lines::Ring, &[narrow(n)], limit),
+            Self::Mesh { ref extents } => grids::grid(Lines::Open, &narrowed(extents), limit),
+            Self::Torus { ref extents } => grids::grid(Lines::Ring, &narrowed(extents), limit),
+            Self::Hypercube { n } => grids::hypercube(narrow(n)),
+            Self::Hamming { ref extents } => grids::grid(Lines::Complete, &narrowed(extents), limit),
+            Self::Dfc2 { rows, columns } => grids::grid(Lines::Complete, &narrowed(&[rows, columns]), limit),
+            Self::TwistedTorus { ref extents } => grids::twisted_torus(&narrowed(extents)),
+            Self::TwistedCube => grids::twisted_cube(),
             Self::Complete { n } => complete::complete(narrow(n)),
             Self::Bipartite { left, right } => complete::bipartite(narrow(left), narrow(right)),
             Self::UniRing { n, d } => circulants::uni_ring(narrow(n), narrow(d)),
             Self::BiRing { n, d } => circulants::bi_ring(narrow(n), narrow(d)),
             Self::Circulant { n, ref offsets, copies } => {
-                let offsets: Vec<u32> = offsets.iter().copied().map(narrow).collect();
-                circulants::circulant(narrow(n), &offsets, narrow(copies))
+                circulants::circulant(narrow(n), &narrowed(offsets), narrow(copies))
             }
             Self::DirectedCirculant { d } => circulants::directed(narrow(d)),
             Self::GenKautz { n, d } => kautz::generalized(narrow(n), narrow(d)),
             Self::Kautz { d, n } => kautz::kautz(narrow(d), narrow(n)),
+            Self::DeBruijn { d, n } => debruijn::debruijn(narrow(d), narrow(n)),
+            Self::ModifiedDeBruijn { d, n } => debruijn::modified(narrow(d), narrow(n)),
+            Self::Diamond => debruijn::diamond(),
+            Self::DistanceRegular { n } => distreg::distance_regular(narrow(n)),
         })
     }
 }
@@ -159,9 +257,21 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).expect("the size was checked")
 }
 
+fn narrowed(numbers: &[u64]) -> Vec<u32> {
+    numbers.iter().copied().map(narrow).collect()
+}
+
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ring { n, one_way } => write!(f, "ring:{n}{}", if *one_way { ",dir=uni" } else { "" }),
+            Self::Mesh { extents } => write!(f, "mesh:{}", joined(extents, "x")),
+            Self::Torus { extents } => write!(f, "torus:{}", joined(extents, "x")),
+            Self::Hypercube { n } => write!(f, "hypercube:{n}"),
+            Self::Hamming { extents } => write!(f, "hamming:{}", joined(extents, "x")),
+            Self::Dfc2 { rows, columns } => write!(f, "dfc2:{rows}x{columns}"),
+            Self::TwistedTorus { extents } => write!(f, "twisted-torus:{}", joined(extents, "x")),
+            Self::TwistedCube => f.write_str("twisted-cube"),
             Self::Complete { n } => write!(f, "complete:{n}"),
             Self::Bipartite { left, right } => write!(f, "bipartite:{left}x{right}"),
             Self::UniRing { n, d } => write!(f, "uniring:n={n},d={d}"),
@@ -173,6 +283,10 @@ impl fmt::Display for Family {
             Self::DirectedCirculant { d } => write!(f, "dcirculant:d={d}"),
             Self::GenKautz { n, d } => write!(f, "genkautz:n={n},d={d}"),
             Self::Kautz { d, n } => write!(f, "kautz:d={d},n={n}"),
+            Self::DeBruijn { d, n } => write!(f, "debruijn:d={d},n={n}"),
+            Self::ModifiedDeBruijn { d, n } => write!(f, "dbjmod:d={d},n={n}"),
+            Self::Diamond => f.write_str("diamond"),
+            Self::DistanceRegular { n } => write!(f, "distreg:n={n},d=4"),
         }
     }
 }

@@ -5,10 +5,11 @@ use crate::digraph::Digraph;
 use crate::size::{Size, saturating_power};
 
 pub(super) fn kautz_size(d: u64, n: u64) -> Result<Size, FamilyError> {
-    for (key, value) in [("d", d), ("n", n)] {
-        if value == 0 {
-            return Err(FamilyError::value("kautz", key, value, "whole numbers from 1"));
-        }
+    if d < 2 {
+        return Err(FamilyError::value("kautz", "d", d, "whole numbers from 2; words of two letters make complete:2"));
+    }
+    if n == 0 {
+        return Err(FamilyError::value("kautz", "n", n, "whole numbers from 1"));
     }
     let words = saturating_power(d, n - 1).saturating_mul(u128::from(d) + 1);
     Ok(Size::regular(words, d.into()))
