@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("crates/direct", &[]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
+    ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),
     ("crates/synth", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
