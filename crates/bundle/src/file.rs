@@ -1,7 +1,26 @@
 //! What a runtime reads of a file before it runs it: the attributes as they are stated, and no more.
 
-use canopy_plan::{ExecutionPlan, Program, execution_alignment_bytes, oneccl};
+use canopy_plan::{
+    ExecutionPlan, ExecutionPlanError, MSCCL_OWN_BYTES_MAX, ParseError, Program, execution_alignment_bytes, oneccl,
+    parse_execution_plan, parse_msccl_xml_until,
+};
 use canopy_schedule::CollectiveKind;
+
+use crate::runtime::Runtime;
+
+/// Why a text is no file of a runtime.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum PlanFileError {
+    #[error("{path} is no MSCCL file")]
+    Msccl { path: String, source: ParseError },
+    #[error("{path} is no oneCCL plan")]
+    OneCcl { path: String, source: oneccl::ParseError },
+    #[error("{path} is no execution plan")]
+    ExecutionPlan { path: String, source: ExecutionPlanError },
+    #[error("{path} is for {runtime}, which runs no plans; name the profile of a runtime that does")]
+    NoPlans { path: String, runtime: Runtime },
+}
 
 /// A plan file as the selection of a runtime sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +46,32 @@ pub struct PlanFileFacts {
 }
 
 impl PlanFileFacts {
+    /// What a file of a runtime says, from its text.
+    ///
+    /// * **Errors.** The text is no file that the runtime reads, or `stop` returned true. **Cost.** O(bytes).
+    pub fn read(
+        runtime: Runtime,
+        path: String,
+        text: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, PlanFileError> {
+        match (runtime, runtime.msccl_profile()) {
+            (_, Some(profile)) => match parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, stop) {
+                Ok(program) => Ok(Self::of_msccl(path, &program)),
+                Err(source) => Err(PlanFileError::Msccl { path, source }),
+            },
+            (Runtime::OneCcl, None) => match oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, stop) {
+                Ok(program) => Ok(Self::of_oneccl(path, &program)),
+                Err(source) => Err(PlanFileError::OneCcl { path, source }),
+            },
+            (Runtime::Mscclpp06 | Runtime::Mscclpp09, None) => match parse_execution_plan(text) {
+                Ok(plan) => Ok(Self::of_execution_plan(path, &plan)),
+                Err(source) => Err(PlanFileError::ExecutionPlan { path, source }),
+            },
+            (_, None) => Err(PlanFileError::NoPlans { path, runtime }),
+        }
+    }
+
     /// What an MSCCL file says.
     pub fn of_msccl(path: String, program: &Program) -> Self {
         Self {

@@ -30,7 +30,7 @@ mod tuner;
 pub use apart::{Communicator, Standing, standings};
 pub use audit::{AuditError, Intended, audit};
 pub use crossover::{Margin, RangeSearch, Times, ranges};
-pub use file::{Divisor, Folder, PlanFileFacts};
+pub use file::{Divisor, Folder, PlanFileError, PlanFileFacts};
 pub use fit::{Ladder, fit, ladder};
 pub use range::{ByteRange, PlanRange};
 pub use runtime::{Indivisible, Maximum, OtherFiles, Placement, Rules, Runtime, SearchOrder, UnknownRuntime, Variable};

@@ -3,10 +3,11 @@
 use std::str;
 
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
-use canopy_plan::{ExecutorProfile, MSCCL_OWN_BYTES_MAX, oneccl, parse_execution_plan, parse_msccl_xml_until};
+use canopy_plan::ExecutorProfile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
+use crate::failure::chain;
 use crate::order::Output;
 
 /// Digits of a digest in the name of a file.
@@ -51,7 +52,9 @@ pub(super) fn audited(
         let content = artifact.content.take().ok_or_else(|| format!("a file of {} has no content", plan.id))?;
         let digest = artifact.sha256.get(..DIGEST_DIGITS).unwrap_or(&artifact.sha256);
         let path = format!("plans/{position:03}-{collective}-{ranks}-{digest}.{}", ending(output));
-        let mut facts = facts(output, &path, &content, stop)?;
+        let text = str::from_utf8(&content).map_err(|error| format!("{path}: {error}"))?;
+        let facts = PlanFileFacts::read(runtime, path.clone(), text, stop);
+        let mut facts = facts.map_err(|error| chain(&error))?;
         if output == Output::MscclppJson(ExecutorProfile::V09) {
             // Its files are registered by a module that goes by the manifest, which says this of them.
             facts = facts.registered(collective, Some(ranks_per_node).filter(|&ranks| ranks > 0));
@@ -81,30 +84,5 @@ const fn ending(output: Output) -> &'static str {
     match output {
         Output::Json | Output::MscclppJson(_) => "json",
         Output::MscclXml(..) | Output::OnecclXml => "xml",
-    }
-}
-
-/// What a runtime reads of a file.
-fn facts(
-    output: Output,
-    path: &str,
-    content: &[u8],
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<PlanFileFacts, String> {
-    let text = str::from_utf8(content).map_err(|error| format!("{path}: {error}"))?;
-    match output {
-        Output::MscclXml(profile, _) => {
-            let program = parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, stop);
-            Ok(PlanFileFacts::of_msccl(path.to_owned(), &program.map_err(|error| format!("{path}: {error}"))?))
-        }
-        Output::OnecclXml => {
-            let program = oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, stop);
-            Ok(PlanFileFacts::of_oneccl(path.to_owned(), &program.map_err(|error| format!("{path}: {error}"))?))
-        }
-        Output::MscclppJson(_) => {
-            let plan = parse_execution_plan(text).map_err(|error| format!("{path}: {error}"))?;
-            Ok(PlanFileFacts::of_execution_plan(path.to_owned(), &plan))
-        }
-        Output::Json => Err(format!("{path} is for no runtime")),
     }
 }
