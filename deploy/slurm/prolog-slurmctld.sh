@@ -21,6 +21,9 @@ prefetch() {
     if [ -n "${SLURM_JOB_NODELIST:-}" ]; then
         set -- "$@" --nodes "$SLURM_JOB_NODELIST"
     fi
+    if [ -n "${CANOPY_PROFILE:-}" ]; then
+        set -- "$@" --profile "$CANOPY_PROFILE"
+    fi
     canopy prefetch "$@" --server "$CANOPY_SERVER" --deadline 2s
 }
 

@@ -28,6 +28,9 @@ fetch() {
     if [ -n "${SLURM_JOB_NODELIST:-}" ]; then
         set -- "$@" --nodes "$SLURM_JOB_NODELIST"
     fi
+    if [ -n "${CANOPY_PROFILE:-}" ]; then
+        set -- "$@" --profile "$CANOPY_PROFILE"
+    fi
     canopy fetch "$@" --server "$CANOPY_SERVER" --out "$jobs/$SLURM_JOB_ID" --deadline 5s --on-miss fallback
 }
 

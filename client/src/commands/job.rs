@@ -7,9 +7,11 @@
 mod bundle;
 pub(super) mod env;
 pub(super) mod fetch;
+mod handover;
 mod later;
 pub(super) mod prefetch;
 pub(super) mod release;
+mod variables;
 mod wanted;
 
 use std::ffi::OsString;

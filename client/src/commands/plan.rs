@@ -2,10 +2,10 @@
 
 mod bundle;
 mod later;
-mod loader;
+pub(super) mod loader;
 mod receive;
 mod report;
-mod target;
+pub(super) mod target;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -38,7 +38,12 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
         ("fetch ring:4 --job 1 --out out", 2, "no collective is given"),
         ("fetch -c allgather --job 1 --out out", 2, "finding it by the nodes is not available yet"),
         ("fetch ring:4 -c allgather --job 1 --out out --runtime auto", 2, "--runtime is not available yet"),
-        ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl", 2, "not available yet"),
+        ("fetch ring:4 -c allgather --job 1 --out out --profile nccl", 2, "no file can be handed over to it"),
+        ("fetch ring:4 -c allgather --job 1 --out out --profile msccl-2", 2, "is not a profile here"),
+        ("fetch ring:4 -c allgather --job 1 --out out --format json", 2, "no runtime reads canopy's own format"),
+        ("fetch ring:4 -c allgather --job 1 --out out --format oneccl-xml --profile msccl", 2, "msccl reads msccl-xml"),
+        ("fetch ring:4 -c broadcast --job 1 --out out --profile mscclpp-0.6", 2, "have no word for broadcast"),
+        ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl --ranks 0-1", 2, "every rank of oneccl reads"),
         ("fetch ring:4 -c allgather --out out", 2, "--job"),
         ("fetch ring:4 -c allgather --job 1 --out out --ranks 3-1", 2, "no list of ranks"),
         ("prefetch ring:4 -c allgather --job 1", 2, "lives on when the command ends"),
@@ -109,6 +114,7 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
     hook(&desk, fetch, 0, "2 of 2 plans for job 17");
     assert!(first == desk.read("jobs/17/manifest.json"), "same request, same bytes");
     assert_eq!(std::fs::read_dir(desk.path("jobs/17")).unwrap().count(), 3, "no temporary files stay");
+    assert_eq!(std::fs::read_dir(paths[0].parent().unwrap()).unwrap().count(), 2, "plans and nothing else");
 
     let task = |variables: &[(&str, &str)]| {
         let mut command = desk.command("env --format slurm-task-prolog --dir jobs/17");
@@ -118,7 +124,8 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
         Run::of(command.envs(variables.iter().copied()).output().unwrap())
     };
     let folder = std::fs::canonicalize(desk.path("jobs/17")).unwrap();
-    let [one, two] = [0, 1].map(|at: usize| folder.join(paths[at].file_name().unwrap()).display().to_string());
+    let plans = |at: usize| folder.join(paths[at].strip_prefix(desk.path("jobs/17")).unwrap()).display().to_string();
+    let [one, two] = [0, 1].map(plans);
     let found = task(&[("SLURM_JOB_ID", "17"), ("SLURM_JOB_NODELIST", "gpu[1-2]")]);
     assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{found:?}");
     assert_eq!(found.stdout, format!("export MSCCL_XML_FILES={one}:{two}\n"));
@@ -182,4 +189,117 @@ fn a_node_gets_the_part_of_its_ranks() {
     hook(&desk, &format!("{fetch} --out part --ranks 15-16"), 2, "rank 16 is not in the file");
     let manifest: serde_json::Value = serde_json::from_slice(&desk.read("part/manifest.json")).unwrap();
     assert_eq!(manifest["files"], serde_json::json!([]));
+}
+
+/// What each runtime is handed, and how its processes find it.
+#[cfg(feature = "embedded")]
+#[test]
+fn every_runtime_is_handed_what_it_reads() {
+    let desk = Desk::new();
+    for (options, profile, ending, names) in [
+        ("--profile msccl-executor", "msccl-executor", "xml", &["NCCL_MSCCL_ENABLE", "MSCCL_ALGO_DIR"][..]),
+        (
+            "--profile rccl-msccl",
+            "rccl-msccl",
+            "xml",
+            &["RCCL_MSCCL_ENABLE", "RCCL_MSCCL_FORCE_ENABLE", "MSCCL_ALGO_DIR"],
+        ),
+        ("--profile mscclpp-0.6", "mscclpp-0.6", "json", &["MSCCLPP_EXECUTION_PLAN_DIR"]),
+        ("--format mscclpp-json", "mscclpp-0.9", "json", &["CANOPY_JOB_DIR"]),
+        ("--format oneccl-xml", "oneccl", "xml", &["CANOPY_JOB_DIR"]),
+    ] {
+        let fetch = format!(
+            "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out job {options} \
+             --deadline 60s --on-miss fail --strict"
+        );
+        hook(&desk, &fetch, 0, "2 of 2 plans for job 17");
+        let manifest: serde_json::Value = serde_json::from_slice(&desk.read("job/manifest.json")).unwrap();
+        assert_eq!(manifest["profile"], profile);
+        let mut plans = std::path::PathBuf::new();
+        for file in manifest["files"].as_array().unwrap() {
+            let path = desk.path("job").join(file["path"].as_str().unwrap());
+            assert_eq!(path.extension().unwrap(), ending);
+            let judged = format!("verify {} --topology dgx-a100:boxes=2", path.display());
+            let judged = match ending {
+                "xml" if profile != "oneccl" => format!("{judged} --profile {profile}"),
+                _ => judged,
+            };
+            assert_eq!(desk.run(&judged).status, Some(0), "{judged}");
+            assert_eq!((&file["ranks_per_node"], &file["size_bytes_max"]), (&8.into(), &(64 << 20).into()), "{file}");
+            plans = path.parent().unwrap().to_owned();
+        }
+        assert_eq!(std::fs::read_dir(&plans).unwrap().count(), 2, "some runtimes read every file");
+        assert_eq!(desk.path("job/loader.py").exists(), profile == "mscclpp-0.9");
+        let mut task = desk.command("env --format slurm-task-prolog --dir job --strict");
+        names.iter().for_each(|name| {
+            task.env_remove(name);
+        });
+        let found = Run::of(task.env_remove("SLURM_JOB_ID").output().unwrap());
+        let value = |name: &&str| match *name {
+            "CANOPY_JOB_DIR" => std::fs::canonicalize(desk.path("job")).unwrap().display().to_string(),
+            name if name.ends_with("_DIR") => std::fs::canonicalize(&plans).unwrap().display().to_string(),
+            _ => "1".to_owned(),
+        };
+        let lines: String = names.iter().map(|name| format!("export {name}={}\n", value(name))).collect();
+        assert_eq!((found.stdout.as_str(), found.stderr.as_str()), (lines.as_str(), ""), "{profile}");
+        // A shell comes to the same, and leaves alone what is set.
+        for (before, expected) in [("", lines.replace("export ", "")), ("taken", String::new())] {
+            let words = names.iter().map(|name| format!("echo {name}=${name}; ")).collect::<String>();
+            let mut shell = std::process::Command::new("/bin/sh");
+            shell.args(["-c", &format!(". {}; {words}", desk.path("job/env").display())]).env_clear();
+            if let Some(&first) = names.first().filter(|_| !before.is_empty()) {
+                shell.env(first, before);
+            }
+            let found = Run::of(shell.output().unwrap());
+            let expected = match before {
+                "" => expected,
+                _ => {
+                    let kept = |(at, name): (usize, &&str)| format!("{name}={}\n", if at == 0 { before } else { "" });
+                    names.iter().enumerate().map(kept).collect()
+                }
+            };
+            assert_eq!(found.stdout, expected, "{profile}: {found:?}");
+        }
+        hook(&desk, "release --job 17 --dir job --strict", 0, "");
+        assert!(!desk.path("job").exists());
+    }
+}
+
+/// The module beside a job's plans picks by the manifest, and by nothing else.
+#[cfg(feature = "embedded")]
+#[test]
+fn the_module_of_a_job_picks_what_is_meant() {
+    let desk = Desk::new();
+    let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.9 \
+                 --deadline 60s --on-miss fail --strict";
+    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
+    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("job/manifest.json")).unwrap();
+    let [allreduce, broadcast] = [0, 1].map(|at: usize| manifest["files"][at].clone());
+    let unit = |file: &serde_json::Value| file["alignment_elements"].as_u64().unwrap();
+    let (sum, spread) = (unit(&allreduce), unit(&broadcast));
+    let calls = serde_json::json!([
+        ["allreduce", 16, 8, sum, true],
+        ["allreduce", 16, 8, sum + 1, true],
+        ["allreduce", 16, 8, sum, false],
+        ["allreduce", 16, 4, sum, true],
+        ["allreduce", 8, 8, sum, true],
+        ["allreduce", 16, 8, (64 << 20) / sum * sum + sum, true],
+        ["broadcast", 16, 8, spread, false, 3],
+        ["broadcast", 16, 8, spread, false],
+    ]);
+    let script = "import json, sys\n\
+                  sys.path.insert(0, sys.argv[1])\n\
+                  import loader\n\
+                  found = [loader.pick(*call) for call in json.loads(sys.argv[2])]\n\
+                  print(json.dumps([plan and plan['path'] for plan in found]))";
+    let arguments = [desk.path("job").display().to_string(), calls.to_string()];
+    let Ok(python) = std::process::Command::new("python3").args(["-B", "-c", script]).args(arguments).output() else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
+    let found: Vec<serde_json::Value> = serde_json::from_slice(&python.stdout).unwrap();
+    let mut expected = vec![serde_json::Value::Null; calls.as_array().unwrap().len()];
+    (expected[0], expected[6]) = (allreduce["path"].clone(), broadcast["path"].clone());
+    assert_eq!(found, expected);
 }

@@ -18,7 +18,12 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::support::{Desk, Run};
 
-const CONTENT: &[u8] = b"the first part, the second part";
+/// As much of a file as the runtime looks at before it runs it.
+const CONTENT: &[u8] = br#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="1" minBytes="0" maxBytes="1025">
+  <gpu id="0" i_chunks="1" o_chunks="0" s_chunks="0"></gpu>
+  <gpu id="1" i_chunks="1" o_chunks="0" s_chunks="0"></gpu>
+</algo>
+"#;
 /// Bytes that come before the break.
 const BROUGHT: usize = 9;
 
@@ -64,7 +69,7 @@ impl Planner for Breaking {
             id: "plans/x".to_owned(),
             artifacts: vec![artifact()],
             quality: Some(Quality { optimality: "1/1".to_owned(), ..Quality::default() }),
-            valid_for: Some(Validity { ranks: 4, ..Validity::default() }),
+            valid_for: Some(Validity { ranks: 2, size_bytes_max: 1024, in_place: true, ..Validity::default() }),
             ..Plan::default()
         };
         let reply = PlanReply { plan: Some(plan), ..PlanReply::default() };
@@ -121,16 +126,18 @@ fn fetch(desk: &Desk, keeps: bool) -> (Run, Vec<String>) {
     let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(desk.path("socket")).unwrap());
     let server = tonic::transport::Server::builder().add_service(PlannerServer::new(service.clone()));
     let _ends_with_the_runtime = runtime.spawn(server.serve_with_incoming(listener));
-    let run = desk.run("fetch ring:4 -c allgather --job 1 --out out --strict --on-miss fail --server unix:socket");
+    let run = desk.run("fetch ring:2 -c allreduce --job 1 --out out --strict --on-miss fail --server unix:socket");
     let asked = service.asked.lock().unwrap().clone();
     (run, asked)
 }
 
 #[track_caller]
 fn check_file(desk: &Desk) {
-    let name = format!("00-allgather-{:.12}.xml", hex(CONTENT));
-    assert_eq!(desk.read(&format!("out/{name}")), CONTENT);
-    assert_eq!(std::fs::read_dir(desk.path("out")).unwrap().count(), 2, "the file and the manifest");
+    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("out/manifest.json")).unwrap();
+    let path = manifest["files"][0]["path"].as_str().unwrap();
+    assert!(path.ends_with(&format!("/plans/00-allreduce-{:.12}.xml", hex(CONTENT))), "{path}");
+    assert_eq!(desk.read(&format!("out/{path}")), CONTENT);
+    assert_eq!(std::fs::read_dir(desk.path("out")).unwrap().count(), 3, "the plans, the manifest and env");
 }
 
 #[test]

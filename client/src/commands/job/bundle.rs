@@ -1,7 +1,14 @@
 //! The folder of a job: plan files and the manifest that says what they are.
 //!
-//! A file has its digest in its name, so that a second fetch never changes what a reader of the first manifest reads;
-//! the manifest is renamed into place after the files it names. Readers check every digest before they use a file.
+//! ```text
+//! manifest.json
+//! env                                        what a shell sets
+//! loader.py                                  where plans have to be registered
+//! files-0123456789ab/plans/00-allgather-0123456789ab.xml
+//! ```
+//! Plans lie in a folder with nothing else in it, since some runtimes read every file they find. Both have digests in their
+//! names, so that a second fetch never changes what a reader of the first manifest reads; the manifest is renamed into
+//! place after the files it names. Readers check every digest before they use a file.
 
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -17,8 +24,14 @@ use crate::output::FORMAT_VERSION;
 
 /// Name of the manifest in the folder.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// Files that microsoft/msccl reads from `MSCCL_XML_FILES`; it ignores the rest.
-pub(super) const MSCCL_FILES_MAX: usize = 4;
+/// What a shell sets to use the plans.
+pub(super) const SHELL: &str = "env";
+/// The module that registers the plans.
+pub(super) const LOADER: &str = "loader.py";
+/// Start of the name of a folder of plans, before a digest.
+const FILES: &str = "files-";
+/// Folder of plans and nothing else, in one of those.
+pub(super) const PLANS: &str = "plans";
 /// What a manifest is, beside other JSON objects of canopy.
 const KIND: &str = "job-bundle";
 /// Largest manifest that is read.
@@ -53,13 +66,20 @@ pub(super) struct PlanEntry {
     pub(super) root: Option<u32>,
     pub(super) plan: String,
     pub(super) format: String,
-    /// Name within the folder.
+    /// Path within the folder.
     pub(super) path: String,
     pub(super) bytes: u64,
     pub(super) sha256: String,
     pub(super) optimality: String,
     pub(super) ranks: u32,
+    /// Ranks of each machine, where they are known and as many on all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ranks_per_node: Option<u32>,
+    pub(super) size_bytes_min: u64,
+    /// Inclusive.
     pub(super) size_bytes_max: u64,
+    /// Messages must be a multiple of so many elements.
+    pub(super) alignment_elements: u64,
     pub(super) in_place: bool,
     /// Why it stands in for the plan that was asked for, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,19 +147,22 @@ impl Manifest {
         if (manifest.canopy, manifest.kind.as_str()) != (FORMAT_VERSION, KIND) {
             return Err(malformed(format!("it says canopy {} and kind {}", manifest.canopy, manifest.kind)));
         }
-        match manifest.files.iter().find(|file| !is_plan_file(&file.path)) {
-            Some(file) => Err(malformed(format!("`{}` is not the name of a plan file", file.path))),
+        let first = manifest.files.first().and_then(|file| folder_of(&file.path));
+        match manifest.files.iter().find(|file| folder_of(&file.path).is_none_or(|found| Some(found) != first)) {
+            Some(file) => Err(malformed(format!("`{}` is not the path of a plan file", file.path))),
             None => Ok(manifest),
         }
     }
 
+    /// Name of the folder with the plans; none where there are none.
+    pub(super) fn files_folder(&self) -> Option<&str> {
+        self.files.first().and_then(|file| folder_of(&file.path))
+    }
+
     /// Puts the manifest into its folder, in place of an older one.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
-        text.push(b'\n');
-        let mut file = temporary(folder)?;
-        file.write_all(&text).map_err(|error| cannot_write(folder, &error))?;
-        publish(file, folder, MANIFEST)
+        let text = serde_json::to_string_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
+        write_text(folder, MANIFEST, &format!("{text}\n"))
     }
 }
 
@@ -182,8 +205,10 @@ pub(super) fn create_folder(folder: &Path) -> Result<(), Failure> {
 
 /// Takes the manifest away, if there is one: readers find no plans. Its files stay until the job is released.
 pub(super) fn withdraw(folder: &Path) {
-    // Where it cannot be removed, it could not have been replaced either.
-    let _removed = std::fs::remove_file(folder.join(MANIFEST));
+    // Where they cannot be removed, they could not have been replaced either.
+    for name in [MANIFEST, SHELL] {
+        let _removed = std::fs::remove_file(folder.join(name));
+    }
 }
 
 /// A file in the folder that no reader looks at yet.
@@ -200,20 +225,38 @@ pub(super) fn publish(file: NamedTempFile, folder: &Path, name: &str) -> Result<
     Ok(())
 }
 
+/// Puts a file with this text into its folder, in place of an older one.
+pub(super) fn write_text(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let mut file = temporary(folder)?;
+    file.write_all(text.as_bytes()).map_err(|error| cannot_write(folder, &error))?;
+    publish(file, folder, name)
+}
+
 fn cannot_write(folder: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("cannot write into {}: {error}", folder.display()))
 }
 
 /// Name of a plan file: the position among the job's plans, the collective, and the start of the digest.
-pub(super) fn plan_file_name(position: usize, collective: &str, sha256: &str) -> Option<String> {
-    let name = format!("{position:02}-{collective}-{}.xml", sha256.get(..DIGEST_DIGITS)?);
+pub(super) fn plan_file_name(position: usize, collective: &str, sha256: &str, ending: &str) -> Option<String> {
+    let name = format!("{position:02}-{collective}-{}.{ending}", sha256.get(..DIGEST_DIGITS)?);
     is_plan_file(&name).then_some(name)
 }
 
+/// Name of the folder for files with these names and digests.
+pub(super) fn files_folder_name<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut digest = Sha256::new();
+    for (name, sha256) in files {
+        digest.update(format!("{name} {sha256}\n"));
+    }
+    let digits: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).take(DIGEST_DIGITS / 2).collect();
+    format!("{FILES}{digits}")
+}
+
 /// Whether a name is that of a plan file: nothing else of a folder is read or removed by it.
-fn is_plan_file(name: &str) -> bool {
+pub(super) fn is_plan_file(name: &str) -> bool {
     let parts = || {
-        let (position, rest) = name.strip_suffix(".xml")?.split_once('-')?;
+        let name = name.strip_suffix(".xml").or_else(|| name.strip_suffix(".json"))?;
+        let (position, rest) = name.split_once('-')?;
         let (collective, digest) = rest.rsplit_once('-')?;
         Some((position, collective, digest))
     };
@@ -222,14 +265,34 @@ fn is_plan_file(name: &str) -> bool {
             && position.bytes().all(|byte| byte.is_ascii_digit())
             && !collective.is_empty()
             && collective.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-            && digest.len() == DIGEST_DIGITS
-            && digest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+            && is_digest(digest)
     })
 }
 
-/// Whether canopy made the file of this name in the folder of a job.
+fn is_digest(text: &str) -> bool {
+    text.len() == DIGEST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// Whether a name is that of a folder of plans.
+pub(super) fn is_files_folder(name: &str) -> bool {
+    name.strip_prefix(FILES).is_some_and(is_digest)
+}
+
+/// The folder in the path of a plan, such as `files-0123456789ab/plans/00-allgather-0123456789ab.xml`; none for others.
+fn folder_of(path: &str) -> Option<&str> {
+    let (folder, rest) = path.split_once('/')?;
+    let (plans, name) = rest.split_once('/')?;
+    (is_files_folder(folder) && plans == PLANS && is_plan_file(name)).then_some(folder)
+}
+
+/// Whether canopy made the file of this name in the folder of a job, or in one of plans.
 pub(super) fn is_ours(name: &str) -> bool {
-    name == MANIFEST || is_plan_file(name) || name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1)
+    [MANIFEST, SHELL, LOADER].contains(&name) || is_temporary(name)
+}
+
+/// Whether a name is one that files have until they are whole.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1)
 }
 
 #[cfg(test)]
@@ -238,23 +301,31 @@ mod tests {
 
     #[test]
     fn only_canopys_own_names_are_taken_for_it() {
-        let name = plan_file_name(1, "reduce-scatter", &"ab12".repeat(16)).unwrap();
+        let name = plan_file_name(1, "reduce-scatter", &"ab12".repeat(16), "xml").unwrap();
         assert_eq!(name, "01-reduce-scatter-ab12ab12ab12.xml");
-        for ours in [name.as_str(), "manifest.json", ".canopy-aB3xQ1.tmp"] {
+        for ours in ["manifest.json", "env", "loader.py", ".canopy-aB3xQ1.tmp"] {
             assert!(is_ours(ours), "{ours}");
         }
-        for foreign in [
-            "",
-            "manifest.json.bak",
-            "plan.xml",
-            "01-../x-ab12ab12ab12.xml",
-            "01--ab12ab12ab12.xml",
-            "1-a-ab12ab12ab12.xml",
-        ] {
+        for foreign in ["", "manifest.json.bak", "plan.xml", &name] {
             assert!(!is_ours(foreign), "{foreign}");
         }
-        assert_eq!(plan_file_name(0, "allgather", "short"), None);
-        assert_eq!(plan_file_name(0, "allgather", &"/etc".repeat(16)), None);
+        for foreign in
+            ["01-../x-ab12ab12ab12.xml", "01--ab12ab12ab12.xml", "1-a-ab12ab12ab12.xml", "01-a-ab12ab12ab12.py"]
+        {
+            assert!(!is_plan_file(foreign), "{foreign}");
+        }
+        assert_eq!(plan_file_name(0, "allgather", "short", "xml"), None);
+        assert_eq!(plan_file_name(0, "allgather", &"/etc".repeat(16), "xml"), None);
+        let json = plan_file_name(0, "allgather", &"ab12".repeat(16), "json").unwrap();
+        let folder = files_folder_name([(json.as_str(), "ab12")].into_iter());
+        assert!(is_files_folder(&folder), "{folder}");
+        assert_ne!(folder, files_folder_name([(json.as_str(), "ab13")].into_iter()));
+        assert_eq!(folder_of(&format!("{folder}/plans/{json}")), Some(folder.as_str()));
+        for foreign in
+            [json.clone(), format!("{folder}/{json}"), format!("../plans/{json}"), format!("{folder}/plans/x")]
+        {
+            assert_eq!(folder_of(&foreign), None, "{foreign}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use canopy_bundle::{Runtime, Variable};
 use clap::ValueEnum;
 
 use crate::args;
@@ -14,7 +15,8 @@ use crate::hosts;
 use crate::output::write_stdout;
 
 use super::Manners;
-use super::bundle::{BundleError, MSCCL_FILES_MAX, Manifest};
+use super::bundle::{BundleError, Manifest};
+use super::variables::{missing, variables as of_files};
 
 /// Print the variables that make a task use the plans of its job
 #[derive(Debug, clap::Args)]
@@ -23,8 +25,9 @@ Examples:
   canopy env --format slurm-task-prolog --dir /run/canopy/$SLURM_JOB_ID
 
 Prints `export NAME=value` lines and nothing else, and no variable that the environment has already or that would
-contradict one: a task whose user chose MSCCL_CONFIG, or an NCCL_ALGO without MSCCL, gets nothing. Nothing is printed
-either where a file is damaged, or where SLURM_JOB_ID or SLURM_JOB_NODELIST are not those of the folder.
+contradict one: a task whose user chose another value for one of them, MSCCL_CONFIG, or an NCCL_ALGO without MSCCL,
+gets nothing. Nothing is printed either where a file is damaged, or where SLURM_JOB_ID or SLURM_JOB_NODELIST are not
+those of the folder. Runtimes without variables (mscclpp-0.9, oneccl) get CANOPY_JOB_DIR.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct EnvArgs {
     /// Who reads the lines
@@ -61,7 +64,8 @@ pub(crate) fn run(args: EnvArgs) -> Result<(), Failure> {
             Err(Obstacle::Bundle(BundleError::Absent { .. })) if !args.strict => return Ok(()),
             Err(obstacle) => return Err(Failure::input(obstacle.to_string())),
         };
-        let text: String = lines.iter().map(|(name, value)| format!("export {name}={value}\n")).collect();
+        let text: String =
+            lines.iter().map(|Variable { name, value, .. }| format!("export {name}={value}\n")).collect();
         match args.format {
             Format::SlurmTaskProlog => write_stdout(text.as_bytes()),
         }
@@ -79,14 +83,14 @@ enum Obstacle {
     OtherNodes,
     #[error("profile `{profile}` is of another version of canopy")]
     UnknownProfile { profile: String },
-    #[error("{count} files are listed; msccl reads {MSCCL_FILES_MAX}")]
-    TooManyFiles { count: usize },
+    #[error("{count} files are listed; {runtime} reads {limit}")]
+    TooManyFiles { count: usize, runtime: Runtime, limit: usize },
     #[error("the folder cannot be listed in a variable: its path holds `:` or a line end, or is not UTF-8")]
     Unlistable,
 }
 
 /// The variables that are missing in an environment for it to use the plans of a folder.
-fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Vec<(&'static str, String)>, Obstacle> {
+fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Vec<Variable>, Obstacle> {
     let manifest = Manifest::read(folder)?;
     if let Some(task) = environment.get("SLURM_JOB_ID").filter(|task| **task != manifest.job) {
         return Err(Obstacle::OtherJob { folder: manifest.job, task: task.clone() });
@@ -96,38 +100,24 @@ fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Ve
     {
         return Err(Obstacle::OtherNodes);
     }
-    if manifest.profile != "msccl" {
+    let runtime =
+        manifest.profile.parse().ok().and_then(|runtime: Runtime| runtime.rules().map(|rules| (runtime, rules)));
+    let Some((runtime, rules)) = runtime else {
         return Err(Obstacle::UnknownProfile { profile: manifest.profile });
-    }
-    if manifest.files.is_empty() || !takes_msccl_files(environment) {
-        return Ok(Vec::new());
-    }
-    if manifest.files.len() > MSCCL_FILES_MAX {
-        return Err(Obstacle::TooManyFiles { count: manifest.files.len() });
-    }
-    let folder = super::listable(folder).map_err(|_| Obstacle::Unlistable)?;
-    let mut paths = Vec::new();
-    for file in &manifest.files {
-        file.check(&folder)?;
-        paths.push(folder.join(&file.path).to_str().ok_or(Obstacle::Unlistable)?.to_owned());
-    }
-    Ok(vec![("MSCCL_XML_FILES", paths.join(":"))])
-}
-
-/// Whether the user left room for plans: named none, and does not rule out the algorithm that runs them.
-///
-/// microsoft/msccl runs plans where `NCCL_ALGO` is unset or lists MSCCL; a list after `^` says what not to use.
-fn takes_msccl_files(environment: &BTreeMap<String, String>) -> bool {
-    let is_open = |algorithms: &String| {
-        let (excluded, list) = match algorithms.strip_prefix('^') {
-            Some(list) => (true, list),
-            None => (false, algorithms.as_str()),
-        };
-        list.split(',').any(|name| name.trim().eq_ignore_ascii_case("MSCCL")) != excluded
     };
-    !environment.contains_key("MSCCL_XML_FILES")
-        && !environment.contains_key("MSCCL_CONFIG")
-        && environment.get("NCCL_ALGO").is_none_or(is_open)
+    let folder = super::listable(folder).map_err(|_| Obstacle::Unlistable)?;
+    let text = folder.to_str().ok_or(Obstacle::Unlistable)?;
+    let missing = missing(runtime, of_files(runtime, &manifest, text), environment);
+    // What nobody is pointed to need not be looked at.
+    if missing.is_empty() {
+        return Ok(missing);
+    }
+    let count = manifest.files.len();
+    if count > rules.files_max {
+        return Err(Obstacle::TooManyFiles { count, runtime, limit: rules.files_max });
+    }
+    manifest.files.iter().try_for_each(|file| file.check(&folder))?;
+    Ok(missing)
 }
 
 #[cfg(test)]
@@ -145,11 +135,17 @@ mod tests {
 
     /// A folder with two plans for job 17.
     fn bundle(nodes: Option<&[&str]>) -> (tempfile::TempDir, Manifest) {
+        bundle_for("msccl", nodes)
+    }
+
+    fn bundle_for(profile: &str, nodes: Option<&[&str]>) -> (tempfile::TempDir, Manifest) {
         let folder = tempfile::tempdir().unwrap();
         let nodes = nodes.map(|nodes| nodes.iter().map(|&node| node.to_owned()).collect());
-        let mut manifest = Manifest::new("17", nodes, "msccl");
+        let mut manifest = Manifest::new("17", nodes, profile);
+        std::fs::create_dir_all(folder.path().join("files-0123456789ab/plans")).unwrap();
         for (position, collective) in ["allgather", "allreduce"].into_iter().enumerate() {
-            let path = plan_file_name(position, collective, &hex(CONTENT)).unwrap();
+            let name = plan_file_name(position, collective, &hex(CONTENT), "xml").unwrap();
+            let path = format!("files-0123456789ab/plans/{name}");
             std::fs::write(folder.path().join(&path), CONTENT).unwrap();
             manifest.files.push(PlanEntry {
                 collective: collective.to_owned(),
@@ -161,7 +157,10 @@ mod tests {
                 sha256: hex(CONTENT),
                 optimality: "1/1".to_owned(),
                 ranks: 8,
+                ranks_per_node: None,
+                size_bytes_min: 0,
                 size_bytes_max: 1 << 30,
+                alignment_elements: 1,
                 in_place: false,
                 fallback: None,
                 slice: None,
@@ -179,10 +178,43 @@ mod tests {
     fn the_files_are_listed_for_the_runtime() {
         let (folder, manifest) = bundle(None);
         let found = variables(folder.path(), &environment(&[("SLURM_JOB_ID", "17"), ("NCCL_ALGO", "Ring,MSCCL")]));
-        let [(name, value)] = found.unwrap().try_into().unwrap();
+        let [Variable { name, value, .. }] = found.unwrap().try_into().unwrap();
         assert_eq!(name, "MSCCL_XML_FILES");
         let expected: Vec<_> = manifest.files.iter().map(|file| folder.path().join(&file.path)).collect();
         assert_eq!(value.split(':').map(PathBuf::from).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn each_runtime_is_told_in_its_own_way() {
+        for (profile, expected) in [
+            ("msccl-executor", &[("NCCL_MSCCL_ENABLE", "1"), ("MSCCL_ALGO_DIR", "/files-0123456789ab/plans")][..]),
+            (
+                "rccl-msccl",
+                &[
+                    ("RCCL_MSCCL_ENABLE", "1"),
+                    ("RCCL_MSCCL_FORCE_ENABLE", "1"),
+                    ("MSCCL_ALGO_DIR", "/files-0123456789ab/plans"),
+                ],
+            ),
+            ("mscclpp-0.6", &[("MSCCLPP_EXECUTION_PLAN_DIR", "/files-0123456789ab/plans")]),
+            ("mscclpp-0.9", &[("CANOPY_JOB_DIR", "")]),
+            ("oneccl", &[("CANOPY_JOB_DIR", "")]),
+        ] {
+            let (folder, _) = bundle_for(profile, None);
+            let found = variables(folder.path(), &environment(&[])).unwrap();
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|variable| (variable.name, variable.value.as_str())).collect();
+            let base = folder.path().to_str().unwrap();
+            let below = |value: &str| if value == "1" { value.to_owned() } else { format!("{base}{value}") };
+            let expected: Vec<(&str, String)> = expected.iter().map(|&(name, value)| (name, below(value))).collect();
+            let expected: Vec<(&str, &str)> = expected.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            assert_eq!(found, expected, "{profile}");
+        }
+        for unknown in ["nccl", "msccl-2"] {
+            let (folder, _) = bundle_for(unknown, None);
+            let found = variables(folder.path(), &environment(&[]));
+            assert!(matches!(found, Err(Obstacle::UnknownProfile { .. })), "{unknown}: {found:?}");
+        }
     }
 
     #[test]

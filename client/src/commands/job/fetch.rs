@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use canopy_bundle::Runtime;
 use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
 use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Priority, Progress};
 use canopy_schedule::CollectiveKind;
@@ -13,12 +14,15 @@ use tokio::task::JoinSet;
 
 use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
+use crate::commands::plan::loader;
+use crate::commands::plan::target::Format;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::request;
 
 use super::Manners;
 use super::bundle::{self, Manifest, MissingEntry, PlanEntry};
+use super::handover::{self, Brought};
 use super::wanted::{Wanted, WantedArgs};
 
 /// Part of the deadline that is kept for writing the manifest and ending in order.
@@ -33,9 +37,13 @@ Examples:
   canopy fetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
       --nodes \"$SLURM_JOB_NODELIST\" --out /run/canopy/$SLURM_JOB_ID --deadline 5s --on-miss fallback
 
-Writes the files and manifest.json under temporary names and renames them; `canopy env` reads them.
+  canopy fetch dgx-a100:boxes=2 -c allreduce --job 17 --profile mscclpp-0.9 --out /run/canopy/17
+
+Writes the files, then manifest.json and env; `canopy env` reads the one, a shell the other. Before that, each file is read
+as its runtime reads it and asked for calls: those it is meant for, other sizes, another in-place state, another number of
+ranks. For mscclpp-0.9 there is loader.py, which picks and registers the plans by the manifest.
 All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
-With --ranks a file holds the part of these ranks, which is all that they read; a folder is then for those ranks only.
+With --ranks an MSCCL file holds the part of these ranks, which is all that they read; a folder is then for those ranks only.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct FetchArgs {
     #[command(flatten)]
@@ -46,7 +54,7 @@ pub(crate) struct FetchArgs {
     /// Longest time in all, such as 5s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     deadline: Duration,
-    /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
+    /// Ranks of this node, such as 8-15 or 0,4: fetch their part of MSCCL files only [default: all ranks]
     #[arg(long, value_name = "RANKS", value_parser = args::rank_list)]
     ranks: Option<RankList>,
     /// What a plan that does not come in time, or that cannot be, means
@@ -77,7 +85,7 @@ pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
 }
 
 /// What came of one request.
-type Outcome = Result<PlanEntry, Failure>;
+type Outcome = Result<Brought, Failure>;
 
 async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let folder = super::listable(&args.out)?;
@@ -85,6 +93,11 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
         // What an earlier call left may be for other nodes.
         bundle::withdraw(&folder);
     })?;
+    if args.ranks.is_some() && wanted.format != Format::MscclXml {
+        let (name, runtime) = (wanted.format.name(), wanted.runtime);
+        return Err(Failure::input(format!("{name} has no parts: every rank of {runtime} reads the whole file"))
+            .help("leave --ranks out"));
+    }
     if args.on_miss == OnMiss::Fallback {
         let on_miss = v1::OnMiss::Fallback.into();
         let policy = v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() };
@@ -98,17 +111,28 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
         None => asked.await,
     };
     let unanswered = all.err().unwrap_or_else(late);
-    let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.profile);
-    let mut failures = Vec::new();
-    for ((kind, _), outcome) in wanted.requests.iter().zip(outcomes) {
-        match outcome.unwrap_or_else(|| Err(unanswered.clone())) {
-            Ok(entry) => manifest.files.push(entry),
-            Err(failure) => {
-                let reason = failure.sentence();
-                manifest.missing.push(MissingEntry { collective: kind.name().to_owned(), reason });
-                failures.push(failure);
+    let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.runtime.name());
+    let (mut brought, mut kinds, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut missed = |manifest: &mut Manifest, kind: CollectiveKind, failure: Failure| {
+        let reason = failure.sentence();
+        manifest.missing.push(MissingEntry { collective: kind.name().to_owned(), reason });
+        failures.push(failure);
+    };
+    for ((kind, request), outcome) in wanted.requests.iter().zip(outcomes) {
+        let outcome = outcome.unwrap_or_else(|| Err(unanswered.clone()));
+        let judged =
+            outcome.and_then(|found| handover::judged(&wanted, *kind, request.in_place, &found).map(|()| found));
+        match judged {
+            Ok(found) => {
+                brought.push(found);
+                kinds.push(*kind);
             }
+            Err(failure) => missed(&mut manifest, *kind, failure),
         }
+    }
+    if let Err(failure) = handover::all_judged(wanted.runtime, &brought, &kinds) {
+        brought.clear();
+        kinds.into_iter().for_each(|kind| missed(&mut manifest, kind, failure.clone()));
     }
     // Wrong requests and faults are failures in any case.
     let is_miss = |failure: &Failure| {
@@ -119,13 +143,18 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
         OnMiss::Fallback => failures.into_iter().find(|failure| !is_miss(failure)),
     };
     if args.on_miss == OnMiss::Fail && worst.is_some() {
-        manifest.files.clear();
+        brought.clear();
     }
     // Whatever came of it, an earlier manifest of the folder holds no more.
-    manifest.write(&folder)?;
+    manifest.files = handover::named(&folder, brought).inspect_err(|_| bundle::withdraw(&folder))?;
+    handover::announce(&folder, wanted.runtime, &manifest)?;
     let (there, all) = (manifest.files.len(), wanted.requests.len());
     say(&format!("{there} of {all} plans for job {} in {}", manifest.job, folder.display()));
     for entry in &manifest.files {
+        if let Some(asked) = wanted.size_bytes_max.filter(|&asked| entry.size_bytes_max < asked) {
+            let (kind, most) = (&entry.collective, entry.size_bytes_max);
+            say(&format!("{kind}: {asked} bytes are asked for; the file is used for messages of at most {most}"));
+        }
         if let Some(why) = &entry.fallback {
             say(&format!("a plan that stands in: {}: {why}", entry.collective));
         }
@@ -152,7 +181,14 @@ async fn ask(
         for (position, (kind, request)) in wanted.requests.iter().enumerate() {
             if outcomes[position].is_none() {
                 let (client, folder) = (connection.client().clone(), folder.to_owned());
-                let call = bring(client, *kind, request.clone(), position, folder, args.ranks.clone(), end);
+                let what = Item {
+                    kind: *kind,
+                    request: request.clone(),
+                    position,
+                    runtime: wanted.runtime,
+                    format: wanted.format,
+                };
+                let call = bring(client, what, folder, args.ranks.clone(), end);
                 calls.spawn(async move { (position, call.await) });
             }
         }
@@ -160,7 +196,7 @@ async fn ask(
         while let Some(joined) = calls.join_next().await {
             let (position, outcome) = joined.map_err(|error| Failure::fault(error.to_string()))?;
             outcomes[position] = match outcome {
-                Ok(entry) => Some(Ok(entry)),
+                Ok(outcome) => Some(outcome),
                 Err(error) if connections.may_try_another(&connection, &error) => {
                     again = true;
                     None
@@ -179,24 +215,34 @@ fn late() -> Failure {
     Failure::new(ErrorClass::Deadline, "no plan came within the deadline")
 }
 
-/// Brings one plan and gives its file its name.
-async fn bring(
-    client: Client,
+/// One of the plans of a job.
+struct Item {
     kind: CollectiveKind,
     request: PlanRequest,
+    /// Among the plans of the job.
     position: usize,
+    runtime: Runtime,
+    format: Format,
+}
+
+/// Brings one plan and reads its file as the runtime does.
+async fn bring(
+    client: Client,
+    item: Item,
     folder: PathBuf,
     ranks: Option<RankList>,
     end: Deadline,
-) -> Result<PlanEntry, ClientError> {
+) -> Result<Outcome, ClientError> {
     let (reply, file) = match &ranks {
-        None => whole(client, request, &folder, end).await?,
-        Some(ranks) => slice(&client, request, &folder, ranks, end).await?,
+        None => whole(client, item.request.clone(), &folder, end).await?,
+        Some(ranks) => slice(&client, item.request.clone(), &folder, ranks, end).await?,
     };
-    let entry = PlanEntry { slice: ranks.map(RankList::into_ranks), ..entry(kind, &reply, position)? };
-    bundle::publish(file, &folder, &entry.path)
-        .map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))?;
-    Ok(entry)
+    let entry = PlanEntry { slice: ranks.map(RankList::into_ranks), ..entry(&item, &reply)? };
+    let read = tokio::task::spawn_blocking(move || {
+        let facts = handover::facts(item.runtime, item.kind, &entry, file.path())?;
+        Ok(Brought { entry, facts, file })
+    });
+    Ok(read.await.unwrap_or_else(|error| Err(Failure::fault(error.to_string()))))
 }
 
 /// A plan and its whole file.
@@ -267,25 +313,29 @@ fn new_file(folder: &Path) -> Result<NamedTempFile, ClientError> {
     bundle::temporary(folder).map_err(|failure| ClientError::Write(std::io::Error::other(failure.sentence())))
 }
 
-/// What the manifest says of a plan.
-fn entry(kind: CollectiveKind, reply: &PlanReply, position: usize) -> Result<PlanEntry, ClientError> {
+/// What the manifest says of a plan; its path is the name of its file yet.
+fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
     let incomplete = || ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
     let plan = reply.plan.as_ref().ok_or_else(incomplete)?;
     let [artifact] = plan.artifacts.as_slice() else { return Err(incomplete()) };
     let valid = plan.valid_for.as_ref().ok_or_else(incomplete)?;
     let quality = plan.quality.as_ref().ok_or_else(incomplete)?;
+    let ending = if item.format == Format::MscclppJson { "json" } else { "xml" };
+    let digest = artifact.sha256.to_ascii_lowercase();
     Ok(PlanEntry {
-        collective: kind.name().to_owned(),
+        collective: item.kind.name().to_owned(),
         root: plan.collective.as_ref().and_then(|collective| collective.root),
         plan: plan.id.clone(),
-        format: "msccl-xml".to_owned(),
-        path: bundle::plan_file_name(position, kind.name(), &artifact.sha256.to_ascii_lowercase())
-            .ok_or_else(incomplete)?,
+        format: item.format.name().to_owned(),
+        path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or_else(incomplete)?,
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),
         optimality: quality.optimality.clone(),
         ranks: valid.ranks,
+        ranks_per_node: plan.rank_map.as_ref().and_then(loader::ranks_per_node),
+        size_bytes_min: valid.size_bytes_min,
         size_bytes_max: valid.size_bytes_max,
+        alignment_elements: valid.alignment_elements,
         in_place: valid.in_place,
         fallback: reply.fallback.as_ref().map(|fallback| fallback.text.clone()),
         slice: None,

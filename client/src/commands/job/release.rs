@@ -7,7 +7,7 @@ use crate::args;
 use crate::exit::Failure;
 
 use super::Manners;
-use super::bundle::{BundleError, MANIFEST, Manifest, is_ours};
+use super::bundle::{BundleError, MANIFEST, Manifest, PLANS, is_files_folder, is_ours, is_plan_file, is_temporary};
 
 /// Remove the plans of a job that has ended
 #[derive(Debug, clap::Args)]
@@ -56,11 +56,16 @@ fn release(folder: &Path, job: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(refuse)?,
     };
-    let mut names = Vec::new();
+    let (mut names, mut folders) = (Vec::new(), Vec::new());
     for entry in entries {
         let entry = entry.map_err(refuse)?;
-        if entry.file_name().to_str().is_some_and(is_ours) && entry.file_type().map_err(refuse)?.is_file() {
-            names.push(entry.file_name());
+        // Not that of what a link leads to.
+        let kind = entry.file_type().map_err(refuse)?;
+        let name = entry.file_name();
+        match name.to_str() {
+            Some(text) if kind.is_file() && is_ours(text) => names.push(name),
+            Some(text) if kind.is_dir() && is_files_folder(text) => folders.push(name),
+            _ => {}
         }
     }
     // The manifest first: without it, nobody looks for the files.
@@ -68,8 +73,32 @@ fn release(folder: &Path, job: &str) -> Result<(), Failure> {
     for name in names {
         std::fs::remove_file(folder.join(name)).map_err(refuse)?;
     }
+    for name in folders {
+        remove_plans(&folder.join(name)).map_err(refuse)?;
+    }
+    remove_empty(folder).map_err(refuse)
+}
+
+/// Removes a folder of plans, but for what is in it besides.
+fn remove_plans(folder: &Path) -> std::io::Result<()> {
+    let plans = folder.join(PLANS);
+    if std::fs::symlink_metadata(&plans).is_ok_and(|found| found.is_dir()) {
+        for entry in std::fs::read_dir(&plans)? {
+            let entry = entry?;
+            let is_plan = |name: &str| is_plan_file(name) || is_temporary(name);
+            if entry.file_name().to_str().is_some_and(is_plan) && entry.file_type()?.is_file() {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        remove_empty(&plans)?;
+    }
+    remove_empty(folder)
+}
+
+/// Removes a folder if nothing is in it.
+fn remove_empty(folder: &Path) -> std::io::Result<()> {
     match std::fs::remove_dir(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::DirectoryNotEmpty => Err(refuse(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::DirectoryNotEmpty => Err(error),
         _ => Ok(()),
     }
 }
@@ -82,16 +111,29 @@ mod tests {
     fn only_what_fetch_made_goes() {
         let base = tempfile::tempdir().unwrap();
         let folder = base.path().join("17");
-        std::fs::create_dir_all(folder.join("00-allgather-0123456789ab.xml")).unwrap();
+        let plans = folder.join("files-0123456789ab/plans");
+        std::fs::create_dir_all(plans.join("00-allgather-0123456789ab.xml")).unwrap();
+        std::fs::create_dir_all(folder.join("files-ba9876543210/plans")).unwrap();
+        std::os::unix::fs::symlink(base.path(), folder.join("files-aaaaaaaaaaaa")).unwrap();
         Manifest::new("17", None, "msccl").write(&folder).unwrap();
-        for name in ["01-allreduce-0123456789ab.xml", ".canopy-x.tmp", "notes.txt"] {
+        for name in ["env", "loader.py", ".canopy-x.tmp", "notes.txt", "00-allgather-0123456789ab.xml"] {
             std::fs::write(folder.join(name), "").unwrap();
         }
+        for name in ["01-allreduce-0123456789ab.xml", "02-reduce-0123456789ab.json", ".canopy-x.tmp", "notes.txt"] {
+            std::fs::write(plans.join(name), "").unwrap();
+        }
         assert!(release(&folder, "18").is_err(), "another job's");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 9);
         release(&folder, "17").unwrap();
-        assert!(folder.join("notes.txt").exists() && folder.join("00-allgather-0123456789ab.xml").is_dir());
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        let names = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let stay = ["00-allgather-0123456789ab.xml", "files-0123456789ab", "files-aaaaaaaaaaaa", "notes.txt"];
+        assert_eq!(names(&folder), stay);
+        assert_eq!(names(&plans), ["00-allgather-0123456789ab.xml", "notes.txt"]);
     }
 
     #[test]

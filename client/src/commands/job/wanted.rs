@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use canopy_plan::Profile;
+use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
 
 use crate::args::{self, LimitArgs};
+use crate::commands::plan::target::{Format, Target};
 use crate::exit::Failure;
 use crate::{hosts, input, placement, request};
 
@@ -36,9 +37,13 @@ pub(super) struct WantedArgs {
     /// Greatest message in bytes, such as 64MiB [default: the server's, 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
-    /// Runtime the files are for
-    #[arg(long, value_name = "P", default_value = "msccl")]
-    profile: Profile,
+    /// Format of the files: msccl-xml, mscclpp-json or oneccl-xml [default: the one that the runtime reads]
+    #[arg(long, short, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Runtime the files are for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9 or oneccl [default: msccl,
+    /// or the usual one of the format]
+    #[arg(long, value_name = "P")]
+    profile: Option<Target>,
     #[command(flatten)]
     limits: LimitArgs,
     /// Output and input share memory [default: for allreduce]
@@ -58,8 +63,14 @@ pub(super) struct Wanted {
     pub(super) topology: String,
     /// The nodes in the scheduler's order, where they are given.
     pub(super) nodes: Option<Vec<String>>,
-    /// Name of the runtime profile.
-    pub(super) profile: &'static str,
+    /// The runtime.
+    pub(super) runtime: Runtime,
+    /// What it reads.
+    pub(super) format: Format,
+    /// Number of ranks, where T was looked at.
+    pub(super) rank_count: Option<u32>,
+    /// Largest message in bytes, where it is given.
+    pub(super) size_bytes_max: Option<u64>,
     /// One request per collective.
     pub(super) requests: Vec<(CollectiveKind, PlanRequest)>,
 }
@@ -72,18 +83,19 @@ impl WantedArgs {
             return Err(Failure::input("no topology is given, and finding it by the nodes is not available yet")
                 .help("add T, a generator expression or a file for exactly the nodes of the job"));
         };
-        self.check_collectives()?;
+        let (runtime, rules, format) = self.runtime()?;
+        self.check_collectives(runtime, &rules)?;
         let nodes = match (&self.nodes, &self.nodes_file) {
             (Some(list), _) => Some(hosts::expand(list).map_err(|error| Failure::input(error.to_string()))?),
             (None, Some(path)) => Some(hosts::read_file(path)?),
             (None, None) => None,
         };
-        let placement = match &nodes {
-            None => None,
+        let (placement, rank_count) = match &nodes {
+            None => (None, None),
             Some(nodes) => {
                 let network = input::topology(topology)?;
                 placement::check(&network, nodes).map_err(|error| Failure::input(error.to_string()))?;
-                Some(placement::on_nodes(&network, nodes))
+                (Some(placement::on_nodes(&network, nodes)), Some(network.rank_count()))
             }
         };
         let source = request::topology(topology)?;
@@ -97,8 +109,8 @@ impl WantedArgs {
                 size_bytes_max: self.size,
                 in_place: (self.in_place || self.out_of_place).then_some(self.in_place),
                 outputs: vec![v1::OutputSpec {
-                    format: v1::OutputFormat::MscclXml.into(),
-                    profile: self.profile.name().to_owned(),
+                    format: format.on_the_wire().into(),
+                    profile: runtime.name().to_owned(),
                     instancing: None,
                 }],
                 placement: placement.clone(),
@@ -109,19 +121,36 @@ impl WantedArgs {
             (kind, self.limits.on(request))
         };
         let requests = self.collective.iter().map(request).collect();
-        Ok(Wanted { topology: topology.clone(), nodes, profile: self.profile.name(), requests })
+        let (topology, size_bytes_max) = (topology.clone(), self.size);
+        Ok(Wanted { topology, nodes, runtime, format, rank_count, size_bytes_max, requests })
     }
 
-    /// At least one, each once, no more than the runtime reads.
-    fn check_collectives(&self) -> Result<(), Failure> {
-        let files_max = match self.profile {
-            Profile::Msccl => super::bundle::MSCCL_FILES_MAX,
-            Profile::MscclExecutor | Profile::RcclMsccl => {
-                let name = self.profile.name();
-                return Err(Failure::input(format!("files for {name} are not available yet to jobs"))
-                    .help("use --profile msccl, or `canopy plan` and the runtime's own folder of algorithms"));
-            }
+    /// The runtime that is named, or the usual one of the format, its rules, and what it reads.
+    fn runtime(&self) -> Result<(Runtime, Rules, Format), Failure> {
+        let usual = self.format.unwrap_or(Format::MscclXml).usual();
+        let (Some(target), true) = (self.profile.or(usual), self.format != Some(Format::Json)) else {
+            return Err(Failure::input("no runtime reads canopy's own format, so it is not handed over to a job")
+                .help("name the format that the runtime reads, such as `--format mscclpp-json`; `canopy plan` writes json"));
         };
+        let name = target.name();
+        let runtime: Runtime = name.parse().map_err(|error: UnknownRuntime| Failure::fault(error.to_string()))?;
+        let (Some(rules), Some(own)) = (runtime.rules(), target.format()) else {
+            return Err(Failure::input(format!(
+                "{name} runs no plan of anybody else's: no file can be handed over to it"
+            ))
+            .help(
+                "name a runtime that runs plans, or make advice for its tuner: `canopy plan --sizes --profile nccl`",
+            ));
+        };
+        match self.format.filter(|&format| format != own) {
+            None => Ok((runtime, rules, own)),
+            Some(other) => Err(Failure::input(format!("{name} reads {}, not {}", own.name(), other.name()))
+                .help("leave --format out, or name another profile")),
+        }
+    }
+
+    /// At least one, each once, each one that files can say, no more than the runtime reads.
+    fn check_collectives(&self, runtime: Runtime, rules: &Rules) -> Result<(), Failure> {
         let given = &self.collective;
         if given.is_empty() {
             let names: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -131,10 +160,18 @@ impl WantedArgs {
         if let Some(kind) = given.iter().enumerate().find_map(|(at, kind)| given[..at].contains(kind).then_some(kind)) {
             return Err(Failure::input(format!("{} is asked for twice", kind.name())).help("name each collective once"));
         }
-        if given.len() > files_max {
-            let (count, name) = (given.len(), self.profile.name());
-            return Err(Failure::input(format!("{count} collectives are asked for; {name} reads {files_max} files"))
-                .help("name the collectives that matter most"));
+        if let Some(kind) = given.iter().find(|&&kind| !runtime.names(kind)) {
+            return Err(Failure::input(format!(
+                "files for {runtime} have no word for {kind}, so it would never pick one"
+            ))
+            .help("leave it out, or name a runtime whose plans are registered: --profile mscclpp-0.9"));
+        }
+        if given.len() > rules.files_max {
+            let (count, files_max) = (given.len(), rules.files_max);
+            return Err(Failure::input(format!(
+                "{count} collectives are asked for; {runtime} reads {files_max} files"
+            ))
+            .help("name the collectives that matter most"));
         }
         if self.root.is_some() && !given.iter().any(|kind| kind.has_root()) {
             return Err(Failure::input("--root is given, but none of the collectives has a root").help("leave it out"));

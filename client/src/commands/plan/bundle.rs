@@ -11,6 +11,7 @@ use canopy_client::{ClientError, ErrorClass, FileName, Retries, RetryPolicy};
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
 
 use super::PlanArgs;
+use super::loader::LOADER;
 use super::target::{Format, Target, profile_name};
 use crate::args::{self, size_bytes};
 use crate::clock::{self, Deadline};
@@ -22,9 +23,6 @@ use crate::request;
 
 use folder::NewFolder;
 use manifest::Manifest;
-
-/// The Python module beside plans that have to be registered, which goes by the manifest.
-const LOADER: &str = include_str!("bundle/loader.py");
 
 /// What only bundles have.
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,9 @@ use canopy_proto::v1::Placement;
 use crate::exit::Failure;
 use crate::{input, output};
 
+/// The Python module beside several plans, which goes by the manifest beside it.
+pub(in crate::commands) const LOADER: &str = include_str!("bundle/loader.py");
+
 /// How such a module begins: only what begins so is replaced.
 const FIRST_WORDS: &str = "\"\"\"Registers the execution plan ";
 
@@ -39,7 +42,7 @@ pub(super) fn write(plan: &Path, module: &Path, map: Option<&Placement>) -> Resu
 }
 
 /// Ranks of each machine, if all have as many.
-fn ranks_per_node(map: &Placement) -> Option<u32> {
+pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for slot in &map.slots {
         let count = counts.entry(&slot.node).or_default();

@@ -10,7 +10,7 @@ use crate::runtime::{RuntimeProfile, UnknownProfile};
 
 /// Formats a plan can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in crate::commands) enum Format {
     Json,
     MscclXml,
     MscclppJson,
@@ -18,9 +18,9 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) const ALL: [Self; 4] = [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml];
+    pub(in crate::commands) const ALL: [Self; 4] = [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::commands) const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
             Self::MscclXml => "msccl-xml",
@@ -29,7 +29,7 @@ impl Format {
         }
     }
 
-    pub(super) const fn on_the_wire(self) -> v1::OutputFormat {
+    pub(in crate::commands) const fn on_the_wire(self) -> v1::OutputFormat {
         match self {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml => v1::OutputFormat::MscclXml,
@@ -39,7 +39,7 @@ impl Format {
     }
 
     /// The runtime its files are for where none is named; none for canopy's own format.
-    const fn usual(self) -> Option<Target> {
+    pub(in crate::commands) const fn usual(self) -> Option<Target> {
         match self {
             Self::Json => None,
             Self::MscclXml => Some(Target::Runtime(RuntimeProfile::Msccl(Profile::Msccl))),
@@ -60,7 +60,7 @@ impl FromStr for Format {
 
 /// A runtime that a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(in crate::commands) enum Target {
     /// One with a profile.
     Runtime(RuntimeProfile),
     /// An interpreter of oneCCL plans.
@@ -70,7 +70,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::commands) const fn name(self) -> &'static str {
         match self {
             Self::Runtime(RuntimeProfile::Msccl(profile)) => profile.name(),
             Self::Runtime(RuntimeProfile::Executor(profile)) => profile.name(),
@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// The format it reads, if it reads any.
-    const fn format(self) -> Option<Format> {
+    pub(in crate::commands) const fn format(self) -> Option<Format> {
         match self {
             Self::Runtime(RuntimeProfile::Msccl(_)) => Some(Format::MscclXml),
             Self::Runtime(RuntimeProfile::Executor(_)) => Some(Format::MscclppJson),
@@ -105,7 +105,7 @@ impl FromStr for Target {
 ///
 /// # Errors
 /// The format is not one of the runtime's, or has nothing like instances.
-pub(super) fn profile_name(
+pub(in crate::commands) fn profile_name(
     format: Format,
     target: Option<Target>,
     instances: Option<Instances>,

@@ -1,4 +1,4 @@
-"""Registers the execution plans of this bundle with MSCCL++ 0.9 or later, which finds no plans by itself.
+"""Registers the execution plans of this folder with MSCCL++ 0.9 or later, which finds no plans by itself.
 
     import loader
     plan = loader.pick("allreduce", world_size, ranks_per_node, message_bytes, in_place)
@@ -21,7 +21,9 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 def plans():
     """All plans, each with what its calls must be; `size_bytes_end` is the first size that is too large."""
     with open(os.path.join(FOLDER, "manifest.json"), encoding="utf-8") as file:
-        items = json.load(file)["items"]
+        manifest = json.load(file)
+    # The manifest of a job lists files, each with what its calls must be; that of a bundle lists items with files.
+    items = manifest["items"] if "items" in manifest else [dict(file, files=[file]) for file in manifest["files"]]
     return [
         {
             "path": plan["path"],
@@ -30,8 +32,10 @@ def plans():
             # 0: any number.
             "ranks_per_node": item.get("ranks_per_node", 0),
             "in_place": item["in_place"],
+            # None: the collective has no root.
+            "root": item.get("root"),
             "size_bytes_min": plan["size_bytes_min"],
-            "size_bytes_end": plan["size_bytes_end"],
+            "size_bytes_end": plan["size_bytes_end"] if "size_bytes_end" in plan else plan["size_bytes_max"] + 1,
             "size_bytes_multiple": plan["alignment_elements"],
         }
         for item in items
@@ -39,7 +43,7 @@ def plans():
     ]
 
 
-def pick(collective, world_size, ranks_per_node, message_bytes, in_place):
+def pick(collective, world_size, ranks_per_node, message_bytes, in_place, root=0):
     """The plan for a call, or None where the runtime's own algorithm is meant to serve it."""
     for plan in plans():
         if (
@@ -47,6 +51,7 @@ def pick(collective, world_size, ranks_per_node, message_bytes, in_place):
             and plan["world_size"] == world_size
             and plan["ranks_per_node"] in (0, ranks_per_node)
             and plan["in_place"] == in_place
+            and plan["root"] in (None, root)
             and plan["size_bytes_min"] <= message_bytes < plan["size_bytes_end"]
             and message_bytes % plan["size_bytes_multiple"] == 0
         ):
