@@ -1,0 +1,171 @@
+//! What is known of graphs that are looked at themselves: the leaves of constructions.
+
+use std::collections::HashMap;
+
+use canopy_optimize::{Arc, BfbError, BfbGraph, Fraction, Stop, step_loads};
+
+use crate::construction::GraphError;
+use crate::cost::{Cost, Exactness, least_bandwidth, times};
+use crate::digraph::Digraph;
+use crate::families::{Family, FamilyError};
+use crate::prediction::{Prediction, RuleError, Side};
+use crate::reversal::reversal;
+use crate::schedule::{Given, given};
+use crate::size::Limit;
+
+/// Predictions for members of families, each found once.
+///
+/// The cost is that of the breadth-first broadcast with the least loads, or of a stored schedule for the few graphs that
+/// have a better one.
+#[derive(Clone, Debug)]
+pub struct Bases {
+    limit: Limit,
+    known: HashMap<Family, Result<Prediction, PredictError>>,
+}
+
+/// Why nothing is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the errors within say it")]
+pub enum PredictError {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    #[error("node {node} has {found} links out or in where others have {degree}; predictions need a regular graph")]
+    NotRegular { node: u32, found: usize, degree: usize },
+    #[error(transparent)]
+    Bfb(#[from] BfbError),
+    #[error("the exact cost does not fit 128 bits; use a smaller graph")]
+    Overflow,
+}
+
+impl From<FamilyError> for PredictError {
+    fn from(error: FamilyError) -> Self {
+        Self::Graph(error.into())
+    }
+}
+
+impl Bases {
+    /// Nothing known yet; graphs over the limit are not looked at.
+    pub fn new(limit: Limit) -> Self {
+        Self { limit, known: HashMap::new() }
+    }
+
+    /// How large the graphs may be that are looked at.
+    pub const fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// What is known of a member of a family; found the first time, unless stopped.
+    ///
+    /// # Errors
+    /// [`PredictError`], the same each time.
+    pub fn predict(&mut self, family: &Family, stop: &dyn Stop) -> Result<Prediction, PredictError> {
+        if let Some(known) = self.known.get(family) {
+            return known.clone();
+        }
+        let graph = family.graph(self.limit).map_err(PredictError::from);
+        let found = graph.and_then(|graph| self.evaluate(&graph, stop));
+        if !matches!(found, Err(PredictError::Bfb(BfbError::Stopped(_)))) {
+            self.known.insert(family.clone(), found.clone());
+        }
+        found
+    }
+
+    /// What the breadth-first broadcasts on a graph, or the stored schedules, cost.
+    ///
+    /// One node is looked at where `x → x + 1` is an automorphism, else all. O(order · edges) at worst.
+    ///
+    /// # Errors
+    /// The graph is not regular, or some node does not reach some other; stopped.
+    pub fn evaluate(&self, graph: &Digraph, stop: &dyn Stop) -> Result<Prediction, PredictError> {
+        let transpose = graph.transpose();
+        let degree = regular_degree(graph, &transpose)?;
+        let has_loops = graph.edges().any(|(tail, head)| tail == head);
+        let is_simple = !has_loops && (0..graph.order()).all(|node| distinct(graph.out(node)) == graph.out(node).len());
+        let is_reverse_symmetric = reversal(graph).is_some();
+        let allgather = side(graph, degree, is_simple, stop)?;
+        let reduce_scatter = match given(&transpose) {
+            // An isomorphism carries one schedule to the other.
+            None if is_reverse_symmetric => allgather,
+            _ => side(&transpose, degree, is_simple, stop)?,
+        };
+        Ok(Prediction {
+            order: graph.order().into(),
+            degree,
+            allgather,
+            reduce_scatter,
+            is_simple,
+            has_loops,
+            is_reverse_symmetric,
+        })
+    }
+}
+
+/// The edges that leave each node, if as many enter it and it is the same for all.
+pub(crate) fn regular_degree(graph: &Digraph, transpose: &Digraph) -> Result<u32, PredictError> {
+    let degree = if graph.order() == 0 { 0 } else { graph.out(0).len() };
+    for node in 0..graph.order() {
+        for found in [graph.out(node).len(), transpose.out(node).len()] {
+            if found != degree {
+                return Err(PredictError::NotRegular { node, found, degree });
+            }
+        }
+    }
+    Ok(u32::try_from(degree).expect("edges are numbered in 32 bits"))
+}
+
+/// Different numbers.
+fn distinct(numbers: &[u32]) -> usize {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.len()
+}
+
+/// The allgather on a graph.
+fn side(graph: &Digraph, degree: u32, is_simple: bool, stop: &dyn Stop) -> Result<Side, PredictError> {
+    if let Some(Given { cost, extends_exactly, .. }) = given(graph) {
+        return Ok(Side { cost, exactness: Exactness::Exact, is_optimal_by_bfb: false, extends_exactly });
+    }
+    let order = graph.order();
+    let links = bfb_graph(graph, stop)?;
+    let nodes = if is_cyclic(graph) { 0..order.min(1) } else { 0..order };
+    let loads = step_loads(&links, nodes, None, stop)?;
+    let steps = u32::try_from(loads.loads.len()).map_err(|_| PredictError::Overflow)?;
+    let per_edge = Fraction::new(degree.into(), order.max(1).into());
+    let total = loads.total().ok_or(PredictError::Overflow)?;
+    let bandwidth = per_edge.and_then(|factor| times(total, factor)).ok_or(PredictError::Overflow)?;
+    let others = |node: u32| {
+        let mut heads: Vec<u32> = graph.out(node).iter().copied().filter(|&head| head != node).collect();
+        heads.sort_unstable();
+        heads.dedup();
+        heads.len()
+    };
+    Ok(Side {
+        cost: Cost { steps, bandwidth },
+        exactness: Exactness::Exact,
+        is_optimal_by_bfb: is_simple && order >= 2 && bandwidth == least_bandwidth(order.into()),
+        extends_exactly: (0..order).all(|node| others(node) >= 2),
+    })
+}
+
+/// The graph as breadth-first broadcasts take it: arcs are numbered as edges, all of capacity 1.
+pub(crate) fn bfb_graph(graph: &Digraph, stop: &dyn Stop) -> Result<BfbGraph, BfbError> {
+    let arcs = graph.edges().map(|(from, to)| Arc { from, to, capacity: 1 }).collect();
+    let graph = canopy_optimize::Digraph { node_count: graph.order(), arcs };
+    BfbGraph::with_equal_shares(&graph, stop)
+}
+
+/// Whether adding 1 to all numbers, modulo the order, keeps the edges: then all nodes are alike. O(edges · log degree).
+fn is_cyclic(graph: &Digraph) -> bool {
+    let order = graph.order();
+    let sorted = |mut heads: Vec<u32>| {
+        heads.sort_unstable();
+        heads
+    };
+    (0..order).all(|node| {
+        let moved = graph.out(node).iter().map(|&head| (head + 1) % order).collect();
+        sorted(moved) == sorted(graph.out((node + 1) % order).to_vec())
+    })
+}

@@ -1,0 +1,25 @@
+//! Why there is no schedule of a construction.
+
+use canopy_optimize::BfbError;
+
+use crate::bases::PredictError;
+use crate::construction::GraphError;
+use crate::prediction::RuleError;
+
+/// Each variant says what was found and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ScheduleError {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    #[error(transparent)]
+    Shape(#[from] PredictError),
+    #[error(transparent)]
+    Bfb(#[from] BfbError),
+    #[error("the schedule divides shares into more than 2^32 chunks; use fewer or smaller expansions")]
+    TooManyChunks,
+    #[error("the schedule has more than 2^32 steps; use fewer or smaller expansions")]
+    TooManySteps,
+}
