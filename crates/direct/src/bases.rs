@@ -158,7 +158,7 @@ pub(crate) fn bfb_graph(graph: &Digraph, stop: &dyn Stop) -> Result<BfbGraph, Bf
 }
 
 /// Whether adding 1 to all numbers, modulo the order, keeps the edges: then all nodes are alike. O(edges · log degree).
-fn is_cyclic(graph: &Digraph) -> bool {
+pub(crate) fn is_cyclic(graph: &Digraph) -> bool {
     let order = graph.order();
     let sorted = |mut heads: Vec<u32>| {
         heads.sort_unstable();
