@@ -1,5 +1,7 @@
 //! What the loader needs of a plan, including what it does not check itself: sizes, numbers and tables.
 
+mod groups;
+
 use super::profile::ExecutorProfile;
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
 use crate::msccl::{Findings, Place};
@@ -33,13 +35,21 @@ pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings
             }
             block_lists(rank, block, place, findings);
             for (step, operation) in (0_u32..).zip(&block.operations) {
-                operation_numbers(rank, block, operation, Place::step(position, number, step), findings);
+                let place = Place::step(position, number, step);
+                operation_numbers(rank, block, operation, place, findings);
+                if matches!(operation.name, OpName::GroupStore | OpName::GroupStorePackets)
+                    && !profile.limits().has_group_store
+                {
+                    let name = operation.name.name();
+                    findings.problem(place, format!("{name} is no operation of {profile}; use put, or mscclpp-0.9"));
+                }
             }
         }
         if findings.must_stop(rank.blocks.len() as u64) {
             return;
         }
     }
+    groups::check(plan, findings);
 }
 
 fn head(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {
@@ -218,7 +228,14 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
         }
     }
     offsets(plan, profile, findings);
+    if plan.ranks.iter().any(|rank| channel_count(rank, ChannelType::Switch) > 0) {
+        findings.warning(Place::FILE, SWITCHES_NEED);
+    }
 }
+
+/// What is asked of those who run switch channels: the kernel has no code for other accelerators and types, and says nothing.
+const SWITCHES_NEED: &str = "switch channels need accelerators of compute capability 9.0 or later, buffers that can be mapped for \
+    multicast and are equally long at all ranks, and 16-bit or 32-bit elements; others pass without effect";
 
 /// Whether the offsets of the largest message fit 32 bits. A plan that bounds no message is only warned about.
 fn offsets(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {

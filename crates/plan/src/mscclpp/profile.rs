@@ -101,6 +101,8 @@ pub struct ExecutorLimits {
     pub index: u32,
     /// Blocks beyond this may not be resident at once on common accelerators, and those that wait spin.
     pub blocks_resident: u32,
+    /// Whether the loader knows `gstore` and `gstorepkt`.
+    pub has_group_store: bool,
     /// Whether `max_message_size` is the first size that is too large.
     pub is_max_exclusive: bool,
 }
@@ -117,8 +119,10 @@ const V09: ExecutorLimits = ExecutorLimits {
     offset_bytes: u32::MAX as u64,
     index: u8::MAX as u32,
     blocks_resident: 108,
+    has_group_store: true,
     is_max_exclusive: false,
 };
 
-/// Older versions have one table of 8 for the references of an operation.
-const V06: ExecutorLimits = ExecutorLimits { references_per_operation: 8, is_max_exclusive: true, ..V09 };
+/// Older versions have one table of 8 for the references of an operation, and of what switches do only sums.
+const V06: ExecutorLimits =
+    ExecutorLimits { references_per_operation: 8, has_group_store: false, is_max_exclusive: true, ..V09 };

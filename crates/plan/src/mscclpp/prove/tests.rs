@@ -119,3 +119,45 @@ fn custom_plans_are_held_to_what_is_asked() {
     let allreduce = Collective::new(CollectiveKind::Allreduce, None, 2).unwrap();
     assert!(problems(PAIR, Some(allreduce))[0].contains("the plan is for allgather, not for allreduce"));
 }
+
+/// The pair with multicast groups: what each rank lists after its memory channels.
+fn with_groups(lists: [&str; 2]) -> String {
+    let mut text = PAIR.to_owned();
+    for (peer, list) in [1, 0].into_iter().zip(lists) {
+        let channels = format!("{{\"channel_type\": \"memory\", \"connected_to\": [{peer}]}}");
+        assert!(text.contains(&channels));
+        text = text.replacen(&channels, &format!("{channels}{list}"), 1);
+    }
+    text
+}
+
+#[test]
+fn groups_must_be_listed_alike_at_all_members() {
+    let group = |buffer: &str, size: u32| {
+        let group = format!("{{\"size\": {size}, \"ranks\": [0, 1]}}");
+        format!(", {{\"channel_type\": \"switch\", \"buffer_type\": \"{buffer}\", \"rank_groups\": [{group}]}}")
+    };
+    let (output, input) = (group("o", 2), group("i", 1));
+    let both = format!("{output}{input}");
+    let plan = parse_execution_plan(&with_groups([&both, &both])).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    assert!(proof.is_ok(), "{:#?}", proof.problems);
+    let words = "switch channels need accelerators of compute capability 9.0";
+    assert!(proof.warnings.iter().any(|warning| warning.message.starts_with(words)), "{:#?}", proof.warnings);
+    let twice = format!("{output}{output}");
+    assert_eq!(problems(&with_groups([&twice, &twice]), None), [""; 0]);
+    for lists in [[&*output, ""], [&output, &input], [&output, &group("o", 1)], [&twice, &output]] {
+        let found = problems(&with_groups(lists), None);
+        assert!(found[0].contains("a rank group of 2 is listed by 1; list it at each member"), "{found:#?}");
+    }
+    let found = problems(&with_groups([&both, &format!("{input}{output}")]), None);
+    assert_eq!(found, ["structure: file: rank groups are listed in different orders; list them in one at all members"]);
+}
+
+#[test]
+fn a_store_at_a_group_is_refused_for_loaders_that_do_not_know_it() {
+    let plan = parse_execution_plan(&PAIR.replace("\"copy\"", "\"gstore\"")).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V06, &|| false).unwrap();
+    let words = "gstore is no operation of mscclpp-0.6; use put, or mscclpp-0.9";
+    assert!(proof.problems.iter().any(|problem| problem.message == words), "{:#?}", proof.problems);
+}
