@@ -16,6 +16,7 @@ mod profile;
 mod program;
 mod prove;
 mod python;
+mod switches;
 mod write;
 
 pub use emulate::{ExecutionOptions, emulate_execution_plan};
@@ -28,4 +29,5 @@ pub use program::{
 };
 pub use prove::{prove_execution_plan, require_followable};
 pub use python::execution_plan_loader;
+pub use switches::{SwitchDomain, switch_domains};
 pub use write::write_execution_plan;

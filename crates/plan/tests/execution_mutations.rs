@@ -4,15 +4,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "support/capable.rs"]
+mod capable;
 #[path = "support/execution.rs"]
 mod execution;
 
 use canopy_plan::{
-    ChannelType, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, RefPlace,
+    Buffer, ChannelType, ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, RefPlace,
     emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Algorithm;
+use capable::capable;
 use execution::{graph, lowered, topology};
 
 const PROFILE: ExecutorProfile = ExecutorProfile::V09;
@@ -42,8 +45,67 @@ impl Chance {
     }
 }
 
+/// One random change to what concerns switches.
+fn change_switches(plan: &mut ExecutionPlan, chance: &mut Chance) {
+    let ranks = plan.ranks.len();
+    let rank = chance.below(ranks);
+    let rank = &mut plan.ranks[rank];
+    if chance.below(3) == 0 {
+        let switches = rank.channels.iter_mut().filter_map(|entry| match entry {
+            RankChannels::Switch { buffer, groups } => Some((buffer, groups)),
+            RankChannels::Peers { .. } => None,
+        });
+        let mut switches: Vec<_> = switches.collect();
+        let at = chance.below(switches.len());
+        let Some((buffer, groups)) = switches.get_mut(at) else { return };
+        if groups.is_empty() {
+            return;
+        }
+        let at = chance.below(groups.len());
+        match chance.below(5) {
+            0 => groups[at].size = chance.near(groups[at].size),
+            1 => drop(groups[at].ranks.pop()),
+            2 => groups[at].ranks.push(u32::try_from(chance.below(ranks)).unwrap()),
+            3 => **buffer = [Buffer::Input, Buffer::Output, Buffer::Scratch][chance.below(3)],
+            _ => drop(groups.remove(at)),
+        }
+        return;
+    }
+    let block = chance.below(rank.blocks.len());
+    let Some(block) = rank.blocks.get_mut(block) else { return };
+    let is_switched = |operation: &&mut ExecutionOp| operation.channel_type == Some(ChannelType::Switch);
+    let mut operations: Vec<&mut ExecutionOp> = block.operations.iter_mut().filter(is_switched).collect();
+    let at = chance.below(operations.len());
+    let Some(operation) = operations.get_mut(at) else { return };
+    match chance.below(5) {
+        0 => {
+            operation.name = [OpName::GroupStore, OpName::GroupReduceStore, OpName::Copy, OpName::Put][chance.below(4)]
+        }
+        1 => operation.sources.clone_from(&operation.targets),
+        2 => operation.targets.clone_from(&operation.sources),
+        3 => {
+            for reference in operation.sources.iter_mut().chain(&mut operation.targets) {
+                if let RefPlace::Switch(id) = &mut reference.place {
+                    *id = chance.near(*id);
+                }
+            }
+        }
+        _ => {
+            for reference in &mut operation.sources {
+                if let RefPlace::Local(buffer) = &mut reference.place {
+                    *buffer = [Buffer::Input, Buffer::Output, Buffer::Scratch][chance.below(3)];
+                }
+            }
+        }
+    }
+}
+
 /// One random change; the plan may stay as it was.
 fn change(plan: &mut ExecutionPlan, chance: &mut Chance) {
+    let has_switches = plan.ranks[0].channels.iter().any(|entry| matches!(entry, RankChannels::Switch { .. }));
+    if has_switches && chance.below(3) == 0 {
+        return change_switches(plan, chance);
+    }
     let rank = chance.below(plan.ranks.len());
     let rank = &mut plan.ranks[rank];
     if chance.below(12) == 0 {
@@ -126,9 +188,38 @@ fn fails(plan: &ExecutionPlan, asked: Collective) -> bool {
         .any(|options| emulate_execution_plan(plan, Some(asked), &options, &|| false).is_err())
 }
 
+/// What became of changes that matter, of those that do not, and of those that were refused though no run failed.
+#[derive(Default)]
+struct Counts {
+    wrong: u64,
+    accepted: u64,
+    cautious: u64,
+}
+
+/// Tries many changes of one plan.
+fn try_changes(name: &str, number: u64, plan: &ExecutionPlan, asked: Collective, counts: &mut Counts) {
+    assert!(!is_rejected(plan, asked));
+    for seed in 0..CHANGES {
+        let mut chance = Chance(number << 32 | seed);
+        let mut mutant = plan.clone();
+        for _ in 0..=seed % 2 {
+            change(&mut mutant, &mut chance);
+        }
+        if mutant == *plan {
+            continue;
+        }
+        match (is_rejected(&mutant, asked), fails(&mutant, asked)) {
+            (true, true) => counts.wrong += 1,
+            (true, false) => counts.cautious += 1,
+            (false, false) => counts.accepted += 1,
+            (false, true) => panic!("{name}, seed {seed}: accepted, but\n{}", write_execution_plan(&mutant)),
+        }
+    }
+}
+
 #[test]
 fn no_change_that_matters_is_accepted() {
-    let (mut wrong, mut accepted, mut cautious) = (0, 0, 0);
+    let mut counts = Counts::default();
     for (number, (expression, kind, in_place)) in (0_u64..).zip([
         ("ring:3", CollectiveKind::Allgather, false),
         ("ring:4", CollectiveKind::Allreduce, true),
@@ -142,27 +233,32 @@ fn no_change_that_matters_is_accepted() {
         let topology = topology(expression);
         let graph = graph(&topology, kind, None, Algorithm::Auto);
         let plan = lowered(&topology, &graph, PROFILE, in_place);
-        let asked = graph.collective;
-        assert!(!is_rejected(&plan, asked));
-        for seed in 0..CHANGES {
-            let mut chance = Chance(number << 32 | seed);
-            let mut mutant = plan.clone();
-            for _ in 0..=seed % 2 {
-                change(&mut mutant, &mut chance);
-            }
-            if mutant == plan {
-                continue;
-            }
-            match (is_rejected(&mutant, asked), fails(&mutant, asked)) {
-                (true, true) => wrong += 1,
-                (true, false) => cautious += 1,
-                (false, false) => accepted += 1,
-                (false, true) => {
-                    panic!("{expression} {kind}, seed {seed}: accepted, but\n{}", write_execution_plan(&mutant))
-                }
-            }
-        }
+        try_changes(&format!("{expression} {kind}"), number, &plan, graph.collective, &mut counts);
     }
+    let Counts { wrong, accepted, cautious } = counts;
+    println!("{wrong} wrong, {cautious} refused that ran, {accepted} right");
+    assert!(wrong > 3_000, "too few changes matter: {wrong}, and {cautious} refused that ran, {accepted} right");
+    assert!(accepted > 20, "nothing that is right is accepted: {accepted}");
+}
+
+#[test]
+fn no_change_to_what_switches_do_is_accepted() {
+    let mut counts = Counts::default();
+    for (number, (expression, kind, in_place)) in (100_u64..).zip([
+        ("dgx-h100:boxes=1,gpus=4", CollectiveKind::Allgather, false),
+        ("dgx-h100:boxes=1,gpus=4", CollectiveKind::Allgather, true),
+        ("dgx-h100:boxes=1,gpus=3", CollectiveKind::Broadcast, false),
+        ("dgx-h100:boxes=1,gpus=4", CollectiveKind::Allreduce, true),
+        ("dgx-h100:boxes=1,gpus=4", CollectiveKind::Allreduce, false),
+        ("dgx-h100:boxes=2,gpus=3", CollectiveKind::Allreduce, true),
+        ("dgx-h100:boxes=2,gpus=3", CollectiveKind::Allgather, false),
+    ]) {
+        let topology = capable(expression, true);
+        let graph = graph(&topology, kind, None, Algorithm::Auto);
+        let plan = lowered(&topology, &graph, PROFILE, in_place);
+        try_changes(&format!("{expression} {kind}"), number, &plan, graph.collective, &mut counts);
+    }
+    let Counts { wrong, accepted, cautious } = counts;
     println!("{wrong} wrong, {cautious} refused that ran, {accepted} right");
     assert!(wrong > 3_000, "too few changes matter: {wrong}, and {cautious} refused that ran, {accepted} right");
     assert!(accepted > 20, "nothing that is right is accepted: {accepted}");

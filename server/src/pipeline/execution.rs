@@ -3,7 +3,7 @@
 use canopy_plan::{
     EmulationError, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
     emulate_execution_plan, execution_alignment_bytes, forwarder_on_routes, lower_execution_plan, parse_execution_plan,
-    prove_execution_plan, require_followable, write_execution_plan,
+    prove_execution_plan, require_followable, switch_domains, write_execution_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
@@ -30,12 +30,14 @@ impl Files {
             let error = ExecutionLowerError::Forwarder { profile, id: id.to_owned() };
             return Err(PlanFailure::LowerExecution { output, error });
         }
+        let boxes = boxes(topology);
         let options = ExecutionLowerOptions {
             in_place: order.in_place,
             bytes_max: order.size_bytes_max,
             profile,
             name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
-            boxes: boxes(topology),
+            switches: switch_domains(topology, &boxes),
+            boxes,
         };
         let is_stopped = || stop.is_requested();
         let lowered = lower_execution_plan(graph, &options, &is_stopped);

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `layout` | where chunks lie in the buffers, and how many there are |
 //! | `atoms` | what each rank does with each tree, and in which order |
+//! | `switches` | what switches store at several ranks at once, or add up |
 //! | `lanes`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
 //! | `assemble` | numbers of channels, remote buffers and semaphores |
 
@@ -21,20 +22,23 @@ mod atoms;
 mod draft;
 mod lanes;
 mod layout;
+mod switches;
 
 use std::collections::BTreeMap;
 
 use canopy_schedule::TransferGraph;
 
 use self::assemble::Assembly;
-use self::atoms::{Atoms, Tree, groups, read_trees};
+use self::atoms::{Atoms, groups, read_trees};
 use self::draft::{Draft, Room};
 use self::layout::Layout;
+use self::switches::{SwitchTrees, through_switches};
 use super::contract;
 use super::loader::message_chunks;
 use super::machine::CELLS_MAX;
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
+use super::switches::SwitchDomain;
 
 /// Lanes that are tried, the first that fits is taken. More move data side by side; fewer need fewer blocks.
 const LANES: [usize; 6] = [32, 16, 8, 4, 2, 1];
@@ -59,6 +63,8 @@ pub struct ExecutionLowerOptions {
     pub name: String,
     /// The box of each rank: ranks of one box reach each other's memory. Empty: all are in one.
     pub boxes: Vec<u32>,
+    /// Ranks that a switch writes to, or adds up, at once. None: every rank writes to every other by itself.
+    pub switches: Vec<SwitchDomain>,
 }
 
 /// Why a plan cannot be lowered.
@@ -145,25 +151,46 @@ pub fn lower_execution_plan(
         return Err(ExecutionLowerError::Boxes { found: options.boxes.len(), expected: graph.rank_count });
     }
     let whole = Layout::new(graph, options)?;
-    let trees = read_trees(graph, &whole, stop)?;
+    let trees = read_trees(graph, &whole, &options.switches, stop)?;
+    let switched = through_switches(&trees, &whole, options);
+    if !switched.groups.is_empty()
+        && let Ok(ranks) = lower_trees(&switched, &whole, options, stop)?
+    {
+        return finish(ranks, graph, options);
+    }
+    // Where a plan with switches has no room in the runtime, one without may have.
+    match lower_trees(&SwitchTrees { trees, groups: Vec::new() }, &whole, options, stop)? {
+        Ok(ranks) => finish(ranks, graph, options),
+        Err(missed) => Err(missed.unwrap_or(ExecutionLowerError::NoChunks)),
+    }
+}
+
+/// The ranks of a plan in the most pieces and lanes that fit, else the limit that is exceeded, if that is what is wrong.
+fn lower_trees(
+    trees: &SwitchTrees,
+    whole: &Layout,
+    options: &ExecutionLowerOptions,
+    stop: Stop<'_>,
+) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
     let mut missed = None;
-    for pieces in pieces(&trees, &whole, options) {
+    for pieces in pieces(trees, whole, options) {
         let Some(layout) = whole.in_pieces(pieces) else { continue };
-        let atoms = Atoms::new(&trees, &layout, stop)?;
+        let atoms = Atoms::new(trees, &layout, stop)?;
         // What the proof cannot follow is not handed out: fewer pieces are better than none.
         if pieces > 1 && layout.cells(&atoms.scratch) > CELLS_MAX / 2 {
             continue;
         }
         match arrange(&atoms, &layout, options, stop)? {
-            Ok(ranks) => return finish(ranks, graph, options),
+            Ok(ranks) => return Ok(Ok(ranks)),
             Err(over) => missed = over.or(missed),
         }
     }
-    Err(missed.unwrap_or(ExecutionLowerError::NoChunks))
+    Ok(Err(missed))
 }
 
 /// Numbers of pieces that are worth a try. Where nothing is passed on, pieces gain nothing.
-fn pieces(trees: &[Tree], layout: &Layout, options: &ExecutionLowerOptions) -> impl Iterator<Item = u32> {
+fn pieces(trees: &SwitchTrees, layout: &Layout, options: &ExecutionLowerOptions) -> impl Iterator<Item = u32> {
+    let trees = &trees.trees;
     let is_passed_on = trees.iter().any(|tree| tree.depth() > 1) || groups(trees).len() < trees.len();
     let (input, output) = layout.buffers();
     let chunk_bytes = options.bytes_max / u64::from(input.max(output)).max(1);

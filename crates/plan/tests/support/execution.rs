@@ -1,6 +1,8 @@
 //! Plans and their execution plans, for tests.
 
-use canopy_plan::{ExecutionLowerError, ExecutionLowerOptions, ExecutionPlan, ExecutorProfile, lower_execution_plan};
+use canopy_plan::{
+    ExecutionLowerError, ExecutionLowerOptions, ExecutionPlan, ExecutorProfile, lower_execution_plan, switch_domains,
+};
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
@@ -45,7 +47,9 @@ pub(crate) fn try_lowered(
     in_place: bool,
 ) -> Result<ExecutionPlan, ExecutionLowerError> {
     let (bytes_max, name) = (1 << 30, "test".to_owned());
-    let options = ExecutionLowerOptions { in_place, bytes_max, profile, name, boxes: boxes(topology) };
+    let boxes = boxes(topology);
+    let switches = switch_domains(topology, &boxes);
+    let options = ExecutionLowerOptions { in_place, bytes_max, profile, name, boxes, switches };
     lower_execution_plan(graph, &options, &|| false)
 }
 

@@ -6,6 +6,7 @@ use super::atoms::{Atoms, Sum};
 use super::draft::{Draft, DraftOp, Notice, Room};
 use super::lanes::flush_last;
 use super::layout::{Layout, Spot};
+use super::switches::{SwitchChannels, own_copies};
 use super::{ExecutionLowerError, ExecutionLowerOptions, Stop, check_stop};
 use crate::msccl::Buffer;
 use crate::mscclpp::program::{
@@ -40,6 +41,7 @@ pub(super) struct Assembly<'a, P> {
     /// By rank: blocks that meet at the end.
     meeting: Vec<u32>,
     channels: BTreeMap<Notice, Channel>,
+    switches: SwitchChannels<'a>,
 }
 
 impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
@@ -61,10 +63,11 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             semaphores: vec![0; ranks],
             meeting: vec![0; ranks],
             channels: BTreeMap::new(),
+            switches: SwitchChannels::new(atoms),
         };
         let room = Room { operations: options.profile.limits().operations_per_block as usize, channels: 0 };
         for rank in 0..layout.ranks {
-            if let Some((from, to, count)) = layout.own_copy(rank) {
+            for (from, to, count) in own_copies(layout, atoms, rank) {
                 if !lanes.iter().any(|lane| lane.contains_key(&rank))
                     && let Some(first) = lanes.first_mut()
                 {
@@ -166,6 +169,9 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             })
             .collect();
         let numbers = self.number_channels(&mut ranks);
+        for rank in &mut ranks {
+            rank.channels.extend(self.switches.list(rank.id, (input_chunks, output_chunks)));
+        }
         let remotes = self.number_remotes(&mut ranks);
         for (position, block) in self.blocks.iter().enumerate() {
             check_stop(stop, position)?;
@@ -202,7 +208,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
     /// By rank: numbers of the buffers of others that it writes to.
     fn number_remotes(&self, ranks: &mut [ExecutionRank]) -> Vec<BTreeMap<(u32, Buffer), u32>> {
         let mut used: Vec<BTreeMap<(u32, Buffer), BTreeSet<ChannelType>>> = vec![BTreeMap::new(); ranks.len()];
-        for hop in &self.atoms.hops {
+        for hop in self.atoms.hops.iter().filter(|hop| !hop.is_stored) {
             let access = self.channel_type(hop.from, hop.to);
             used[hop.from as usize].entry((hop.to, hop.target.buffer)).or_default().insert(access);
         }
@@ -236,6 +242,12 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             for channel in notices(op).into_iter().filter_map(|notice| self.channels.get(&notice)) {
                 let kind = if channel.0 { ChannelType::Port } else { ChannelType::Memory };
                 channels.entry(kind).or_default().extend(numbers.get(&(end, *channel)));
+            }
+            if let DraftOp::Store(store) = op {
+                channels
+                    .entry(ChannelType::Switch)
+                    .or_default()
+                    .extend(self.switches.used_by(&self.atoms.stores[*store]));
             }
             for hop in hops(op).iter().filter_map(|&hop| self.atoms.hops.get(hop)) {
                 let kind = self.channel_type(hop.from, hop.to);
@@ -392,6 +404,11 @@ impl<P: Fn(u32, u32) -> bool> Names<'_, P> {
                 let name = if *flushes { OpName::PutSignalFlush } else { OpName::PutSignal };
                 let notices = hops.iter().map(|&hop| self.channel(Notice::Hop(hop), ChannelType::Port));
                 ExecutionOp { channels: notices.collect(), ..self.put(name, ChannelType::Port, hops) }
+            }
+            DraftOp::Store(store) => {
+                let list = self.channels.iter().find(|(kind, _)| *kind == ChannelType::Switch);
+                let list = list.map_or(&[][..], |(_, ids)| ids);
+                self.assembly.switches.operation(&self.assembly.atoms.stores[*store], list)
             }
             DraftOp::Sum { sum: Sum { first, second, result, count }, sends } => {
                 let mut targets = vec![Self::local(*result, *count)];

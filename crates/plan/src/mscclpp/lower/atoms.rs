@@ -9,7 +9,8 @@ use std::ops::Range;
 use canopy_schedule::{Action, Batch, TransferGraph};
 
 use super::layout::{Layout, Mapping, Spot};
-use super::{ExecutionLowerError, Stop, check_stop};
+use super::switches::{SwitchTrees, domain_of};
+use super::{ExecutionLowerError, Stop, SwitchDomain, check_stop};
 use crate::msccl::{Buffer, Ranges};
 
 /// A range of chunks that one rank writes into the memory of another.
@@ -18,6 +19,22 @@ pub(super) struct Hop {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) source: Spot,
+    pub(super) target: Spot,
+    pub(super) count: u32,
+    /// Whether a switch makes it, together with others.
+    pub(super) is_stored: bool,
+}
+
+/// A range of chunks that one rank stores at all members of a group at once.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) from: u32,
+    /// Position in the list of groups.
+    pub(super) group: usize,
+    /// Where the chunks are: at the rank itself, or at every member, which are then added up.
+    pub(super) source: Spot,
+    pub(super) is_sum: bool,
+    /// Where they go, at every member.
     pub(super) target: Spot,
     pub(super) count: u32,
 }
@@ -40,11 +57,16 @@ pub(super) struct Atom {
     pub(super) sums: Vec<Sum>,
     /// Hops that leave.
     pub(super) sends: Vec<usize>,
+    /// Stores that make some of these hops, which come first, and how many each makes.
+    pub(super) stores: Vec<(usize, usize)>,
 }
 
 /// All atoms.
 pub(super) struct Atoms {
     pub(super) hops: Vec<Hop>,
+    pub(super) stores: Vec<Store>,
+    /// Members of each group that chunks are stored at.
+    pub(super) switch_groups: Vec<Vec<u32>>,
     /// Trees that share chunks, together.
     pub(super) groups: Vec<Group>,
     /// By rank.
@@ -75,12 +97,15 @@ struct Held {
 
 impl Atoms {
     /// Follows trees, whose chunks are whole, in pieces.
-    pub(super) fn new(trees: &[Tree], layout: &Layout, stop: Stop<'_>) -> Result<Self, ExecutionLowerError> {
+    pub(super) fn new(switched: &SwitchTrees, layout: &Layout, stop: Stop<'_>) -> Result<Self, ExecutionLowerError> {
+        let trees = &switched.trees;
         let mut walk = Walk {
             layout,
             held: vec![Ranges::new(); layout.ranks as usize],
             atoms: Self {
                 hops: Vec::new(),
+                stores: Vec::new(),
+                switch_groups: switched.groups.clone(),
                 groups: Vec::new(),
                 scratch: vec![layout.landing(); layout.ranks as usize],
             },
@@ -94,7 +119,7 @@ impl Atoms {
             check_stop(stop, index)?;
             let members: Vec<&Tree> = members.into_iter().filter_map(|member| trees.get(member)).collect();
             let depth = members.iter().map(|tree| tree.depth()).max().unwrap_or(0);
-            let sums = members.iter().take_while(|tree| tree.action == Action::Reduce).count();
+            let sums = members.iter().take_while(|tree| tree.work == Work::Reduce).count();
             let (up, down) = members.split_at(if sums == 0 { members.len() } else { sums });
             let mut pieces = Vec::with_capacity(layout.pieces as usize);
             for piece in 0..layout.pieces {
@@ -115,19 +140,40 @@ impl Atoms {
     }
 }
 
+/// What is done along a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Copy,
+    Reduce,
+    /// A switch adds up what all members of a group have and stores the sum at all of them, on behalf of the root.
+    SwitchSum,
+}
+
 /// A batch in the numbering of the plan.
+#[derive(Clone)]
 pub(super) struct Tree {
-    action: Action,
-    root: u32,
-    chunks: Range<u32>,
-    hops: Vec<(u32, u32)>,
+    pub(super) work: Work,
+    pub(super) root: u32,
+    pub(super) chunks: Range<u32>,
+    pub(super) hops: Vec<TreeHop>,
+}
+
+/// A hop of a tree.
+#[derive(Clone, Copy)]
+pub(super) struct TreeHop {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// The domain whose switch all of it passes.
+    pub(super) domain: Option<usize>,
+    /// The group that it is stored at, with other hops.
+    pub(super) group: Option<usize>,
 }
 
 impl Tree {
     /// Hops of its longest way.
     pub(super) fn depth(&self) -> usize {
         let mut depth: BTreeMap<u32, usize> = BTreeMap::new();
-        for &(from, to) in &self.hops {
+        for &TreeHop { from, to, .. } in &self.hops {
             let reached = depth.get(&from).copied().unwrap_or(0) + 1;
             let deepest = depth.entry(to).or_default();
             *deepest = reached.max(*deepest);
@@ -140,6 +186,7 @@ impl Tree {
 pub(super) fn read_trees(
     graph: &TransferGraph,
     layout: &Layout,
+    domains: &[SwitchDomain],
     stop: Stop<'_>,
 ) -> Result<Vec<Tree>, ExecutionLowerError> {
     let mut trees = Vec::with_capacity(graph.batches.len());
@@ -150,8 +197,15 @@ pub(super) fn read_trees(
         let malformed = |what| ExecutionLowerError::Malformed { batch: index, what };
         let chunks = layout.range(batch.chunk_first, batch.chunk_count);
         let chunks = chunks.ok_or_else(|| malformed("has chunks outside one share"))?;
-        let hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
-        trees.push(Tree { action: batch.action, root: batch.root.number(), chunks, hops });
+        let mut hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
+        for (hop, transfer) in hops.iter_mut().zip(graph.transfers_of(batch)) {
+            hop.domain = domain_of(graph, transfer, domains);
+        }
+        let work = match batch.action {
+            Action::Copy => Work::Copy,
+            Action::Reduce => Work::Reduce,
+        };
+        trees.push(Tree { work, root: batch.root.number(), chunks, hops });
     }
     Ok(trees)
 }
@@ -162,7 +216,7 @@ fn read_hops(
     batch: &Batch,
     number: usize,
     settled: &mut [usize],
-) -> Result<Vec<(u32, u32)>, &'static str> {
+) -> Result<Vec<TreeHop>, &'static str> {
     let transfers = graph.transfers_of(batch);
     *settled.get_mut(batch.root.index()).ok_or("has a root that is no rank")? = number;
     if transfers.is_empty() {
@@ -188,7 +242,7 @@ fn read_hops(
             return Err("is no tree that data can flow along in the order of its transfers");
         }
         *far_settled = number;
-        hops.push((transfer.from.number(), transfer.to.number()));
+        hops.push(TreeHop { from: transfer.from.number(), to: transfer.to.number(), domain: None, group: None });
     }
     Ok(hops)
 }
@@ -222,10 +276,10 @@ impl Walk<'_> {
     /// Cuts the chunks of a tree where they lie apart at a rank that has them.
     fn parts(&self, tree: &Tree, chunks: &Range<u32>) -> Result<Vec<Range<u32>>, ExecutionLowerError> {
         let mut cuts = vec![chunks.start, chunks.end];
-        let holders: Vec<u32> = match tree.action {
-            Action::Copy => vec![tree.root],
-            Action::Reduce => {
-                let mut ranks: Vec<u32> = tree.hops.iter().flat_map(|&(from, to)| [from, to]).collect();
+        let holders: Vec<u32> = match tree.work {
+            Work::Copy => vec![tree.root],
+            Work::Reduce | Work::SwitchSum => {
+                let mut ranks: Vec<u32> = tree.hops.iter().flat_map(|hop| [hop.from, hop.to]).collect();
                 ranks.sort_unstable();
                 ranks.dedup();
                 ranks
@@ -251,9 +305,10 @@ impl Walk<'_> {
     }
 
     fn tree(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
-        match tree.action {
-            Action::Copy => self.copy(tree, chunks, group),
-            Action::Reduce => self.reduce(tree, chunks, group),
+        match tree.work {
+            Work::Copy => self.copy(tree, chunks, group),
+            Work::Reduce => self.reduce(tree, chunks, group),
+            Work::SwitchSum => self.switch_sum(tree, chunks, group),
         }
     }
 
@@ -272,33 +327,52 @@ impl Walk<'_> {
 
     fn hop(&mut self, (from, to): (u32, u32), chunks: &Range<u32>, source: Mapping, target: Mapping) -> usize {
         let (source, target) = (source.spot(chunks.start), target.spot(chunks.start));
-        self.atoms.hops.push(Hop { from, to, source, target, count: chunks.end - chunks.start });
+        self.atoms.hops.push(Hop { from, to, source, target, count: chunks.end - chunks.start, is_stored: false });
         self.atoms.hops.len() - 1
+    }
+
+    /// A store that makes these hops; the source is the rank's own unless it is a sum.
+    fn store(&mut self, group: usize, hops: &[usize], is_sum: bool) -> Option<(usize, usize)> {
+        for &hop in hops {
+            self.atoms.hops[hop].is_stored = true;
+        }
+        let &Hop { from, source, target, count, .. } = &self.atoms.hops[*hops.first()?];
+        self.atoms.stores.push(Store { from, group, source, is_sum, target, count });
+        Some((self.atoms.stores.len() - 1, hops.len()))
     }
 
     fn copy(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
         let mut has_sent = BTreeSet::new();
-        for &(from, _) in &tree.hops {
+        for &TreeHop { from, .. } in &tree.hops {
             if !has_sent.insert(from) {
                 continue;
             }
             let held = self.held(from, chunks)?;
-            let mut sends = Vec::new();
-            for &(_, to) in tree.hops.iter().filter(|&&(sender, _)| sender == from) {
+            let mut by_group: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+            for &TreeHop { to, group, .. } in tree.hops.iter().filter(|hop| hop.from == from) {
                 let goal = self.layout.goal(to, chunks.start);
                 let target = goal.unwrap_or_else(|| self.scratch(to, chunks));
                 let hop = self.hop((from, to), chunks, held.mapping, target);
                 self.held[to as usize].set(chunks.clone(), Held { mapping: target, brought_by: Some(hop) });
-                sends.push(hop);
+                by_group.entry(group).or_default().push(hop);
             }
-            group.push(Atom { rank: from, needs: held.brought_by.into_iter().collect(), sums: Vec::new(), sends });
+            let plain = by_group.remove(&None).unwrap_or_default();
+            let stores = by_group.iter().filter_map(|(&number, hops)| self.store(number?, hops, false)).collect();
+            let sends = by_group.into_values().flatten().chain(plain).collect();
+            group.push(Atom {
+                rank: from,
+                needs: held.brought_by.into_iter().collect(),
+                sums: Vec::new(),
+                sends,
+                stores,
+            });
         }
         Ok(())
     }
 
     fn reduce(&mut self, tree: &Tree, chunks: &Range<u32>, group: &mut Vec<Atom>) -> Result<(), ExecutionLowerError> {
         let mut arrived: Vec<Vec<usize>> = vec![Vec::new(); self.layout.ranks as usize];
-        for &(from, to) in &tree.hops {
+        for &TreeHop { from, to, .. } in &tree.hops {
             let mut atom = self.sum(from, &std::mem::take(&mut arrived[from as usize]), chunks)?;
             let source = self.held(from, chunks)?.mapping;
             let slot = self.scratch(to, chunks);
@@ -312,11 +386,33 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// All inputs are there from the start, so the root only has to hear that the others have begun.
+    fn switch_sum(
+        &mut self,
+        tree: &Tree,
+        chunks: &Range<u32>,
+        group: &mut Vec<Atom>,
+    ) -> Result<(), ExecutionLowerError> {
+        let source = self.held(tree.root, chunks)?.mapping;
+        let mut sends = Vec::with_capacity(tree.hops.len());
+        for &TreeHop { from, to, .. } in &tree.hops {
+            let target = self.layout.goal(to, chunks.start).unwrap_or(source);
+            let hop = self.hop((from, to), chunks, source, target);
+            self.held[to as usize].set(chunks.clone(), Held { mapping: target, brought_by: Some(hop) });
+            sends.push(hop);
+        }
+        let number = tree.hops.first().and_then(|hop| hop.group);
+        let stores = number.and_then(|number| self.store(number, &sends, true)).into_iter().collect();
+        group.push(Atom { rank: tree.root, needs: Vec::new(), sums: Vec::new(), sends, stores });
+        Ok(())
+    }
+
     /// Adds what has arrived to what a rank has. The result lies where the chunks must end, if they must end there, else
     /// in the scratch that one of them came in: the input stays as it is.
     fn sum(&mut self, rank: u32, arrived: &[usize], chunks: &Range<u32>) -> Result<Atom, ExecutionLowerError> {
         let held = self.held(rank, chunks)?;
-        let mut atom = Atom { rank, needs: held.brought_by.into_iter().collect(), sums: Vec::new(), sends: Vec::new() };
+        let needs = held.brought_by.into_iter().collect();
+        let mut atom = Atom { rank, needs, sums: Vec::new(), sends: Vec::new(), stores: Vec::new() };
         let mut so_far = held.mapping.spot(chunks.start);
         let goal = self.layout.goal(rank, chunks.start);
         for (position, &hop) in arrived.iter().enumerate() {

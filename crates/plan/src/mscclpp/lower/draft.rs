@@ -31,6 +31,7 @@ pub(super) enum DraftOp {
     Signal { notices: Vec<Notice>, is_port: bool, is_relaxed: bool },
     Wait { notices: Vec<Notice>, is_port: bool, is_relaxed: bool },
     Put(Vec<usize>),
+    Store(usize),
     PortPut { hops: Vec<usize>, flushes: bool },
     Sum { sum: Sum, sends: Vec<usize> },
     Copy { from: Spot, to: Spot, count: u32 },
@@ -145,6 +146,23 @@ impl Draft {
         let hops: Vec<usize> = sends.iter().map(|(_, hop)| *hop).collect();
         self.push(DraftOp::Put(hops.clone()));
         self.signal(&peers, &hops);
+    }
+
+    /// Stores at a group at once, and signals its members.
+    pub(super) fn store(&mut self, store: usize, sends: &[(u32, usize)]) {
+        self.need(3, false, &[]);
+        if !self.since.waited.is_empty() || self.since.has_written || self.since.has_moved {
+            self.meet();
+        }
+        self.push(DraftOp::Store(store));
+        self.meet();
+        for sends in sends.chunks(8) {
+            let peers: Vec<u32> = sends.iter().map(|(peer, _)| *peer).collect();
+            self.need(1, false, &peers);
+            let notices = sends.iter().map(|&(_, hop)| Notice::Hop(hop)).collect();
+            self.push(DraftOp::Signal { notices, is_port: false, is_relaxed: false });
+            self.since.signalled.extend(peers);
+        }
     }
 
     fn signal(&mut self, peers: &[u32], hops: &[usize]) {

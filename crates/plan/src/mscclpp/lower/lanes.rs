@@ -10,12 +10,21 @@ pub(super) fn divide(atoms: &Atoms, lane_count: usize) -> Vec<Vec<&Atom>> {
     let mut lanes: Vec<(u64, Vec<&Group>)> = vec![(0, Vec::new()); lane_count.max(1)];
     for group in &atoms.groups {
         let all = group.pieces.iter().flat_map(|piece| piece.up.iter().chain(&piece.down));
-        let moved = all.flat_map(|atom| &atom.sends).map(|&hop| u64::from(atoms.hops[hop].count)).sum::<u64>();
+        let moved = all.map(|atom| atom.moved(atoms)).sum::<u64>();
         let lightest = lanes.iter_mut().min_by_key(|(load, _)| *load).expect("there is always a lane");
         lightest.0 += moved;
         lightest.1.push(group);
     }
     lanes.iter().map(|(_, groups)| in_turns(groups)).filter(|lane| !lane.is_empty()).collect()
+}
+
+impl Atom {
+    /// Chunks that the rank writes, those of a store once.
+    fn moved(&self, atoms: &Atoms) -> u64 {
+        let plain = self.sends.iter().map(|&hop| &atoms.hops[hop]).filter(|hop| !hop.is_stored);
+        let stored = self.stores.iter().map(|&(store, _)| u64::from(atoms.stores[store].count));
+        plain.map(|hop| u64::from(hop.count)).chain(stored).sum()
+    }
 }
 
 /// Piece after piece, so that each is sent on while the next arrives. Copies of a sum follow the sums of later pieces at a
@@ -103,12 +112,16 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
             }
         }
         self.wait(rank, awaited);
-        let (port, memory): (Vec<_>, Vec<_>) = atom
-            .sends
-            .iter()
-            .map(|&hop| (self.atoms.hops[hop].to, hop))
-            .partition(|&(peer, _)| (self.is_port)(rank, peer));
+        let sends: Vec<(u32, usize)> = atom.sends.iter().map(|&hop| (self.atoms.hops[hop].to, hop)).collect();
+        let (stored, plain) = sends.split_at(atom.stores.iter().map(|&(_, count)| count).sum());
+        let (port, memory): (Vec<_>, Vec<_>) = plain.iter().partition(|&&(peer, _)| (self.is_port)(rank, peer));
         let draft = self.draft(rank);
+        let mut rest = stored;
+        for &(store, count) in &atom.stores {
+            let (own, others) = rest.split_at(count);
+            draft.store(store, own);
+            rest = others;
+        }
         let sends_sum = !atom.sums.is_empty() && !memory.is_empty() && memory.len() <= 7;
         for (position, &sum) in atom.sums.iter().enumerate() {
             let is_last = position + 1 == atom.sums.len();
@@ -118,7 +131,7 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
             memory.chunks(8).for_each(|sends| draft.put(sends));
         }
         port.chunks(8).for_each(|sends| draft.port_put(sends));
-        for (peer, hop) in memory.into_iter().chain(port) {
+        for (peer, hop) in stored.iter().copied().chain(memory).chain(port) {
             self.coming.entry((peer, rank)).or_default().push_back(Notice::Hop(hop));
         }
     }
