@@ -88,7 +88,8 @@ fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 impl Material {
-    fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
+    /// A plan in canopy's JSON, judged.
+    pub(crate) fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
         let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
         let plan = read_plan(bytes, &limits).map_err(|error| {
             let failure = Failure::input(format!("{name}: {}", words(&error)));

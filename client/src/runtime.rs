@@ -14,6 +14,14 @@ pub(crate) enum RuntimeProfile {
 }
 
 impl RuntimeProfile {
+    /// Its name in canopy's text.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Msccl(profile) => profile.name(),
+            Self::Executor(profile) => profile.name(),
+        }
+    }
+
     /// The names of all, in the order documents list them.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         Profile::ALL.into_iter().map(Profile::name).chain(ExecutorProfile::ALL.into_iter().map(ExecutorProfile::name))

@@ -1,43 +1,68 @@
-//! `canopy convert`: makes an MSCCL file for one runtime of one for another, and says what it did.
+//! `canopy convert`: makes a file for a runtime of a plan in canopy's JSON, or of a file for another runtime of its kind.
 //!
 //! What is written has been read back and judged as `canopy verify` judges any file; a conversion that would not be
 //! right is refused with the reason, and nothing is written.
 
+mod lowered;
+mod versions;
+mod xml;
+
 use std::path::PathBuf;
 
-use canopy_plan::{Profile, convert, oneccl, parse_msccl_xml, read_foreign_msccl_xml, write_msccl_xml};
+use canopy_plan::{ExecutorProfile, Instances, oneccl};
 use serde::Serialize;
 
-use super::verify;
+use super::plan::target::{Format, Target};
+use super::plan::{instances, loader};
+use super::verify::{ProgramVerdict, execution_plan};
+use crate::args;
 use crate::certificate::count;
-use crate::exit::{Failure, words};
+use crate::exit::{Failure, say};
 use crate::input;
 use crate::output::{FORMAT_VERSION, FileSummary, print, print_json, write_file, write_stdout};
+use crate::runtime::RuntimeProfile;
 
-/// Largest file that is read: what the readers take.
-const FILE_BYTES_MAX: usize = 64 << 20;
+/// Largest file that is read: a plan in canopy's JSON. Readers of other formats take less.
+const FILE_BYTES_MAX: usize = 1 << 30;
 
-/// Make an MSCCL XML file for one runtime of a file for another
+/// Make a file for a runtime of a plan in canopy's JSON, or of a file for another runtime
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Spelling, missing attributes, the meaning of maxBytes and fused operations are repaired, each change is reported, and the
-result is proved and run before it is written.
+Of a plan in canopy's JSON, which knows its network and every transfer, files of all formats are made. A file of a runtime
+says which operations are run and no more, so it becomes a file of the same format only: between runtimes of MSCCL XML
+spelling, missing attributes, the meaning of maxBytes and fused operations are repaired, between versions of MSCCL++ the
+meaning of max_message_size. Each change is reported; the result is proved and run before it is written.
 
 Examples:
+  canopy convert plan.json --to mscclpp-0.9 --size 64MiB -o execution.json
+  canopy convert plan.json --to oneccl -o plan.xml
   canopy convert ring.xml --from msccl --to msccl-executor -o ring-executor.xml
   canopy convert pairs.xml --from msccl-executor --to rccl-msccl -o pairs-rccl.xml --json
 
-Exit status: 0 when the new file is right, 2 when the file cannot be read or its conversion would not be right.")]
+Exit status: 0 when the new file is right, 2 when the file cannot be read or its conversion would not be right, 3 when the
+runtime has no room for the plan or no word for what it does.")]
 pub(crate) struct ConvertArgs {
-    /// MSCCL XML, also with elements that runtimes pass over
+    /// A plan in canopy's JSON, MSCCL XML, also with elements that runtimes pass over, or an execution plan of MSCCL++
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Runtime the file was made for
-    #[arg(long, value_name = "P", default_value = "msccl")]
-    from: Profile,
-    /// Runtime the new file is for
+    /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.9]
     #[arg(long, value_name = "P")]
-    to: Profile,
+    from: Option<RuntimeProfile>,
+    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9 or oneccl
+    #[arg(long, value_name = "P")]
+    to: Target,
+    /// Of a plan in canopy's JSON: greatest message in bytes, such as 64MiB [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    size: Option<u64>,
+    /// Of a plan in canopy's JSON: copies of it in an MSCCL file, a number or auto [default: 1]
+    #[arg(long, value_name = "N", value_parser = instances)]
+    instances: Option<Instances>,
+    /// Of a plan in canopy's JSON: output and input share memory [default: for allreduce]
+    #[arg(long, conflicts_with = "out_of_place")]
+    in_place: bool,
+    /// Of a plan in canopy's JSON: output and input are different memory [default: except for allreduce]
+    #[arg(long)]
+    out_of_place: bool,
     /// Where to write it [default: standard output]
     #[arg(long, short, value_name = "FILE", required_if_eq("json", "true"))]
     output: Option<PathBuf>,
@@ -58,64 +83,156 @@ struct Converted {
     files: Vec<FileSummary>,
 }
 
-/// Refuses files of other formats by their names: what they are made of is no MSCCL file with mistakes.
-fn require_msccl(text: &str, name: &str) -> Result<(), Failure> {
-    let found = match text.trim_start().starts_with('{') {
-        true => "JSON",
-        false if oneccl::is_plan(text) => "a oneCCL plan",
-        false => return Ok(()),
-    };
-    let what = format!("{name} is {found}, and convert makes MSCCL XML of MSCCL XML alone");
-    Err(Failure::input(what).help("ask for the plan in another format with `canopy plan --format`"))
+/// What a file is said to be made of where that is a plan in canopy's JSON.
+const PLAN: &str = "json";
+
+/// A file that was made and judged.
+struct Made {
+    /// What it was made of: a profile, or canopy's own format.
+    from: &'static str,
+    text: String,
+    changes: Vec<String>,
+    verdict: ProgramVerdict,
+    /// Ranks of each machine, where that is known.
+    ranks_per_node: Option<u32>,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Plan,
+    ExecutionPlan,
+    Oneccl,
+    Msccl,
+}
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') if execution_plan::is_one(bytes) => Self::ExecutionPlan,
+            Some(b'{') => Self::Plan,
+            _ if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => Self::Oneccl,
+            _ => Self::Msccl,
+        }
+    }
+
+    const fn in_words(self) -> &'static str {
+        match self {
+            Self::Plan => "a plan in canopy's JSON",
+            Self::ExecutionPlan => "an execution plan of MSCCL++",
+            Self::Oneccl => "a oneCCL plan",
+            Self::Msccl => "an MSCCL file",
+        }
+    }
 }
 
 /// Converts, judges, writes and reports.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let bytes = input::bytes(&args.file, FILE_BYTES_MAX)?;
-    let name = args.file.display();
-    let text = std::str::from_utf8(&bytes).map_err(|_| Failure::input(format!("{name} is not UTF-8")))?;
-    require_msccl(text, &name.to_string())?;
-    let file = read_foreign_msccl_xml(text, args.from, &|| false)
-        .map_err(|error| Failure::input(format!("{name}: {}", words(&error))))?;
-    let conversion = convert(&file, args.from, args.to)
-        .map_err(|error| Failure::input(format!("cannot convert {name}: {}", words(&error))))?;
-    let written = write_msccl_xml(&conversion.program, args.to);
-    let read = parse_msccl_xml(&written, args.to)
-        .map_err(|error| Failure::fault(format!("the converted file cannot be read: {}", words(&error))))?;
-    if read != conversion.program {
-        return Err(Failure::fault("the converted file, read back, is another program"));
+    let name = args.file.display().to_string();
+    let Some(format) = args.to.format() else {
+        return Err(Failure::input(format!("{} runs no plan of anybody else's", args.to.name()))
+            .help("name the profile of a runtime that runs plans"));
+    };
+    let kind = Kind::of(&bytes);
+    require_options(args, kind, &name)?;
+    // Before anything is made: where the module goes that registers the plan.
+    let registering = Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09));
+    let module = args.output.as_deref().filter(|_| args.to == registering).map(loader::path).transpose()?;
+    let made = match (kind, args.to, args.from) {
+        (Kind::Plan, to, None) => lowered::convert(args, &name, &bytes, to)?,
+        (Kind::ExecutionPlan, Target::Runtime(RuntimeProfile::Executor(to)), from) => {
+            let from = from.unwrap_or(RuntimeProfile::Executor(ExecutorProfile::V09));
+            let RuntimeProfile::Executor(from) = from else { return Err(not_of(from.name(), kind, &name)) };
+            versions::convert(&name, &bytes, from, to)?
+        }
+        (Kind::Msccl, Target::Runtime(RuntimeProfile::Msccl(to)), from) => {
+            let from = from.unwrap_or(RuntimeProfile::Msccl(canopy_plan::Profile::Msccl));
+            let RuntimeProfile::Msccl(from) = from else { return Err(not_of(from.name(), kind, &name)) };
+            xml::convert(&name, &bytes, from, to)?
+        }
+        (Kind::Plan, _, Some(from)) => return Err(not_of(from.name(), kind, &name)),
+        (Kind::ExecutionPlan | Kind::Oneccl | Kind::Msccl, to, _) => {
+            let what = format!("{name} is {}, which cannot be made a file for {}", kind.in_words(), to.name());
+            return Err(Failure::input(what)
+                .note("it says which operations are run, and not what network and which transfers they are for")
+                .help(format!(
+                    "convert the plan in canopy's JSON, or ask for it again: `canopy plan --format {}`",
+                    format.name()
+                )));
+        }
+    };
+    let ranks_per_node = made.ranks_per_node;
+    let said = written(args, format, made)?;
+    if let (Some(plan), Some(module)) = (&args.output, &module) {
+        loader::write(plan, module, ranks_per_node)?;
     }
-    let verdict = verify::judge_program(&read, args.to);
-    if let Some(problem) = verdict.problems.first() {
-        let problems = count(verdict.problems.len(), "problem");
-        return Err(Failure::input(format!(
-            "{name} cannot be made right for {}: {problems}, first {problem}",
-            args.to
-        ))
-        .help(format!("verify the file itself with `canopy verify {name} --profile {}`", args.from)));
-    }
-    report(args, conversion.changes.iter().map(ToString::to_string).collect(), verdict.warnings, &written)
+    said.say(args)
 }
 
-fn report(args: &ConvertArgs, changes: Vec<String>, warnings: Vec<String>, written: &str) -> Result<(), Failure> {
-    let Some(path) = &args.output else {
-        for line in changes.iter().chain(&warnings) {
-            crate::exit::say(line);
+fn not_of(from: &str, kind: Kind, name: &str) -> Failure {
+    Failure::input(format!("--from is {from}, and {name} is {}", kind.in_words()))
+        .help("leave --from out, or correct it")
+}
+
+/// Refuses options that mean nothing for a file.
+fn require_options(args: &ConvertArgs, kind: Kind, name: &str) -> Result<(), Failure> {
+    let given = [
+        ("size", args.size.is_some()),
+        ("instances", args.instances.is_some()),
+        ("in-place", args.in_place),
+        ("out-of-place", args.out_of_place),
+    ];
+    match given.into_iter().find(|&(_, is_given)| is_given) {
+        Some((option, _)) if kind != Kind::Plan => {
+            let what = format!("--{option} is for plans in canopy's JSON, and {name} is {}", kind.in_words());
+            Err(Failure::input(what).help(format!("leave --{option} out")))
         }
-        return write_stdout(written.as_bytes());
-    };
-    write_file(path, written.as_bytes())?;
-    if args.json {
-        let file = FileSummary {
-            profile: Some(args.to.name().to_owned()),
-            ..FileSummary::of("msccl-xml", path, written.as_bytes())
-        };
-        let (from, to) = (args.from.name(), args.to.name());
-        let (canopy, command, files) = (FORMAT_VERSION, "convert", vec![file]);
-        return print_json(&Converted { canopy, command, from, to, changes, warnings, files });
+        _ => Ok(()),
     }
-    let mut lines = vec![format!("{} for {}: {}", path.display(), args.to, count(changes.len(), "change"))];
-    lines.extend(changes);
-    lines.extend(warnings.iter().map(|warning| format!("warning    {warning}")));
-    print(&lines.join("\n"))
+}
+
+/// Writes the file, unless something is wrong with it.
+fn written(args: &ConvertArgs, format: Format, made: Made) -> Result<Converted, Failure> {
+    let Made { from, text, changes, verdict, .. } = made;
+    let (name, to) = (args.file.display(), args.to.name());
+    if let Some(problem) = verdict.problems.first() {
+        let problems = count(verdict.problems.len(), "problem");
+        let failure = Failure::input(format!("{name} cannot be made right for {to}: {problems}, first {problem}"));
+        return Err(match from {
+            PLAN => failure.help(format!("verify the plan itself with `canopy verify {name}`")),
+            _ => failure.help(format!("verify the file itself with `canopy verify {name} --profile {from}`")),
+        });
+    }
+    let files = args.output.as_deref().map(|path| -> Result<FileSummary, Failure> {
+        write_file(path, text.as_bytes())?;
+        let summary = FileSummary::of(format.name(), path, text.as_bytes());
+        Ok(FileSummary { profile: Some(to.to_owned()), ..summary })
+    });
+    let files: Vec<FileSummary> = files.transpose()?.into_iter().collect();
+    if files.is_empty() {
+        write_stdout(text.as_bytes())?;
+    }
+    let (canopy, command, warnings) = (FORMAT_VERSION, "convert", verdict.warnings);
+    Ok(Converted { canopy, command, from, to, changes, warnings, files })
+}
+
+impl Converted {
+    /// Says what was done: on standard output, unless the file is there.
+    fn say(&self, args: &ConvertArgs) -> Result<(), Failure> {
+        let Self { from, to, changes, warnings, .. } = self;
+        let Some(path) = &args.output else {
+            changes.iter().chain(warnings).for_each(|line| say(line));
+            return Ok(());
+        };
+        if args.json {
+            return print_json(self);
+        }
+        let head = match *from {
+            PLAN => format!("{} for {to}", path.display()),
+            _ => format!("{} for {to}: {}", path.display(), count(changes.len(), "change")),
+        };
+        let warnings = warnings.iter().map(|warning| format!("warning    {warning}"));
+        print(&std::iter::once(head).chain(changes.iter().cloned()).chain(warnings).collect::<Vec<_>>().join("\n"))
+    }
 }

@@ -129,7 +129,7 @@ impl OnMiss {
 }
 
 /// Reads `auto` or a number from 1.
-fn instances(text: &str) -> Result<Instances, String> {
+pub(super) fn instances(text: &str) -> Result<Instances, String> {
     if text == "auto" {
         return Ok(Instances::Auto);
     }
@@ -189,7 +189,8 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
         };
         receiver.commit()?;
         if let (Some(plan), Some(module)) = (&args.output, &module) {
-            loader::write(plan, module, reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref()))?;
+            let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
+            loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
         }
         let outcome = report::Outcome { reply: &reply, output: args.output.as_deref(), elapsed: started.elapsed() };
         let printed = report::print(&outcome, args.json);

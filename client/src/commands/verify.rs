@@ -3,7 +3,7 @@
 //! Nothing a file says of itself is believed: what it does, how fast it is and what bounds it are derived again, and a
 //! statement that differs is a problem like any other damage.
 
-mod execution_plan;
+pub(super) mod execution_plan;
 mod json_plan;
 mod load;
 mod msccl_file;
@@ -12,8 +12,8 @@ mod oneccl_file;
 use std::path::PathBuf;
 
 use canopy_plan::{ExecutorProfile, Profile, Program, oneccl};
-use canopy_schedule::CollectiveKind;
-use canopy_topology::Topology;
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::{Rank, Topology};
 use serde::{Serialize, Serializer};
 
 use crate::args::CollectiveArgs;
@@ -181,7 +181,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     Err(Failure::input(format!("{} fails verification: {problems}", args.file.display())))
 }
 
-/// What is wrong with an MSCCL program and what is unwise, as lines.
+/// What is wrong with a file and what is unwise, as lines.
 #[derive(Debug)]
 pub(super) struct ProgramVerdict {
     pub(super) problems: Vec<String>,
@@ -192,10 +192,26 @@ pub(super) struct ProgramVerdict {
 pub(super) fn judge_program(program: &Program, profile: Profile) -> ProgramVerdict {
     let mut report = Report::new(Some("msccl-xml"));
     msccl_file::judge_program(program, profile, &mut report);
-    let line = |found: Problem| format!("{}, {}: {}", found.check, found.place, found.message);
-    ProgramVerdict {
-        problems: report.problems.into_iter().map(line).collect(),
-        warnings: report.warnings.into_iter().map(line).collect(),
+    ProgramVerdict::of(report)
+}
+
+/// Judges a file of a runtime as the command does, with the collective that it must be for; none: any.
+pub(super) fn judge_file(
+    bytes: &[u8],
+    profile: Option<RuntimeProfile>,
+    collective: Option<Collective>,
+) -> Result<ProgramVerdict, Failure> {
+    let (kind, root) = (collective.map(Collective::kind), collective.and_then(Collective::root).map(Rank::number));
+    judge(bytes, profile, &Expected { topology: None, kind, root }).map(ProgramVerdict::of)
+}
+
+impl ProgramVerdict {
+    fn of(report: Report) -> Self {
+        let line = |found: Problem| format!("{}, {}: {}", found.check, found.place, found.message);
+        Self {
+            problems: report.problems.into_iter().map(line).collect(),
+            warnings: report.warnings.into_iter().map(line).collect(),
+        }
     }
 }
 

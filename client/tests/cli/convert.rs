@@ -85,7 +85,9 @@ fn what_cannot_be_right_is_not_written() {
     desk.refused("convert word.xml --to rccl-msccl -o new.xml", 2, &["cannot say custom"]);
     desk.write("half.xml", &PAIR[..300]);
     desk.refused("convert half.xml --to msccl -o new.xml", 2, &["half.xml", "line"]);
-    desk.refused("convert pair.xml --to oneccl -o new.xml", 2, &["not available yet"]);
+    desk.refused("convert half.xml --to nccl -o new.xml", 2, &["nccl runs no plan"]);
+    desk.refused("convert half.xml --to msccl --from mscclpp-0.9 -o new.xml", 2, &["--from is mscclpp-0.9"]);
+    desk.refused("convert half.xml --to msccl --size 1MiB -o new.xml", 2, &["--size is for plans in canopy's JSON"]);
     desk.refused("convert missing.xml --to msccl -o new.xml", 2, &["missing.xml"]);
     assert_eq!(desk.run("verify new.xml").status, Some(2), "nothing was written");
 }
@@ -118,13 +120,105 @@ fn a_file_is_rated_on_a_network() {
     assert_eq!((run.status, &run.object()["checks"]["ranks"]), (Some(2), &false.into()));
 }
 
+/// A file of a runtime says which operations are run, not which transfers of which network they are for.
 #[test]
-fn files_of_other_formats_are_refused_by_name() {
+fn files_of_runtimes_become_no_files_of_other_formats() {
     let desk = Desk::new();
-    for (format, found) in [("oneccl-xml", "a oneCCL plan"), ("mscclpp-json", "JSON"), ("json", "JSON")] {
+    for (format, found) in [("oneccl-xml", "a oneCCL plan"), ("mscclpp-json", "an execution plan of MSCCL++")] {
         assert_eq!(desk.run(&format!("plan ring:2 -c allgather --format {format} -o plan")).status, Some(0));
-        let run = desk.run("convert plan --to msccl-executor -o new.xml");
-        assert_eq!(run.status, Some(2), "{run:?}");
-        assert!(run.stderr.contains(&format!("is {found}, and convert makes MSCCL XML of MSCCL XML alone")), "{run:?}");
+        let words = [
+            &format!("plan is {found}, which cannot be made a file for msccl-executor"),
+            "canopy plan --format msccl-xml",
+        ];
+        desk.refused("convert plan --to msccl-executor -o new.xml", 2, &words.map(|word: &str| word));
     }
+    desk.write("pair.xml", PAIR);
+    for (to, remedy) in [("oneccl", "--format oneccl-xml"), ("mscclpp-0.9", "--format mscclpp-json")] {
+        desk.refused(&format!("convert pair.xml --to {to} -o new"), 2, &["pair.xml is an MSCCL file", remedy]);
+    }
+    assert!(!desk.path("new").exists() && !desk.path("new.xml").exists());
+}
+
+/// A plan in canopy's JSON becomes the very file that a server makes, but for its label, in every format.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_plan_becomes_what_a_server_writes() {
+    let desk = Desk::new();
+    for (collective, size) in [("allgather", "64MiB"), ("allreduce", "1MiB")] {
+        let plan = format!("plan dgx-a100:boxes=2 -c {collective} --size {size}");
+        assert_eq!(desk.run(&format!("{plan} -o plan.json")).status, Some(0));
+        for (profile, format) in [
+            ("msccl", "msccl-xml"),
+            ("msccl-executor", "msccl-xml"),
+            ("rccl-msccl", "msccl-xml"),
+            ("mscclpp-0.6", "mscclpp-json"),
+            ("mscclpp-0.9", "mscclpp-json"),
+            ("oneccl", "oneccl-xml"),
+        ] {
+            let report = desk.json(&format!("convert plan.json --to {profile} --size {size} -o made.{format} --json"));
+            check_members(&report, &MEMBERS);
+            assert_eq!((&report["from"], &report["to"]), (&"json".into(), &profile.into()));
+            assert_eq!(report["files"][0]["format"], format);
+            assert!(report["changes"][0].as_str().unwrap().starts_with("for messages of at most "), "{report}");
+            let asked = format!("{plan} --format {format} --profile {profile} -o asked.{format}");
+            assert_eq!(desk.run(&asked).status, Some(0), "{asked}");
+            // Labels end with digits of a digest: of the plan there, of the request here.
+            let text = |name: &str| {
+                let text = String::from_utf8(desk.read(&format!("{name}.{format}"))).unwrap();
+                let label = format!("canopy-{collective}-16-");
+                let start = text.find(&label).unwrap() + label.len();
+                format!("{}{}", &text[..start], &text[start + 12..])
+            };
+            assert!(text("made") == text("asked"), "{collective} for {profile}");
+        }
+    }
+    let modules = ["made.py", "asked.py"].map(|name| String::from_utf8(desk.read(name)).unwrap());
+    assert!(modules.iter().all(|module| module.contains("RANKS_PER_NODE = 8\n")), "{modules:?}");
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn what_a_plan_cannot_become_is_said() {
+    let desk = Desk::new();
+    assert_eq!(desk.run("plan ring:4 -c broadcast --root 2 -o rooted.json").status, Some(0));
+    desk.refused("convert rooted.json --to msccl -o new", 3, &["cannot name the root"]);
+    assert_eq!(desk.run("convert rooted.json --to mscclpp-0.9 -o new.json").status, Some(0));
+    assert_eq!(desk.run("verify new.json --collective broadcast --root 2").status, Some(0));
+    assert_eq!(desk.run("plan ring:4 -c allgather --shares 1,2,3,4 -o uneven.json").status, Some(0));
+    for to in ["msccl", "mscclpp-0.6", "oneccl"] {
+        desk.refused(&format!("convert uneven.json --to {to} -o new"), 3, &["shares"]);
+    }
+    desk.refused("convert rooted.json --from msccl --to msccl -o new", 2, &["--from is msccl"]);
+    desk.refused("convert rooted.json --to oneccl --instances 2 -o new", 2, &["--instances is for msccl-xml"]);
+    desk.write("new.py", "mine");
+    desk.refused("convert rooted.json --to mscclpp-0.9 -o new.json", 2, &["new.py is in the way"]);
+    let damaged = String::from_utf8(desk.read("rooted.json")).unwrap().replacen("\"root\":2", "\"root\":1", 1);
+    desk.write("damaged.json", damaged);
+    desk.refused("convert damaged.json --to oneccl -o new", 2, &["damaged.json"]);
+    assert!(!desk.path("new").exists());
+}
+
+/// The greatest message is the last one for the one version, and the first that is too large for the other.
+#[cfg(feature = "embedded")]
+#[test]
+fn an_execution_plan_is_converted_between_versions() {
+    let desk = Desk::new();
+    let plan = "plan dgx-a100:boxes=1 -c allgather --size 1MiB --format mscclpp-json";
+    for (profile, name) in [("mscclpp-0.6", "old.json"), ("mscclpp-0.9", "new.json")] {
+        assert_eq!(desk.run(&format!("{plan} --profile {profile} -o {name}")).status, Some(0));
+    }
+    let limit = |name: &str| {
+        let value: serde_json::Value = serde_json::from_slice(&desk.read(name)).unwrap();
+        value["max_message_size"].as_u64().unwrap()
+    };
+    assert_eq!((limit("old.json"), limit("new.json")), ((1 << 20) + 1, 1 << 20));
+    let report = desk.json("convert old.json --from mscclpp-0.6 --to mscclpp-0.9 -o made.json --json");
+    let change = "changed max_message_size from 1048577 to 1048576: messages of at most 1048576 bytes";
+    assert_eq!(report["changes"], serde_json::json!([change]));
+    assert_eq!(limit("made.json"), 1 << 20);
+    assert!(desk.path("made.py").exists());
+    let back = desk.json("convert made.json --to mscclpp-0.6 -o back.json --json");
+    assert_eq!(back["changes"].as_array().unwrap().len(), 1);
+    assert!(desk.read("back.json") == desk.read("old.json"));
+    desk.refused("convert old.json --from msccl --to mscclpp-0.9 -o x.json", 2, &["--from is msccl"]);
 }

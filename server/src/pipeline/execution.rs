@@ -3,7 +3,7 @@
 use canopy_plan::{
     EmulationError, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
     emulate_execution_plan, execution_alignment_bytes, forwarder_on_routes, lower_execution_plan, parse_execution_plan,
-    prove_execution_plan, require_followable, switch_domains, write_execution_plan,
+    prove_execution_plan, require_followable, write_execution_plan,
 };
 use canopy_proto::v1;
 use canopy_schedule::TransferGraph;
@@ -30,15 +30,8 @@ impl Files {
             let error = ExecutionLowerError::Forwarder { profile, id: id.to_owned() };
             return Err(PlanFailure::LowerExecution { output, error });
         }
-        let boxes = boxes(topology);
-        let options = ExecutionLowerOptions {
-            in_place: order.in_place,
-            bytes_max: order.size_bytes_max,
-            profile,
-            name: format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string()),
-            switches: switch_domains(topology, &boxes),
-            boxes,
-        };
+        let name = format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string());
+        let options = ExecutionLowerOptions::on(topology, profile, name, order.in_place, order.size_bytes_max);
         let is_stopped = || stop.is_requested();
         let lowered = lower_execution_plan(graph, &options, &is_stopped);
         let lowered = lowered.and_then(|plan| plan.beginning_at(order.size_bytes_min, profile, order.kind));
@@ -105,18 +98,4 @@ impl Files {
         // Elements have at least one byte.
         self.alignment_elements = lcm(self.alignment_elements, execution_alignment_bytes(plan).max(1));
     }
-}
-
-/// The box of each rank by number. Ranks without one are alone, but where no rank has one all are together.
-fn boxes(topology: &Topology) -> Vec<u32> {
-    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
-    let names: Vec<Option<&str>> = ranks.map(|node| node.attributes.box_name.as_deref()).collect();
-    if names.iter().all(Option::is_none) {
-        return Vec::new();
-    }
-    let number = |(position, name): (u32, &Option<&str>)| {
-        let same = |&other: &u32| name.is_some() && names.get(other as usize) == Some(name);
-        (0..position).find(same).unwrap_or(position)
-    };
-    (0_u32..).zip(&names).map(number).collect()
 }

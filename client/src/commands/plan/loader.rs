@@ -20,7 +20,7 @@ const FIRST_WORDS: &str = "\"\"\"Registers the execution plan ";
 ///
 /// # Errors
 /// Something else is there.
-pub(super) fn path(plan: &Path) -> Result<PathBuf, Failure> {
+pub(in crate::commands) fn path(plan: &Path) -> Result<PathBuf, Failure> {
     let path = plan.with_extension("py");
     let is_ours = |text: String| text.starts_with(FIRST_WORDS);
     let is_free = !path.exists() || fs::read_to_string(&path).is_ok_and(is_ours);
@@ -31,17 +31,17 @@ pub(super) fn path(plan: &Path) -> Result<PathBuf, Failure> {
         .help("give the plan another name with -o"))
 }
 
-/// Writes the module of a plan that has been written, for the machines that its rank map names.
-pub(super) fn write(plan: &Path, module: &Path, map: Option<&Placement>) -> Result<(), Failure> {
+/// Writes the module of a plan that has been written, for machines with so many ranks; none: any number.
+pub(in crate::commands) fn write(plan: &Path, module: &Path, ranks_per_node: Option<u32>) -> Result<(), Failure> {
     let bytes = input::bytes(plan, EXECUTION_PLAN_BYTES_MAX)?;
     let unreadable = |error: &dyn std::error::Error| Failure::fault(format!("cannot read the plan back: {error}"));
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error))?;
     let parsed = parse_execution_plan(text).map_err(|error| unreadable(&error))?;
     let name = plan.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    output::write_file(module, execution_plan_loader(&parsed, &name, map.and_then(ranks_per_node)).as_bytes())
+    output::write_file(module, execution_plan_loader(&parsed, &name, ranks_per_node).as_bytes())
 }
 
-/// Ranks of each machine, if all have as many.
+/// Ranks of each machine that a rank map names, if all have as many.
 pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for slot in &map.slots {

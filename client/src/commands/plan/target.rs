@@ -72,8 +72,7 @@ pub(in crate::commands) enum Target {
 impl Target {
     pub(in crate::commands) const fn name(self) -> &'static str {
         match self {
-            Self::Runtime(RuntimeProfile::Msccl(profile)) => profile.name(),
-            Self::Runtime(RuntimeProfile::Executor(profile)) => profile.name(),
+            Self::Runtime(profile) => profile.name(),
             Self::Oneccl => "oneccl",
             Self::Nccl => "nccl",
         }

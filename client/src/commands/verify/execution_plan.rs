@@ -25,7 +25,7 @@ struct Head {
 }
 
 /// Whether a text in JSON is an execution plan and none of canopy's own, whose first field says so.
-pub(super) fn is_one(bytes: &[u8]) -> bool {
+pub(in crate::commands) fn is_one(bytes: &[u8]) -> bool {
     let start = bytes.get(..64).unwrap_or(bytes);
     let plain: Vec<u8> = start.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if plain.starts_with(b"{\"canopy\":") {

@@ -11,6 +11,7 @@
 //!
 //! | module | decides |
 //! |---|---|
+//! | `network` | what follows from the topology |
 //! | `layout` | where chunks lie in the buffers, and how many there are |
 //! | `atoms` | what each rank does with each tree, and in which order |
 //! | `switches` | what switches store at several ranks at once, or add up |
@@ -22,6 +23,7 @@ mod atoms;
 mod draft;
 mod lanes;
 mod layout;
+mod network;
 mod switches;
 
 use std::collections::BTreeMap;
