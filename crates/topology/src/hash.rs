@@ -62,6 +62,12 @@ pub fn identity_hash(topology: &Topology) -> TopologyHash {
             encoder.optional_text(attribute.as_deref());
         }
     }
+    // Left out where there are none, so that older fingerprints hold.
+    let loops = topology.nodes().iter().enumerate().filter_map(|(index, node)| Some((index, node.attributes.loops?)));
+    for (index, rate) in loops {
+        encoder.number(index as u64);
+        encoder.number(rate.bytes_per_sec());
+    }
     encoder.finish()
 }
 

@@ -44,6 +44,8 @@ pub struct Attributes {
     pub rail: Option<String>,
     /// Anything a person wants to read in a report.
     pub label: Option<String>,
+    /// Bandwidth of ports that lead from the node back to itself: they carry nothing, and the node has them all the same.
+    pub loops: Option<Capacity>,
 }
 
 /// A vertex of the network.
@@ -158,6 +160,14 @@ impl Topology {
             degrees[link.to.index()].0 += capacity;
         }
         degrees
+    }
+
+    /// The greatest bandwidth that a rank has to send with, in bytes per second: its links, and ports that lead back to it.
+    /// In a regular graph of equal links that is the degree times the rate of a link. O(nodes + links).
+    pub fn node_bandwidth(&self) -> u128 {
+        let loops = |node: &Node| node.attributes.loops.map_or(0, |loops| u128::from(loops.bytes_per_sec()));
+        let ranks = self.nodes.iter().zip(self.degrees()).take(self.rank_count as usize);
+        ranks.map(|(node, (_, leaving))| leaving + loops(node)).max().unwrap_or(0)
     }
 
     /// First node whose entering and leaving capacities differ, with both sums; `None` when the network is Eulerian.

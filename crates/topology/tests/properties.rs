@@ -14,8 +14,10 @@ fn texts() -> impl Strategy<Value = Option<String>> {
 }
 
 prop_compose! {
-    fn attributes()(host in texts(), box_name in texts(), rail in texts(), label in texts()) -> Attributes {
-        Attributes { host, box_name, rail, label }
+    fn attributes()(
+        host in texts(), box_name in texts(), rail in texts(), label in texts(), loops in 0_u64..4,
+    ) -> Attributes {
+        Attributes { host, box_name, rail, label, loops: Capacity::from_bytes_per_sec(loops) }
     }
 }
 

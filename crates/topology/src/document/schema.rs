@@ -74,6 +74,9 @@ pub struct NodeDocument {
     /// Anything a person wants to read in a report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Bandwidth of ports that lead from the node back to itself: they carry nothing, and the node has them all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<Quantity>,
 }
 
 /// Kind of a node in a document.
@@ -188,7 +191,9 @@ fn draft_node(position: usize, node: NodeDocument) -> Result<DraftNode, ReadErro
         KindName::Compute if node.forwards => NodeKind::Forwarder,
         KindName::Compute => NodeKind::Compute,
     };
-    let attributes = Attributes { host: node.host, box_name: node.box_name, rail: node.rail, label: node.label };
+    let loops = node.loops.map(|quantity| quantity.capacity()).transpose();
+    let loops = loops.map_err(at(|| format!("nodes[{position}].loops")))?;
+    let attributes = Attributes { host: node.host, box_name: node.box_name, rail: node.rail, label: node.label, loops };
     Ok(DraftNode { id: node.id, kind, rank: node.rank, attributes })
 }
 
@@ -223,14 +228,15 @@ impl From<&Topology> for TopologyDocument {
 }
 
 fn node_document(index: u32, node: &Node) -> NodeDocument {
-    let Attributes { host, box_name, rail, label } = node.attributes.clone();
+    let Attributes { host, box_name, rail, label, loops } = node.attributes.clone();
+    let loops = loops.map(|rate| Quantity::Text(rate.to_string()));
     let (kind, rank, multicast, aggregate) = match node.kind {
         NodeKind::Compute => (KindName::Compute, Some(index), false, false),
         NodeKind::Forwarder => (KindName::Compute, None, false, false),
         NodeKind::Switch { multicast, aggregate } => (KindName::Switch, None, multicast, aggregate),
     };
     let forwards = node.kind == NodeKind::Forwarder;
-    NodeDocument { id: node.id.clone(), kind, rank, forwards, multicast, aggregate, host, box_name, rail, label }
+    NodeDocument { id: node.id.clone(), kind, rank, forwards, multicast, aggregate, host, box_name, rail, label, loops }
 }
 
 /// Reads a document and stops at the first node or link over a limit, before memory is spent on the rest.

@@ -48,7 +48,7 @@ fn every_field_of_the_schema_is_read() {
     let g1 = &topology.nodes()[1];
     let text = |text: &str| Some(text.to_owned());
     let (host, box_name, rail, label) = (text("h7"), text("b0"), text("r1"), text("the second: one"));
-    assert_eq!(g1.attributes, crate::model::Attributes { host, box_name, rail, label });
+    assert_eq!(g1.attributes, crate::model::Attributes { host, box_name, rail, label, loops: None });
     assert_eq!(topology.nodes()[2].kind, crate::model::NodeKind::Switch { multicast: true, aggregate: true });
     assert_eq!(topology.nodes()[3].kind, crate::model::NodeKind::PLAIN_SWITCH);
     assert_eq!(

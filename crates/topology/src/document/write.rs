@@ -81,6 +81,13 @@ fn push_list<T>(out: &mut String, key: &str, entries: &[T], fields: fn(&T) -> Fi
     }
 }
 
+fn plain(quantity: &Quantity) -> Scalar<'static> {
+    match quantity {
+        Quantity::Whole(number) => Scalar::Plain(number.to_string()),
+        Quantity::Text(text) => Scalar::Plain(text.clone()),
+    }
+}
+
 fn node_fields(node: &NodeDocument) -> Fields<'_> {
     let flag = |set: bool| set.then(|| Scalar::Plain("true".to_owned()));
     let fields = [
@@ -94,15 +101,12 @@ fn node_fields(node: &NodeDocument) -> Fields<'_> {
         ("box", node.box_name.as_deref().map(Scalar::Text)),
         ("rail", node.rail.as_deref().map(Scalar::Text)),
         ("label", node.label.as_deref().map(Scalar::Text)),
+        ("loops", node.loops.as_ref().map(plain)),
     ];
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn link_fields(link: &LinkDocument) -> Fields<'_> {
-    let plain = |quantity: &Quantity| match quantity {
-        Quantity::Whole(number) => Scalar::Plain(number.to_string()),
-        Quantity::Text(text) => Scalar::Plain(text.clone()),
-    };
     let fields = [
         ("from", Some(Scalar::Text(&link.from))),
         ("to", Some(Scalar::Text(&link.to))),
