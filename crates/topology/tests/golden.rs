@@ -31,6 +31,13 @@ fn generated_networks_as_text() {
         ("random-euler", "random-euler:n=5,switches=2,seed=7"),
         ("random-regular", "random-regular:n=6,d=2,seed=3"),
         ("dragonfly-router", "dragonfly-router:p=1,a=2,h=1"),
+        ("dragonfly", "dragonfly:2x3"),
+        ("kautz", "kautz:d=2,n=2"),
+        ("debruijn", "debruijn:d=2,n=3,bw=10GB/s"),
+        ("twisted-torus", "twisted-torus:4x2"),
+        ("dims", "dims:ring2+fc3+switch2,bw=3GB/s+2GB/s+1GB/s"),
+        ("line", "line:2(uniring:n=2,d=2):bw=10GB/s,lat=1us"),
+        ("product", "product(uniring:n=2,d=2,bw=1GB/s;degree:2(complete:2)):down=0.0.0-0.1.1"),
         ("drawn-faults", "dgx-a100:boxes=2,gpus=2,faults=nics:1@1/2+gpus:1+seed:1"),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();

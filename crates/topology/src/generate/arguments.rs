@@ -1,42 +1,81 @@
-//! Arguments of a family: checked against what it takes, then read with their types.
+//! Arguments of a family or an operator: checked against what it takes, then read with their types.
 
 use crate::generate::error::ExpressionError;
-use crate::generate::families::{BARE_KEY, COMMON_KEYS, Family, PLANNED_KEYS};
+use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY, PLANNED_KEYS};
 use crate::generate::grammar::Argument;
 use crate::quantity::QuantityError;
 use crate::shorten::shorten;
-use crate::units::Capacity;
+use crate::units::{Capacity, Latency};
 
-/// Arguments of one family, each key known and given once.
+/// What a family or an operator takes.
+#[derive(Debug)]
+pub(super) struct Takes {
+    pub(super) name: &'static str,
+    /// An expression that works.
+    pub(super) example: &'static str,
+    /// What its bare first value is, if it takes one.
+    pub(super) bare: Option<&'static str>,
+    /// Keys it takes besides [`COMMON_KEYS`].
+    pub(super) keys: &'static [&'static str],
+}
+
+impl Takes {
+    /// The keys it takes, for a message.
+    fn keys_shown(&self) -> String {
+        [self.keys, COMMON_KEYS].concat().join(" ")
+    }
+}
+
+/// Where a family or an operator stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the whole expression.
+    Whole,
+    /// It stands within a composition: what is done to the finished network is said there.
+    Within,
+}
+
+/// Arguments of one family or operator, each key known and given once.
 pub(super) struct Arguments<'a> {
-    family: &'static Family,
+    takes: &'static Takes,
+    /// Where the name stands, in characters from 1.
+    position: usize,
     given: Vec<Argument<'a>>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Refuses unknown and repeated keys and a bare value the family has no use for.
-    pub(super) fn new(family: &'static Family, given: Vec<Argument<'a>>) -> Result<Self, ExpressionError> {
+    /// Refuses unknown and repeated keys, a bare value that is of no use, and keys that do not belong in this place.
+    pub(super) fn new(
+        takes: &'static Takes,
+        position: usize,
+        given: Vec<Argument<'a>>,
+        place: Place,
+    ) -> Result<Self, ExpressionError> {
+        let family = takes.name;
         for (count, &Argument { key, value, position }) in given.iter().enumerate() {
             let Some(key) = key else {
-                if family.bare.is_some() {
+                if takes.bare.is_some() {
                     continue;
                 }
-                let (family, example) = (family.name, family.example);
+                let example = takes.example;
                 return Err(ExpressionError::BareValue { family, value: shorten(value), position, example });
             };
             if PLANNED_KEYS.contains(&key) {
-                let available = family.keys_shown();
+                let available = takes.keys_shown();
                 return Err(ExpressionError::NotAvailable { what: "key", name: key.to_owned(), position, available });
             }
-            if !family.keys.contains(&key) && !COMMON_KEYS.contains(&key) {
-                let keys = family.keys_shown();
-                return Err(ExpressionError::UnknownKey { family: family.name, key: shorten(key), position, keys });
+            if !takes.keys.contains(&key) && !COMMON_KEYS.contains(&key) {
+                let keys = takes.keys_shown();
+                return Err(ExpressionError::UnknownKey { family, key: shorten(key), position, keys });
+            }
+            if place == Place::Within && !takes.keys.contains(&key) && key != LATENCY_KEY {
+                return Err(ExpressionError::KeyWithin { key: key.to_owned(), position });
             }
             if given[..count].iter().any(|earlier| earlier.key == Some(key)) {
                 return Err(ExpressionError::DuplicateKey { key: key.to_owned(), position });
             }
         }
-        Ok(Self { family, given })
+        Ok(Self { takes, position, given })
     }
 
     /// The argument of a key, or the bare value for [`BARE_KEY`].
@@ -47,11 +86,16 @@ impl<'a> Arguments<'a> {
 
     /// The bare value, which the family needs.
     pub(super) fn bare(&self) -> Result<&Argument<'a>, ExpressionError> {
-        self.find(BARE_KEY).ok_or_else(|| self.missing(self.family.bare.unwrap_or("a value").to_owned()))
+        self.find(BARE_KEY).ok_or_else(|| self.missing(self.takes.bare.unwrap_or("a value").to_owned()))
+    }
+
+    /// Where the value of a key stands, or the name where it is not given.
+    pub(super) fn position_of(&self, key: &str) -> usize {
+        self.find(key).map_or(self.position, |argument| argument.position)
     }
 
     fn missing(&self, what: String) -> ExpressionError {
-        ExpressionError::Missing { family: self.family.name, what, example: self.family.example }
+        ExpressionError::Missing { family: self.takes.name, what, example: self.takes.example }
     }
 
     /// A number ≥ 1 that the family needs, or its default. Numbers beyond the machine's saturate: as sizes they are
@@ -62,6 +106,23 @@ impl<'a> Arguments<'a> {
             (None, Some(default)) => Ok(default),
             (None, None) => Err(self.missing(format!("`{key}`"))),
         }
+    }
+
+    /// The same as a number of 64 bits.
+    pub(super) fn number(&self, key: &'static str, default: Option<usize>) -> Result<u64, ExpressionError> {
+        self.count(key, default).map(wide)
+    }
+
+    /// The bare value `4x4x4` as numbers ≥ 1.
+    pub(super) fn extents(&self) -> Result<Vec<u64>, ExpressionError> {
+        let argument = self.bare()?;
+        argument.value.split('x').map(|extent| count(argument, extent).map(wide)).collect()
+    }
+
+    /// The latency of every link, if it is given.
+    pub(super) fn latency(&self) -> Result<Option<Latency>, ExpressionError> {
+        let Some(argument) = self.find(LATENCY_KEY) else { return Ok(None) };
+        argument.value.parse().map(Some).map_err(|problem| quantity_error(argument, problem))
     }
 
     /// The seed of what is drawn at random; 1 where none is given.
@@ -86,6 +147,11 @@ impl<'a> Arguments<'a> {
             Err(problem) => Err(quantity_error(argument, problem)),
         }
     }
+}
+
+/// No machine counts beyond 64 bits.
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// Puts the key and position in front of what is wrong with a quantity.

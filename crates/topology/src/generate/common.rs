@@ -1,20 +1,12 @@
-//! Keys every family takes: `lat`, `down`, `nodes-down`, `degrade` and `faults`.
+//! Keys that take away from a finished network: `down`, `nodes-down`, `degrade` and `faults`.
 
 use crate::fault::Fault;
-use crate::generate::arguments::{Arguments, quantity_error, value_error};
+use crate::generate::arguments::{Arguments, value_error};
 use crate::generate::chance;
 use crate::generate::error::ExpressionError;
 use crate::generate::grammar::Argument;
-use crate::model::{Topology, TopologyDraft};
+use crate::model::Topology;
 use crate::shorten::shorten;
-
-/// Gives every link the latency of `lat=`.
-pub(super) fn set_latency(draft: &mut TopologyDraft, arguments: &Arguments<'_>) -> Result<(), ExpressionError> {
-    let Some(argument) = arguments.find("lat") else { return Ok(()) };
-    let latency = argument.value.parse().map_err(|problem| quantity_error(argument, problem))?;
-    draft.links.iter_mut().for_each(|link| link.latency = latency);
-    Ok(())
-}
 
 /// What one key says about faults: an item of its list to a fault, `None` if it cannot be read.
 type ReadFault = fn(&str) -> Option<Fault>;

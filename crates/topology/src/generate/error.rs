@@ -30,6 +30,18 @@ pub enum ExpressionError {
     Missing { family: &'static str, what: String, example: &'static str },
     #[error("position {position}: `{family}` has no key `{key}`; it takes {keys}")]
     UnknownKey { family: &'static str, key: String, position: usize, keys: String },
+    #[error(
+        "position {position}: `{key}` stands within a composition, where only rates and latencies of links are said; write \
+         it after the outermost parenthesis"
+    )]
+    KeyWithin { key: String, position: usize },
+    #[error("position {position}: `{what}` {problem}")]
+    Composition { what: &'static str, position: usize, problem: &'static str },
+    #[error(
+        "position {position}: ids of nodes of this `{operator}` would have {found} bytes, over the limit of {limit}; \
+         compose less"
+    )]
+    LongIds { operator: &'static str, position: usize, found: usize, limit: usize },
     #[error("position {position}: `{key}` is given twice; give it once")]
     DuplicateKey { key: String, position: usize },
     #[error("position {position}: {key} `{value}` is not usable; expected {expected}")]
@@ -52,6 +64,7 @@ impl ExpressionError {
         match self {
             Self::UnknownKey { key, .. }
             | Self::DuplicateKey { key, .. }
+            | Self::KeyWithin { key, .. }
             | Self::Value { key, .. }
             | Self::Quantity { key, .. } => Some(key.clone()),
             Self::NotAvailable { what: "key", name, .. } => Some(name.clone()),
@@ -64,7 +77,7 @@ impl ExpressionError {
     /// Whether the expression is refused for the size of its topology or of itself, not for what it says.
     pub fn is_over_limit(&self) -> bool {
         match self {
-            Self::TooLong { .. } | Self::TooDeep { .. } => true,
+            Self::TooLong { .. } | Self::TooDeep { .. } | Self::LongIds { .. } => true,
             Self::Topology(error) => error.is_over_limit(),
             _ => false,
         }

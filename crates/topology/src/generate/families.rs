@@ -1,159 +1,138 @@
 //! The table of families: what each is called, what it takes and what builds it.
 
-use crate::generate::arguments::Arguments;
+use canopy_direct::Family as Member;
+
+use crate::generate::arguments::{Arguments, Takes};
 use crate::generate::error::ExpressionError;
-use crate::generate::{boxes, fabrics, grids, random};
+use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
 use crate::shorten::shorten;
 
 /// What a bare first value is called in messages.
 pub(super) const BARE_KEY: &str = "size";
+/// The key that even what stands within a composition takes.
+pub(super) const LATENCY_KEY: &str = "lat";
 /// Keys every family takes.
-pub(super) const COMMON_KEYS: &[&str] = &["lat", "down", "nodes-down", "degrade", "faults"];
+pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults"];
 /// Keys of the expression language that nothing implements.
 pub(super) const PLANNED_KEYS: &[&str] = &["host", "nicforward"];
-/// Families of the expression language that nothing implements.
-const PLANNED: &[&str] = &[
-    "hamming",
-    "twisted-torus",
-    "twisted-cube",
-    "kautz",
-    "genkautz",
-    "debruijn",
-    "circulant",
-    "dcirculant",
-    "biring",
-    "uniring",
-    "distreg",
-    "diamond",
-    "dbjmod",
-    "dfc2",
-    "dragonfly",
-    "dims",
-];
 
 /// A family of networks.
 pub(super) struct Family {
-    pub(super) name: &'static str,
-    /// An expression that works.
-    pub(super) example: &'static str,
-    /// What its bare first value is, if it takes one.
-    pub(super) bare: Option<&'static str>,
-    /// Keys it takes besides [`COMMON_KEYS`].
-    pub(super) keys: &'static [&'static str],
-    /// Checks the size, then builds; latencies are set afterwards.
-    pub(super) build: fn(&Arguments<'_>, &TopologyLimits) -> Result<TopologyDraft, ExpressionError>,
+    pub(super) takes: Takes,
+    pub(super) build: Build,
 }
+
+/// What builds a family. Sizes are checked first, latencies set afterwards.
+#[derive(Clone, Copy)]
+pub(super) enum Build {
+    /// It is a graph of ranks alone whose links have one rate, `bw`.
+    Member(fn(&Arguments<'_>) -> Result<Member, ExpressionError>),
+    /// Anything else.
+    Draft(fn(&Arguments<'_>, &TopologyLimits) -> Result<TopologyDraft, ExpressionError>),
+}
+
+/// A family of graphs of ranks alone.
+const fn member(
+    name: &'static str,
+    example: &'static str,
+    bare: Option<&'static str>,
+    keys: &'static [&'static str],
+    build: fn(&Arguments<'_>) -> Result<Member, ExpressionError>,
+) -> Family {
+    Family { takes: Takes { name, example, bare, keys }, build: Build::Member(build) }
+}
+
+/// A family with rates of its own.
+const fn draft(
+    name: &'static str,
+    example: &'static str,
+    bare: Option<&'static str>,
+    keys: &'static [&'static str],
+    build: fn(&Arguments<'_>, &TopologyLimits) -> Result<TopologyDraft, ExpressionError>,
+) -> Family {
+    Family { takes: Takes { name, example, bare, keys }, build: Build::Draft(build) }
+}
+
+const BW: &[&str] = &["bw"];
+const ND: &[&str] = &["n", "d", "bw"];
+const RANKS: Option<&str> = Some("a number of ranks");
+const EXTENTS: Option<&str> = Some("extents");
+const SIZES: Option<&str> = Some("two sizes");
 
 /// All families there are.
 pub(super) const FAMILIES: &[Family] = &[
-    Family {
-        name: "ring",
-        example: "ring:8",
-        bare: Some("a number of ranks"),
-        keys: &["bw", "dir"],
-        build: grids::ring,
-    },
-    Family { name: "mesh", example: "mesh:4x4", bare: Some("extents"), keys: &["bw"], build: grids::mesh },
-    Family { name: "torus", example: "torus:4x4x4", bare: Some("extents"), keys: &["bw"], build: grids::torus },
-    Family {
-        name: "hypercube",
-        example: "hypercube:6",
-        bare: Some("a dimension"),
-        keys: &["bw"],
-        build: grids::hypercube,
-    },
-    Family {
-        name: "complete",
-        example: "complete:8",
-        bare: Some("a number of ranks"),
-        keys: &["bw"],
-        build: grids::complete,
-    },
-    Family {
-        name: "bipartite",
-        example: "bipartite:4x4",
-        bare: Some("two sizes"),
-        keys: &["bw"],
-        build: grids::bipartite,
-    },
-    Family {
-        name: "dgx-a100",
-        example: "dgx-a100:boxes=2",
-        bare: None,
-        keys: &["boxes", "gpus"],
-        build: boxes::dgx_a100,
-    },
-    Family {
-        name: "dgx-h100",
-        example: "dgx-h100:boxes=2",
-        bare: None,
-        keys: &["boxes", "gpus"],
-        build: boxes::dgx_h100,
-    },
-    Family { name: "mi250", example: "mi250:boxes=2", bare: None, keys: &["boxes", "gpus"], build: boxes::mi250 },
-    Family {
-        name: "rail",
-        example: "rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s",
-        bare: None,
-        keys: &["boxes", "gpus", "nv", "nic", "spine"],
-        build: boxes::rail,
-    },
-    Family {
-        name: "fat-tree",
-        example: "fat-tree:k=4,oversub=1",
-        bare: None,
-        keys: &["k", "oversub", "host-bw"],
-        build: fabrics::fat_tree,
-    },
-    Family {
-        name: "leaf-spine",
-        example: "leaf-spine:leaves=4,hosts=8,spines=4,oversub=2",
-        bare: None,
-        keys: &["leaves", "hosts", "spines", "oversub", "host-bw"],
-        build: fabrics::leaf_spine,
-    },
-    Family {
-        name: "dragonfly-router",
-        example: "dragonfly-router:p=4,a=8,h=4",
-        bare: None,
-        keys: &["p", "a", "h", "host-bw", "local", "global"],
-        build: fabrics::dragonfly_router,
-    },
-    Family {
-        name: "random-regular",
-        example: "random-regular:n=64,d=4,seed=1",
-        bare: None,
-        keys: &["n", "d", "seed", "bw"],
-        build: random::random_regular,
-    },
-    Family {
-        name: "random-euler",
-        example: "random-euler:n=64,switches=8,seed=1",
-        bare: None,
-        keys: &["n", "switches", "seed"],
-        build: random::random_euler,
-    },
+    member("ring", "ring:8", RANKS, &["bw", "dir"], catalogue::ring),
+    member("mesh", "mesh:4x4", EXTENTS, BW, catalogue::mesh),
+    member("torus", "torus:4x4x4", EXTENTS, BW, catalogue::torus),
+    member("hypercube", "hypercube:6", Some("a dimension"), BW, catalogue::hypercube),
+    member("complete", "complete:8", RANKS, BW, catalogue::complete),
+    member("bipartite", "bipartite:4x4", SIZES, BW, catalogue::bipartite),
+    member("hamming", "hamming:3x3", EXTENTS, BW, catalogue::hamming),
+    member("twisted-torus", "twisted-torus:8x4", EXTENTS, BW, catalogue::twisted_torus),
+    member("twisted-cube", "twisted-cube", None, BW, catalogue::twisted_cube),
+    member("kautz", "kautz:d=2,n=4", None, ND, catalogue::kautz),
+    member("genkautz", "genkautz:n=64,d=4", None, ND, catalogue::genkautz),
+    member("debruijn", "debruijn:d=2,n=4", None, ND, catalogue::debruijn),
+    member("circulant", "circulant:n=16,offsets=3+4", None, &["n", "offsets", "d", "bw"], catalogue::circulant),
+    member("dcirculant", "dcirculant:d=4", None, &["d", "bw"], catalogue::dcirculant),
+    member("biring", "biring:n=8,d=4", None, ND, catalogue::biring),
+    member("uniring", "uniring:n=8,d=2", None, ND, catalogue::uniring),
+    member("distreg", "distreg:n=32,d=4", None, ND, catalogue::distreg),
+    member("diamond", "diamond", None, BW, catalogue::diamond),
+    member("dbjmod", "dbjmod:d=2,n=4", None, ND, catalogue::dbjmod),
+    member("dfc2", "dfc2:4x4", SIZES, BW, catalogue::dfc2),
+    draft("dragonfly", "dragonfly:4x5", SIZES, &["local", "global"], dragonfly::dragonfly),
+    draft(
+        "dims",
+        "dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s",
+        Some("building blocks"),
+        &["bw", "unwind"],
+        dimensions::dims,
+    ),
+    draft("dgx-a100", "dgx-a100:boxes=2", None, &["boxes", "gpus"], boxes::dgx_a100),
+    draft("dgx-h100", "dgx-h100:boxes=2", None, &["boxes", "gpus"], boxes::dgx_h100),
+    draft("mi250", "mi250:boxes=2", None, &["boxes", "gpus"], boxes::mi250),
+    draft(
+        "rail",
+        "rail:boxes=4,gpus=8,nv=450GB/s,nic=50GB/s",
+        None,
+        &["boxes", "gpus", "nv", "nic", "spine"],
+        boxes::rail,
+    ),
+    draft("fat-tree", "fat-tree:k=4,oversub=1", None, &["k", "oversub", "host-bw"], fabrics::fat_tree),
+    draft(
+        "leaf-spine",
+        "leaf-spine:leaves=4,hosts=8,spines=4,oversub=2",
+        None,
+        &["leaves", "hosts", "spines", "oversub", "host-bw"],
+        fabrics::leaf_spine,
+    ),
+    draft(
+        "dragonfly-router",
+        "dragonfly-router:p=4,a=8,h=4",
+        None,
+        &["p", "a", "h", "host-bw", "local", "global"],
+        fabrics::dragonfly_router,
+    ),
+    draft("random-regular", "random-regular:n=64,d=4,seed=1", None, &["n", "d", "seed", "bw"], random::random_regular),
+    draft(
+        "random-euler",
+        "random-euler:n=64,switches=8,seed=1",
+        None,
+        &["n", "switches", "seed"],
+        random::random_euler,
+    ),
 ];
 
 impl Family {
     /// The family of a name.
     pub(super) fn find(name: &str, position: usize) -> Result<&'static Self, ExpressionError> {
-        if let Some(family) = FAMILIES.iter().find(|family| family.name == name) {
+        if let Some(family) = FAMILIES.iter().find(|family| family.takes.name == name) {
             return Ok(family);
         }
-        let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
-        let (name, names) = (shorten(name), names.join(" "));
-        if PLANNED.contains(&name.as_str()) {
-            let available = format!("the families {names}");
-            return Err(ExpressionError::NotAvailable { what: "family", name, position, available });
-        }
-        Err(ExpressionError::UnknownFamily { name, position, families: names })
-    }
-
-    /// The keys it takes, for a message.
-    pub(super) fn keys_shown(&self) -> String {
-        [self.keys, COMMON_KEYS].concat().join(" ")
+        let names: Vec<&str> = FAMILIES.iter().map(|family| family.takes.name).collect();
+        Err(ExpressionError::UnknownFamily { name: shorten(name), position, families: names.join(" ") })
     }
 }

@@ -24,8 +24,20 @@ const DEPTH_MAX: usize = 32;
 pub(super) enum Expression<'a> {
     /// A family and its arguments.
     Family(Call<'a>),
-    /// A composition. Only its outermost operator is kept, because none can be evaluated; the rest is well-formed.
-    Composition { operator: &'a str, position: usize },
+    /// An operator and what it is applied to.
+    Composition(Composition<'a>),
+}
+
+/// An operator, what it is applied to, and its arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Composition<'a> {
+    pub(super) operator: &'static str,
+    pub(super) position: usize,
+    /// Digits after the operator, with their position.
+    pub(super) number: Option<(&'a str, usize)>,
+    /// At least one.
+    pub(super) operands: Vec<Expression<'a>>,
+    pub(super) arguments: Vec<Argument<'a>>,
 }
 
 /// A family and its arguments.
@@ -37,7 +49,7 @@ pub(super) struct Call<'a> {
 }
 
 /// `value` or `key=value`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Argument<'a> {
     /// `None` for the bare value that may come first.
     pub(super) key: Option<&'a str>,
@@ -106,9 +118,8 @@ impl<'a> Parser<'a> {
         if name.is_empty() {
             return Err(self.unexpected("the name of a family or operator"));
         }
-        if OPERATORS.contains(&name) {
-            self.composition(depth)?;
-            return Ok(Expression::Composition { operator: name, position });
+        if let Some(&operator) = OPERATORS.iter().find(|&&operator| operator == name) {
+            return self.composition(operator, position, depth).map(Expression::Composition);
         }
         if self.rest().starts_with('(') {
             return Err(self.unexpected(
@@ -120,25 +131,34 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows the operator's name.
-    fn composition(&mut self, depth: usize) -> Result<(), ExpressionError> {
+    fn composition(
+        &mut self,
+        operator: &'static str,
+        position: usize,
+        depth: usize,
+    ) -> Result<Composition<'a>, ExpressionError> {
+        let mut number = None;
         if self.skip(':') {
-            let number = self.take_until(&['(']);
-            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-                self.at -= number.len();
+            let at = self.position();
+            let digits = self.take_until(&['(']);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                self.at -= digits.len();
                 return Err(self.unexpected("a number and `(`"));
             }
+            number = Some((digits, at));
         }
         if !self.skip('(') {
             return Err(self.unexpected("`(` and an expression"));
         }
-        self.expression(depth + 1)?;
+        let mut operands = vec![self.expression(depth + 1)?];
         while self.skip(';') {
-            self.expression(depth + 1)?;
+            operands.push(self.expression(depth + 1)?);
         }
         if !self.skip(')') {
             return Err(self.unexpected("`;` or `)`"));
         }
-        self.arguments().map(drop)
+        let arguments = self.arguments()?;
+        Ok(Composition { operator, position, number, operands, arguments })
     }
 
     /// `:` and arguments, if any.

@@ -1,5 +1,8 @@
 //! Every family builds what the expression language promises, and every mistake is told with its place.
 
+mod catalogue;
+mod composed;
+
 use super::*;
 use crate::fault::FaultError;
 use crate::model::NodeKind;
@@ -387,64 +390,20 @@ fn mistakes_are_told_with_their_position() {
 }
 
 #[test]
-fn unknown_names_and_names_to_come_are_told_apart() {
+fn unknown_names_are_told_with_those_there_are() {
     let families = family_names().join(" ");
     let unknown = generate("rings:8", &LIMITS).unwrap_err().to_string();
     assert_eq!(unknown, format!("position 1: `rings` is no family; there are {families}"));
-    for name in [
-        "kautz:d=2,n=4",
-        "dragonfly:4x5",
-        "dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s",
-        "hamming:3x3",
-        "twisted-cube",
-    ] {
-        let error = generate(name, &LIMITS).unwrap_err().to_string();
-        assert!(error.contains("not available yet; there are the families ring mesh"), "{error}");
-    }
-}
-
-#[test]
-fn compositions_are_parsed_and_refused() {
-    for expression in [
-        "line(ring:4)",
-        "line:2(bipartite:4x4):bw=10GB/s",
-        "product(ring:4;complete:3)",
-        "degree:2(line:1(product(ring:3;ring:3,bw=1GB/s))):lat=1us,bw=2",
-        "bidirect(kautz:d=2,n=3)",
-        "power:3(anything)",
-    ] {
-        let error = generate(expression, &LIMITS).unwrap_err();
-        let operator = expression.split([':', '(']).next().unwrap();
-        let start = format!("position 1: the operator `{operator}` is not available yet; there are the families ring ");
-        assert!(error.to_string().starts_with(&start), "{error}");
-    }
-    for (expression, message) in [
-        ("line", "position 5: found the end, expected `(` and an expression"),
-        ("line:(ring:4)", "position 6: found `(`, expected a number and `(`"),
-        ("line:x(ring:4)", "position 6: found `x`, expected a number and `(`"),
-        ("line:2", "position 7: found the end, expected `(` and an expression"),
-        ("line:2()", "position 8: found `)`, expected the name of a family or operator"),
-        ("line:2(ring:4", "position 14: found the end, expected `;` or `)`"),
-        ("product(ring:4;)", "position 16: found `)`, expected the name of a family or operator"),
-        ("line:2(ring:4)5", "position 15: found `5`, expected `,` or the end"),
-        ("line:2(ring:4):", "position 16: found the end, expected a value or `key=value`"),
-        (
-            "ring(4)",
-            "position 5: found `(`, expected `:` and arguments, because only line, degree, power, product and bidirect take parentheses",
-        ),
-    ] {
-        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message, "{expression}");
-    }
 }
 
 #[test]
 fn every_example_of_a_family_works() {
     for family in families::FAMILIES {
-        let topology = topology(family.example);
+        let topology = topology(family.takes.example);
         assert!(
             topology.nodes().iter().all(|node| !node.id.contains(['-', '>', '+', ',', ';', '(', ')'])),
             "{}",
-            family.name
+            family.takes.name
         );
     }
 }

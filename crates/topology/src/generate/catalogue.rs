@@ -1,0 +1,233 @@
+//! Families of graphs of ranks alone, as their arguments name them: which member is meant, what its nodes are called and
+//! what its refusals read like.
+
+use canopy_direct::{Digraph, Family, FamilyError, Limit, TooLarge};
+
+use crate::error::TopologyError;
+use crate::generate::arguments::{Arguments, count, value_error};
+use crate::generate::error::ExpressionError;
+use crate::limits::TopologyLimits;
+
+/// Longest id of a node, in bytes.
+pub(super) const ID_BYTES_MAX: usize = 255;
+
+type Member = Result<Family, ExpressionError>;
+
+/// `ring:8`, `ring:8,dir=uni`.
+pub(super) fn ring(arguments: &Arguments<'_>) -> Member {
+    let n = bare_number(arguments)?;
+    let one_way = match arguments.find("dir") {
+        None => false,
+        Some(argument) => match argument.value {
+            "uni" => true,
+            "bi" => false,
+            _ => return Err(value_error(argument, "`uni` or `bi`")),
+        },
+    };
+    Ok(Family::Ring { n, one_way })
+}
+
+/// `mesh:4x4`.
+pub(super) fn mesh(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Mesh { extents: arguments.extents()? })
+}
+
+/// `torus:4x4x4`.
+pub(super) fn torus(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Torus { extents: arguments.extents()? })
+}
+
+/// `hypercube:6`.
+pub(super) fn hypercube(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Hypercube { n: bare_number(arguments)? })
+}
+
+/// `complete:8`.
+pub(super) fn complete(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Complete { n: bare_number(arguments)? })
+}
+
+/// `bipartite:4x4`.
+pub(super) fn bipartite(arguments: &Arguments<'_>) -> Member {
+    let [left, right] = two_sizes(arguments)?;
+    Ok(Family::Bipartite { left, right })
+}
+
+/// `hamming:3x3`.
+pub(super) fn hamming(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Hamming { extents: arguments.extents()? })
+}
+
+/// `twisted-torus:8x4`, `twisted-torus:4x4x8`.
+pub(super) fn twisted_torus(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::TwistedTorus { extents: arguments.extents()? })
+}
+
+/// `twisted-cube`.
+pub(super) fn twisted_cube(_: &Arguments<'_>) -> Member {
+    Ok(Family::TwistedCube)
+}
+
+/// `kautz:d=2,n=4`.
+pub(super) fn kautz(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::Kautz { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
+}
+
+/// `genkautz:n=64,d=4`.
+pub(super) fn genkautz(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::GenKautz { n: arguments.number("n", None)?, d: arguments.number("d", None)? })
+}
+
+/// `debruijn:d=2,n=4`.
+pub(super) fn debruijn(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::DeBruijn { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
+}
+
+/// `circulant:n=16`, `circulant:n=16,offsets=3+4`, each with more parallel links if `d` says so.
+pub(super) fn circulant(arguments: &Arguments<'_>) -> Member {
+    let n = arguments.number("n", None)?;
+    let Some(list) = arguments.find("offsets") else {
+        let d = arguments.number("d", Some(4))?;
+        return Family::least_circulant(n, d).map_err(|error| refusal(error, arguments));
+    };
+    let offsets: Vec<u64> = list
+        .value
+        .split('+')
+        .map(|offset| count(list, offset).map(|offset| u64::try_from(offset).unwrap_or(u64::MAX)))
+        .collect::<Result<_, _>>()?;
+    let pairs = 2 * offsets.len() as u64;
+    let copies = match arguments.find("d") {
+        None => 1,
+        Some(argument) => {
+            let d = arguments.number("d", None)?;
+            if !d.is_multiple_of(pairs) {
+                return Err(value_error(argument, "a multiple of two links for each offset"));
+            }
+            d / pairs
+        }
+    };
+    Ok(Family::Circulant { n, offsets, copies })
+}
+
+/// `dcirculant:d=4`.
+pub(super) fn dcirculant(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::DirectedCirculant { d: arguments.number("d", None)? })
+}
+
+/// `biring:n=8,d=4`.
+pub(super) fn biring(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::BiRing { n: arguments.number("n", None)?, d: arguments.number("d", Some(2))? })
+}
+
+/// `uniring:n=8,d=2`.
+pub(super) fn uniring(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::UniRing { n: arguments.number("n", None)?, d: arguments.number("d", Some(1))? })
+}
+
+/// `distreg:n=32,d=4`.
+pub(super) fn distreg(arguments: &Arguments<'_>) -> Member {
+    if let (Some(argument), false) = (arguments.find("d"), arguments.number("d", Some(4))? == 4) {
+        return Err(value_error(argument, "4, the degree of all distance-regular networks there are"));
+    }
+    Ok(Family::DistanceRegular { n: arguments.number("n", None)? })
+}
+
+/// `diamond`.
+pub(super) fn diamond(_: &Arguments<'_>) -> Member {
+    Ok(Family::Diamond)
+}
+
+/// `dbjmod:d=2,n=4`.
+pub(super) fn dbjmod(arguments: &Arguments<'_>) -> Member {
+    Ok(Family::ModifiedDeBruijn { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
+}
+
+/// `dfc2:4x4`.
+pub(super) fn dfc2(arguments: &Arguments<'_>) -> Member {
+    let [rows, columns] = two_sizes(arguments)?;
+    Ok(Family::Dfc2 { rows, columns })
+}
+
+fn bare_number(arguments: &Arguments<'_>) -> Result<u64, ExpressionError> {
+    let argument = arguments.bare()?;
+    count(argument, argument.value).map(|number| u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+/// The bare value `4x5`.
+pub(super) fn two_sizes(arguments: &Arguments<'_>) -> Result<[u64; 2], ExpressionError> {
+    let sizes = arguments.extents()?;
+    <[u64; 2]>::try_from(sizes).or_else(|_| Err(value_error(arguments.bare()?, "two sizes such as `4x4`")))
+}
+
+/// How large a graph may become.
+pub(super) fn limit(limits: &TopologyLimits) -> Limit {
+    let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Limit { order_max: narrow(limits.nodes_max), edges_max: narrow(limits.links_max) }
+}
+
+/// A graph over the limit, as topologies say it.
+pub(super) fn too_large(error: TooLarge) -> ExpressionError {
+    let TooLarge { what, found, limit } = error;
+    TopologyError::TooLarge { what, found: found.to_string(), limit: limit as usize }.into()
+}
+
+/// Why there is no such member, with the place of the argument at fault.
+pub(super) fn refusal(error: FamilyError, arguments: &Arguments<'_>) -> ExpressionError {
+    match error {
+        FamilyError::TooLarge(error) => too_large(error),
+        FamilyError::Value { key, found, expected, .. } => {
+            let position = arguments.position_of(key);
+            ExpressionError::Value { key: key.to_owned(), position, value: found, expected }
+        }
+    }
+}
+
+/// Ids of the nodes of a member: coordinates of grids, words of Kautz graphs, else numbers.
+pub(super) fn ids(member: &Family, graph: &Digraph, arguments: &Arguments<'_>) -> Result<Vec<String>, ExpressionError> {
+    match member {
+        Family::Mesh { extents }
+        | Family::Torus { extents }
+        | Family::Hamming { extents }
+        | Family::TwistedTorus { extents } => grid_ids(extents, arguments),
+        Family::Dfc2 { rows, columns } => grid_ids(&[*rows, *columns], arguments),
+        Family::Kautz { d, n } => Ok(word_ids(*d, *n)),
+        _ => Ok((0..graph.order()).map(|node| node.to_string()).collect()),
+    }
+}
+
+/// Refuses grids of so many dimensions that ids become too long.
+fn grid_ids(extents: &[u64], arguments: &Arguments<'_>) -> Result<Vec<String>, ExpressionError> {
+    // A digit and a separator, at least.
+    if 2 * extents.len() > ID_BYTES_MAX {
+        return Err(value_error(arguments.bare()?, "at most 127 extents, for ids of at most 255 bytes"));
+    }
+    let numbers = |&extent: &u64| (0..extent).map(|coordinate| coordinate.to_string()).collect();
+    Ok(coordinate_ids(&extents.iter().map(numbers).collect::<Vec<_>>()))
+}
+
+/// `120` while every extent is at most ten, else `1.2.0`, in row-major order; `letters` are what each coordinate is
+/// called.
+pub(super) fn coordinate_ids(letters: &[Vec<String>]) -> Vec<String> {
+    let separator = if letters.iter().all(|own| own.len() <= 10) { "" } else { "." };
+    let mut ids = vec![String::new()];
+    for (dimension, own) in letters.iter().enumerate() {
+        let separator = if dimension == 0 { "" } else { separator };
+        let longer = |id: String| own.iter().map(move |letter| format!("{id}{separator}{letter}"));
+        ids = ids.into_iter().flat_map(longer).collect();
+    }
+    ids
+}
+
+/// Words of `n` letters out of `d + 1` without a letter twice in a row, in alphabetical order, written like coordinates.
+fn word_ids(d: u64, n: u64) -> Vec<String> {
+    let separator = if d < 10 { "" } else { "." };
+    let mut words: Vec<(String, u64)> = (0..=d).map(|letter| (letter.to_string(), letter)).collect();
+    for _ in 1..n {
+        let longer = |(word, last): (String, u64)| {
+            let others = (0..=d).filter(move |&letter| letter != last);
+            others.map(move |letter| (format!("{word}{separator}{letter}"), letter))
+        };
+        words = words.into_iter().flat_map(longer).collect();
+    }
+    words.into_iter().map(|(word, _)| word).collect()
+}

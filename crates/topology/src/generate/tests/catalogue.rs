@@ -1,0 +1,253 @@
+//! Families of ranks alone, and those with rates of their own: ids, links, ports and refusals.
+
+use super::*;
+use crate::document::{read_document, to_json, to_yaml};
+use crate::error::TopologyError;
+
+#[test]
+fn sizes_of_direct_networks() {
+    for (expression, ranks, links) in [
+        ("hamming:3x3", 9, 36),
+        ("hamming:2x5", 10, 50),
+        ("twisted-torus:8x4", 32, 128),
+        ("twisted-torus:4x4x8", 128, 768),
+        ("twisted-cube", 8, 24),
+        ("kautz:d=2,n=4", 24, 48),
+        ("kautz:d=16,n=2", 272, 4352),
+        ("genkautz:n=32,d=4", 32, 124),
+        ("genkautz:n=9,d=2", 9, 18),
+        ("debruijn:d=2,n=4", 16, 30),
+        ("circulant:n=16,offsets=3+4", 16, 64),
+        ("circulant:n=16", 16, 64),
+        ("circulant:n=16,d=8", 16, 64),
+        ("dcirculant:d=4", 6, 24),
+        ("biring:n=8,d=4", 8, 16),
+        ("biring:n=8", 8, 16),
+        ("uniring:n=8,d=2", 8, 8),
+        ("uniring:n=2", 2, 2),
+        ("distreg:n=32,d=4", 32, 128),
+        ("distreg:n=728", 728, 2912),
+        ("diamond", 8, 16),
+        ("dbjmod:d=2,n=4", 16, 32),
+        ("dfc2:4x4", 16, 96),
+        ("dragonfly:4x5", 20, 80),
+        ("dragonfly:6x4", 24, 132),
+        ("dragonfly:3x1", 3, 6),
+        ("dims:ring2+fc4", 8, 32),
+        ("dims:ring1+fc3+switch2,unwind=1", 6, 18),
+    ] {
+        check_size(expression, ranks, 0, links);
+    }
+    check_size("dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s", 512, 8, 512 + 3 * 512 + 2 * 512);
+    check_size("dims:switch3+switch1+ring4", 12, 4, 24 + 24);
+}
+
+#[test]
+fn nodes_are_called_by_coordinates_words_or_numbers() {
+    assert_eq!(ids(&topology("hamming:2x2")), ["00", "01", "10", "11"]);
+    assert_eq!(ids(&topology("twisted-torus:22x11"))[12], "1.1");
+    assert_eq!(ids(&topology("kautz:d=2,n=2")), ["01", "02", "10", "12", "20", "21"]);
+    assert_eq!(ids(&topology("kautz:d=10,n=2"))[..2], ["0.1", "0.2"]);
+    assert_eq!(ids(&topology("debruijn:d=2,n=2")), ["0", "1", "2", "3"]);
+    assert_eq!(ids(&topology("dims:ring2+fc4+switch2,unwind=1"))[..3], ["000", "001", "010"]);
+    let switched = topology("dims:ring2+switch3");
+    assert_eq!(ids(&switched)[6..], ["0s", "1s"]);
+    assert_eq!(ids(&topology("dims:ring2+switch64"))[128..], ["0.s", "1.s"]);
+    // Each word leads to those that drop its first letter.
+    let kautz = topology("kautz:d=2,n=3");
+    assert_eq!((rate(&kautz, "010", "101"), rate(&kautz, "010", "102"), rate(&kautz, "010", "121")), (250, 250, 0));
+}
+
+#[test]
+fn parallel_links_add_up_and_loops_are_ports() {
+    let ring = topology("biring:n=5,d=6,bw=1GB/s");
+    assert_eq!((rate(&ring, "0", "1"), rate(&ring, "1", "0"), ring.node_bandwidth()), (30, 30, 6_000_000_000));
+    let pair = topology("uniring:n=2,d=3,bw=1GB/s");
+    assert_eq!((rate(&pair, "0", "1"), pair.links().len()), (30, 2));
+    for (expression, degree) in [
+        ("debruijn:d=2,n=3", 2),
+        ("debruijn:d=4,n=2", 4),
+        ("genkautz:n=9,d=2", 2),
+        ("genkautz:n=32,d=4", 4),
+        ("kautz:d=3,n=2", 3),
+        ("circulant:n=16,d=8", 8),
+    ] {
+        let network = topology(&format!("{expression},bw=1GB/s"));
+        assert_eq!(network.node_bandwidth(), degree * 1_000_000_000, "{expression}");
+        for (node, (_, leaving)) in network.nodes().iter().zip(network.degrees()) {
+            let loops = node.attributes.loops.map_or(0, |loops| u128::from(loops.bytes_per_sec()));
+            assert_eq!(leaving + loops, degree * 1_000_000_000, "{expression} {}", node.id);
+        }
+    }
+    let loops = |network: &Topology| network.nodes().iter().filter(|node| node.attributes.loops.is_some()).count();
+    let network = topology("debruijn:d=2,n=3");
+    assert_eq!(loops(&network), 2);
+    // Files keep them, and so does what is left of a broken network.
+    for text in [to_yaml(&network), to_json(&network)] {
+        let read = read_document(text.as_bytes(), None, &LIMITS).unwrap().topology;
+        assert_eq!(read, network);
+        assert_eq!(crate::hash::identity_hash(&read), crate::hash::identity_hash(&network));
+    }
+    assert_eq!(loops(&topology("debruijn:d=2,n=3,nodes-down=7")), 1);
+    let bare = TopologyLimits { nodes_max: 8, ..LIMITS };
+    let document = to_yaml(&network).replace("loops: 25GB/s", "loops: 0");
+    assert!(read_document(document.as_bytes(), None, &bare).unwrap_err().to_string().contains("nodes[0].loops"));
+    let without = to_yaml(&network).replace(", loops: 25GB/s", "");
+    let without = read_document(without.as_bytes(), None, &bare).unwrap().topology;
+    assert_eq!(crate::hash::content_hash(&without), crate::hash::content_hash(&network));
+    assert_ne!(crate::hash::identity_hash(&without), crate::hash::identity_hash(&network));
+}
+
+#[test]
+fn groups_of_a_dragonfly_share_one_link() {
+    let network = topology("dragonfly:4x5,local=7GB/s,global=3GB/s");
+    for from in 0..20 {
+        for to in (0..20).filter(|&to| to != from) {
+            let (from_group, to_group, port) = (from / 4, to / 4, from % 4);
+            let across = (from_group + 1 + port) % 5 == to_group && (to_group + 1 + to % 4) % 5 == from_group;
+            let wanted = if from_group == to_group { 70 } else { 30 * u64::from(across) };
+            assert_eq!(rate(&network, &from.to_string(), &to.to_string()), wanted, "{from} {to}");
+        }
+    }
+    let rates = topology("dragonfly:4x3");
+    assert_eq!((rate(&rates, "0", "3"), rate(&rates, "0", "5"), rate(&rates, "2", "9")), (4000, 2000, 0));
+}
+
+#[test]
+fn dimensions_have_their_blocks_and_rates() {
+    let network = topology("dims:ring4+fc3+switch2,bw=3GB/s+2GB/s+1GB/s");
+    for (from, to, tenths) in [
+        ("000", "100", 30),
+        ("000", "300", 30),
+        ("000", "200", 0),
+        ("000", "010", 20),
+        ("000", "020", 20),
+        ("000", "001", 0),
+        ("000", "00s", 10),
+        ("321", "32s", 10),
+    ] {
+        assert_eq!((rate(&network, from, to), rate(&network, to, from)), (tenths, tenths), "{from} {to}");
+    }
+    // Two next ranks share the rate, one way around.
+    let unwound = topology("dims:switch4+switch5,unwind=1+2,bw=1GB/s");
+    for (from, to, tenths) in [
+        ("00", "10", 10),
+        ("10", "00", 0),
+        ("30", "00", 10),
+        ("00", "01", 5),
+        ("00", "02", 5),
+        ("00", "03", 0),
+        ("04", "01", 5),
+    ] {
+        assert_eq!(rate(&unwound, from, to), tenths, "{from} {to}");
+    }
+    assert_eq!(rate(&topology("dims:switch2,unwind=1"), "0", "1"), 250);
+    let error = generate("dims:switch4,unwind=3,bw=100B/s", &LIMITS).unwrap_err();
+    assert!(matches!(error, ExpressionError::NotExact { divisor: 3, .. }), "{error}");
+}
+
+#[test]
+fn what_makes_no_network_is_refused_with_its_place() {
+    for (expression, message) in [
+        (
+            "circulant:n=6",
+            "position 11: n `6` is not usable; expected more than 6 without offsets; for fewer take complete:n",
+        ),
+        (
+            "circulant:n=8,offsets=4",
+            "position 15: offsets `4` is not usable; expected offsets from 1 to below n/2; half way round there is but one link, not two",
+        ),
+        (
+            "circulant:n=8,offsets=2",
+            "position 15: offsets `2` is not usable; expected offsets that have no divisor in common with each other and n; such a network falls apart",
+        ),
+        (
+            "circulant:n=9,offsets=1+2,d=6",
+            "position 27: d `6` is not usable; expected a multiple of two links for each offset",
+        ),
+        (
+            "circulant:n=9,d=6",
+            "position 15: d `6` is not usable; expected a multiple of 4 without offsets, which two pairs of links share",
+        ),
+        (
+            "biring:n=2,d=2",
+            "position 8: n `2` is not usable; expected whole numbers from 3; two nodes with d links are uniring:n=2",
+        ),
+        ("genkautz:n=4,d=4", "position 10: n `4` is not usable; expected more nodes than d"),
+        ("distreg:n=33", "position 9: n `33` is not usable; expected one of 6 9 10 15 16 26 32 45 80 728"),
+        (
+            "distreg:n=32,d=3",
+            "position 14: d `3` is not usable; expected 4, the degree of all distance-regular networks there are",
+        ),
+        (
+            "twisted-torus:8x8",
+            "position 15: size `8x8` is not usable; expected extents 2a x a or a x a x 2a with a from 2, such as 8x4 or 4x4x8",
+        ),
+        ("dbjmod:d=3,n=3", "position 12: n `d=3,n=3` is not usable; expected d=2,n=3 or d=2,n=4 or d=4,n=2"),
+        (
+            "dragonfly:3x5",
+            "position 11: size `3x5` is not usable; expected in AxG as many ranks in a group as there are other groups: A from G-1",
+        ),
+        (
+            "dims:ring4+bus2",
+            "position 6: size `ring4+bus2` is not usable; expected ring, fc or switch, each with a number of ranks from 1, joined by `+`, such as `ring2+fc4+switch64`",
+        ),
+        (
+            "dims:ring4,unwind=1",
+            "position 12: unwind `1` is not usable; expected for each dimension of switches a number of next ranks below its number of ranks, joined by `+`",
+        ),
+        (
+            "dims:switch4,unwind=4",
+            "position 14: unwind `4` is not usable; expected for each dimension of switches a number of next ranks below its number of ranks, joined by `+`",
+        ),
+        (
+            "dims:ring4+ring4,bw=1GB/s+2GB/s+3GB/s",
+            "position 18: bw `1GB/s+2GB/s+3GB/s` is not usable; expected one rate, or one for each dimension joined by `+`",
+        ),
+        ("kautz:d=2", "`kautz` lacks `n`; write it as in `kautz:d=2,n=4`"),
+        (
+            "dragonfly:4x5,bw=1GB/s",
+            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults",
+        ),
+        (
+            "twisted-cube:8",
+            "position 14: `twisted-cube` takes no value without a key, found `8`; write it as in `twisted-cube`",
+        ),
+    ] {
+        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message, "{expression}");
+    }
+    let long = format!("torus:{}8", "1x".repeat(127));
+    assert!(generate(&long, &LIMITS).unwrap_err().to_string().contains("at most 127 extents"));
+    let long = format!("dims:{}ring8", "fc1+".repeat(127));
+    assert!(generate(&long, &LIMITS).unwrap_err().to_string().contains("at most 127 dimensions"));
+}
+
+#[test]
+fn oversized_members_are_refused_before_they_are_built() {
+    let most = u64::MAX;
+    for expression in [
+        "hamming:2000x10".to_owned(),
+        format!("kautz:d=2,n={most}"),
+        format!("kautz:d={most},n={most}"),
+        format!("genkautz:n={most},d=2"),
+        "debruijn:d=2,n=14".to_owned(),
+        format!("circulant:n={most}"),
+        format!("circulant:n=9,offsets=1,d={}", most - 1),
+        format!("dcirculant:d={most}"),
+        format!("biring:n=10,d={}", most - 1),
+        format!("uniring:n={most},d={most}"),
+        "dfc2:101x100".to_owned(),
+        "dragonfly:101x100".to_owned(),
+        format!("dragonfly:{most}x{most}"),
+        format!("dims:switch{most}+fc{most}+ring{most}"),
+        "dims:fc1001".to_owned(),
+        "twisted-torus:200x100".to_owned(),
+    ] {
+        let error = generate(&expression, &LIMITS).unwrap_err();
+        assert!(error.is_over_limit(), "{expression}: {error}");
+    }
+    for expression in ["hamming:1x1", "mesh:1", "dims:ring1+fc1", "dragonfly:1x1", "dims:switch1"] {
+        let error = generate(expression, &LIMITS).unwrap_err();
+        assert_eq!(error, ExpressionError::Topology(TopologyError::TooFewRanks { found: 1 }), "{expression}");
+    }
+}
