@@ -9,6 +9,7 @@ mod load;
 mod meaning;
 mod order;
 mod pieces;
+mod steps;
 mod structure;
 
 use canopy_topology::{LinkIndex, Rate, Topology};
@@ -20,6 +21,7 @@ use structure::Reach;
 pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use in_network::InNetwork;
 pub(crate) use load::{link_loads, size};
+pub use steps::StepCost;
 
 /// Whether the caller wants the work to end.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -27,9 +29,10 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// What the checker found of a graph that passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Size ÷ time in the bandwidth limit; what *size* means for each collective is in [`check`].
+    /// Size ÷ time in the bandwidth limit; what *size* means for each collective is in [`check`]. Of numbered steps, one
+    /// after the other.
     pub algbw: Rate,
-    /// The link that takes longest, the one of smallest index among equals.
+    /// The link that takes longest in all, the one of smallest index among equals.
     pub busiest_link: LinkIndex,
     /// Σ multiplicities over all batches of the first phase: those with the action of the first batch.
     pub tree_count: u64,
@@ -46,6 +49,8 @@ pub struct Verdict {
     pub batch_count: usize,
     /// Transfers in the longest chain of which each waits for the one before: no run takes fewer rounds.
     pub chain_max: u32,
+    /// What numbered steps cost; `None` where transfers have none.
+    pub steps: Option<StepCost>,
     /// What switches that multicast or aggregate save; `None` where no switch does.
     pub in_network: Option<InNetwork>,
     /// Names of the checks that ran and passed: `structure`, `meaning`, `load`.
@@ -88,7 +93,7 @@ impl CheckError {
 ///   contribution reduced exactly once, nothing delivered twice; and any two transfers whose order matters are ordered
 ///   by the dependencies.
 /// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
-///   `algbw = size / max(load · chunk size / capacity)`. *Size* is the full vector of all shares; the message for
+///   `algbw = size / max(load · chunk size / capacity)`; where the graph has steps, the maximum of each step, added up. *Size* is the full vector of all shares; the message for
 ///   broadcast and reduce; one rank's N blocks for all-to-all. Every transfer counts by itself; where switches multicast
 ///   or aggregate, [`Verdict::in_network`] says what they save.
 ///
@@ -112,6 +117,7 @@ pub fn check_until(
         return Err(CheckError::Stopped);
     }
     let (algbw, busiest_link) = load::check_load(topology, graph, &layout)?;
+    let steps = steps::check_steps(topology, graph, &layout)?;
     let trees = || graph.batches.iter().zip(&reaches);
     let most = |of: fn(&Reach) -> u32| -> u32 {
         let of_phase = |action| trees().filter(|(batch, _)| batch.action == action).map(|(_, reach)| of(reach)).max();
@@ -124,7 +130,7 @@ pub fn check_until(
     let first_phase = trees().filter(|(batch, _)| Some(batch.action) == first_action);
     let found: u128 = first_phase.map(|(batch, _)| u128::from(batch.chunk_count)).sum();
     Ok(Verdict {
-        algbw,
+        algbw: steps.as_ref().map_or(algbw, |steps| steps.algbw.clone()),
         busiest_link,
         tree_count: u64::try_from(found).map_err(|_| LoadError::TooManyTrees { found })?,
         depth_max: most(|reach| reach.depth),
@@ -133,6 +139,7 @@ pub fn check_until(
         links_sum: sum(|reach| reach.links),
         batch_count: graph.batches.len(),
         chain_max: chain_max(graph),
+        steps,
         in_network: in_network::weigh(topology, graph, &layout, stop)?,
         checks: ["structure", "meaning", "load"],
     })

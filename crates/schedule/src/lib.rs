@@ -20,8 +20,8 @@ mod transform;
 pub use bound::{Bound, Certificate, CutDirection};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
-    CheckError, InNetwork, LoadError, MeaningError, RouteFault, StructureError, TransferFault, Verdict, check,
-    check_until,
+    CheckError, InNetwork, LoadError, MeaningError, RouteFault, StepCost, StructureError, TransferFault, Verdict,
+    check, check_until,
 };
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};

@@ -26,7 +26,7 @@ use crate::shares::{ChunkLayout, Shares, SharesError};
 /// neighbours, work on one and the same chunk range of one share or block, and form a tree on the ranks.
 ///
 /// Size: 24 bytes per transfer, 16 per carrier, 4 per dependency, 32 per batch. So a hop on one route takes 44 bytes, and
-/// less where hops that wait for the same share their dependencies; a send, which is a batch of its own, 76 and up.
+/// less where hops that wait for the same share their dependencies; a send, which is a batch of its own and has a step, 80 and up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferGraph {
     /// What the graph does.
@@ -47,6 +47,9 @@ pub struct TransferGraph {
     pub batches: Vec<Batch>,
     /// The transfers, in a topological order.
     pub transfers: Vec<Transfer>,
+    /// By transfer, its step, never falling: where a barrier after each step changes nothing but the time. Empty where there
+    /// are no steps.
+    pub steps: Vec<u32>,
 }
 
 /// One tree's worth of transfers on one chunk range.

@@ -39,6 +39,7 @@ pub(crate) fn graph(
 /// A graph without transfers.
 fn empty(kind: CollectiveKind, ranks: u32, k: u64) -> TransferGraph {
     TransferGraph {
+        steps: Vec::new(),
         collective: Collective::new(kind, None, ranks).unwrap(),
         rank_count: ranks,
         chunks_per_share: k,

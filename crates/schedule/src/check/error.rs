@@ -28,6 +28,8 @@ pub enum StructureError {
         "batch {batch}: its chunks from {first} on belong to several shares or blocks, the first of which ends at {limit}"
     )]
     AcrossShares { batch: usize, first: u64, limit: u64 },
+    #[error("the graph has steps for {found} transfers, but {expected} transfers")]
+    StepCount { found: usize, expected: usize },
     #[error("transfer {transfer} (rank {from} -> rank {to})")]
     Transfer { transfer: u32, from: u32, to: u32, source: TransferFault },
 }
@@ -68,6 +70,10 @@ pub enum TransferFault {
     DependencyRange,
     #[error("it depends on transfer {dependency}, which is not an earlier one")]
     ForwardDependency { dependency: u32 },
+    #[error("it is in step {step}, after one in step {before}")]
+    StepOrder { step: u32, before: u32 },
+    #[error("in step {step} it sends what transfer {dependency} has not brought before that step")]
+    SameStep { dependency: u32, step: u32 },
     #[error("the tree has not reached the sender")]
     SenderNotReached,
     #[error("the tree has reached the receiver before, or starts there")]

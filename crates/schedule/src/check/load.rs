@@ -47,7 +47,7 @@ pub(super) fn busiest(topology: &Topology, loads: &[u128], size: u128) -> Result
 }
 
 /// Whether `load / capacity` of the first exceeds that of the second.
-fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u128, u64)) -> bool {
+pub(super) fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u128, u64)) -> bool {
     let products = load.checked_mul(other_capacity.into()).zip(other_load.checked_mul(capacity.into()));
     match products {
         Some((this, other)) => this > other,

@@ -54,6 +54,7 @@ pub(super) fn compile_flow(
         return Err(CompileError::Path { path: index, source });
     }
     Ok(TransferGraph {
+        steps: Vec::new(),
         collective: schedule.collective,
         rank_count,
         chunks_per_share: flow.chunks_per_share,

@@ -100,6 +100,7 @@ impl<'a> Compiler<'a> {
             self.add_phase(position, phase, stop)?;
         }
         Ok(TransferGraph {
+            steps: Vec::new(),
             collective: self.collective,
             rank_count: self.rank_count,
             chunks_per_share: self.forest.chunks_per_share,

@@ -60,6 +60,8 @@ pub(super) fn compile_steps(
         start += sends.len();
     }
     Ok(TransferGraph {
+        // Sends are reordered within their steps only.
+        steps: steps.sends.iter().map(|send| send.step).collect(),
         collective: schedule.collective,
         rank_count,
         chunks_per_share: steps.chunks_per_share,

@@ -2,10 +2,10 @@
 
 use canopy_schedule::{
     Action, Carrier, CheckError, Collective, CollectiveKind, CompileError, Flow, LoadError, MeaningError, Path,
-    PathFault, RouteInterner, Schedule, Send, SendFault, Shape, Shares, SharesError, Steps, TransferGraph, Verdict,
-    check, check_until, compile, compile_until,
+    PathFault, RouteInterner, Schedule, Send, SendFault, Shape, Shares, SharesError, StepCost, Steps, StructureError,
+    TransferFault, TransferGraph, Verdict, check, check_until, compile, compile_until,
 };
-use canopy_topology::{Rank, Rate, Topology};
+use canopy_topology::{Rank, Rate, Ratio, Topology};
 use proptest::prelude::*;
 
 use crate::forests::{CAPACITY, Random, complete_with_switch, number, one_way_ring, path_3, shortest_route, star};
@@ -133,7 +133,45 @@ fn waits_are_exact_by_chunk() {
     ];
     let (graph, verdict) = accepted(&topology, &steps(&topology, CollectiveKind::Broadcast, 4, &sent));
     assert_eq!((waits(&graph, 2), waits(&graph, 3), waits(&graph, 4)), (&[0][..], &[0, 1][..], &[1][..]));
-    assert_eq!(verdict.algbw, rate(1, 1));
+    // Each step takes as long as the message on one link.
+    assert_eq!(verdict.algbw, rate(1, 2));
+}
+
+/// Steps are counted and their busiest links added up: on the ring of three each takes a third of all data.
+#[test]
+fn steps_cost_what_their_busiest_links_take() {
+    let (topology, sent) = ring_allgather();
+    let (graph, verdict) = accepted(&topology, &steps(&topology, CollectiveKind::Allgather, 1, &sent));
+    let bandwidth = Ratio::new(2_u8, 3_u8).unwrap();
+    assert_eq!(verdict.steps, Some(StepCost { count: 2, bandwidth, algbw: rate(3, 2) }));
+    assert_eq!(graph.steps, [0, 0, 0, 1, 1, 1]);
+    let without = TransferGraph { steps: Vec::new(), ..graph.clone() };
+    assert_eq!(check(&topology, &without).unwrap(), Verdict { steps: None, ..verdict });
+
+    // One that is late keeps the others waiting: shares of 1/3 in steps 0, 2 and 3.
+    let mut late = sent;
+    (late[2].0, late[4].0, late[5].0) = (1, 2, 2);
+    late[3].0 = 2;
+    let (_, verdict) = accepted(&topology, &steps(&topology, CollectiveKind::Allgather, 1, &late));
+    let cost = verdict.steps.unwrap();
+    assert_eq!((cost.count, cost.bandwidth, cost.algbw), (3, Ratio::new(1_u8, 1_u8).unwrap(), rate(1, 1)));
+}
+
+#[test]
+fn steps_that_are_none_are_refused() {
+    let (topology, sent) = ring_allgather();
+    let (graph, _) = accepted(&topology, &steps(&topology, CollectiveKind::Allgather, 1, &sent));
+    let with = |steps: &[u32]| {
+        let graph = TransferGraph { steps: steps.to_vec(), ..graph.clone() };
+        check(&topology, &graph).unwrap_err().to_string()
+    };
+    assert_eq!(with(&[0; 5]), "the graph has steps for 5 transfers, but 6 transfers");
+    let faults = |steps: &[u32]| match check(&topology, &TransferGraph { steps: steps.to_vec(), ..graph.clone() }) {
+        Err(CheckError::Structure(StructureError::Transfer { transfer, source, .. })) => (transfer, source),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(faults(&[0, 0, 1, 0, 1, 1]), (3, TransferFault::StepOrder { step: 0, before: 1 }));
+    assert_eq!(faults(&[4; 6]), (3, TransferFault::SameStep { dependency: 2, step: 4 }));
 }
 
 /// All-to-all on a path of three: blocks 0 → 2 and 2 → 0 pass rank 1, so each link carries two blocks of a buffer of

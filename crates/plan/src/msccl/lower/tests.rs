@@ -34,6 +34,7 @@ fn graph(kind: CollectiveKind, ranks: u32, k: u64, actions: &[Action], is_star: 
         dependencies: Vec::new(),
         batches: Vec::new(),
         transfers: Vec::new(),
+        steps: Vec::new(),
     };
     for &action in actions {
         for root in 0..if kind.has_root() { 1 } else { ranks } {
