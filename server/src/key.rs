@@ -13,7 +13,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, identity_hash};
 
-use crate::order::{Group, Order, Output};
+use crate::order::{Group, Order, Output, SwitchUse};
 use crate::shapes::canonical_hash;
 use crate::tenant::TenantName;
 
@@ -246,7 +246,10 @@ fn order_fields(fields: &mut Fields, order: &Order) {
             Output::MscclXml(profile, Instances::Auto) => {
                 fields.text("msccl-xml automatic instances").text(profile.name())
             }
-            Output::MscclppJson(profile) => fields.text("mscclpp-json").text(profile.name()),
+            Output::MscclppJson(profile, SwitchUse::Offered) => fields.text("mscclpp-json").text(profile.name()),
+            Output::MscclppJson(profile, SwitchUse::None) => {
+                fields.text("mscclpp-json plain channels").text(profile.name())
+            }
         };
     }
     // Left out where nothing is stated, as limits are.

@@ -146,7 +146,16 @@ pub enum Output {
     /// A oneCCL plan.
     OnecclXml,
     /// An execution plan for one version of MSCCL++.
-    MscclppJson(ExecutorProfile),
+    MscclppJson(ExecutorProfile, SwitchUse),
+}
+
+/// Whether an execution plan uses what the network's switches can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchUse {
+    /// Whatever they say that they can.
+    Offered,
+    /// Nothing.
+    None,
 }
 
 /// The only profile of oneCCL plans.
@@ -159,7 +168,7 @@ impl Output {
             Self::Json => v1::OutputFormat::Json,
             Self::MscclXml(..) => v1::OutputFormat::MscclXml,
             Self::OnecclXml => v1::OutputFormat::OnecclXml,
-            Self::MscclppJson(_) => v1::OutputFormat::MscclppJson,
+            Self::MscclppJson(..) => v1::OutputFormat::MscclppJson,
         }
     }
 
@@ -169,18 +178,24 @@ impl Output {
             Self::Json => "",
             Self::MscclXml(profile, _) => profile.name(),
             Self::OnecclXml => ONECCL_PROFILE,
-            Self::MscclppJson(profile) => profile.name(),
+            Self::MscclppJson(profile, _) => profile.name(),
         }
     }
 
     /// The same as the caller asks for it.
     pub(crate) fn on_the_wire(self) -> v1::OutputSpec {
         let instancing = match self {
-            Self::Json | Self::OnecclXml | Self::MscclppJson(_) | Self::MscclXml(_, Instances::ONE) => None,
+            Self::Json | Self::OnecclXml | Self::MscclppJson(..) | Self::MscclXml(_, Instances::ONE) => None,
             Self::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
             Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
         };
-        v1::OutputSpec { format: self.format().into(), profile: self.profile_name().to_owned(), instancing }
+        let plain_channels = matches!(self, Self::MscclppJson(_, SwitchUse::None));
+        v1::OutputSpec {
+            format: self.format().into(),
+            profile: self.profile_name().to_owned(),
+            instancing,
+            plain_channels,
+        }
     }
 }
 
@@ -318,6 +333,8 @@ pub enum RequestError {
     ExecutorProfile { output: usize, error: canopy_plan::UnknownExecutorProfile },
     #[error("format mscclpp-json repeats no plan, found {asked} instances; leave them out or choose msccl-xml")]
     NoInstancesThere { output: usize, asked: String },
+    #[error("channels of switches are in mscclpp-json files alone; leave this out or choose that format")]
+    NoChannelsThere { output: usize },
     #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
     InstancesWithoutRuntime { output: usize, asked: String },
     #[error(
@@ -381,6 +398,7 @@ impl RequestError {
             | Self::NoInstances { output } => {
                 format!("outputs[{output}].instances")
             }
+            Self::NoChannelsThere { output } => format!("outputs[{output}].plain_channels"),
             Self::OnecclOption { output, field, .. } => format!("outputs[{output}].{field}"),
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),

@@ -257,7 +257,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
-        RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
+        RequestError::NotApplicable { .. } | RequestError::NoChannelsThere { .. } => "FIELD_NOT_APPLICABLE",
         RequestError::Limits(error) => limits_reason(error),
         RequestError::Sums(error) => sums_reason(error),
     }

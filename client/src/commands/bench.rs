@@ -197,6 +197,7 @@ fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
             format: v1::OutputFormat::MscclXml.into(),
             profile: profile.name().to_owned(),
             instancing: None,
+            plain_channels: false,
         },
     };
     Ok(PlanRequest {

@@ -77,6 +77,9 @@ pub(crate) struct PlanArgs {
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
     instances: Option<Instances>,
+    /// In mscclpp-json, ranks reach each other's memory one by one, whatever switches multicast or aggregate
+    #[arg(long)]
+    no_switch_channels: bool,
     /// File to write, standard output if not given; with --sizes the folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -206,6 +209,18 @@ fn module(args: &PlanArgs) -> Result<Option<PathBuf>, Failure> {
     args.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
 }
 
+/// Other formats than mscclpp-json have no channels of switches to leave out.
+fn check_channels(args: &PlanArgs) -> Result<(), Failure> {
+    if args.no_switch_channels && args.format != Format::MscclppJson {
+        let name = args.format.name();
+        return Err(Failure::input(format!(
+            "--no-switch-channels is for mscclpp-json, and {name} has nothing like them"
+        ))
+        .help("leave --no-switch-channels out, or add `--format mscclpp-json`"));
+    }
+    Ok(())
+}
+
 /// The request as it goes to the server, which judges all that needs the topology.
 fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
     if let [_, second, ..] = args.collective.as_slice() {
@@ -219,6 +234,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
             .help("add `--sizes FROM-TO` for advice for its tuner, or name the profile of a runtime that runs plans"));
     }
     let profile = target::profile_name(args.format, args.profile, args.instances)?;
+    check_channels(args)?;
     let topology = request::topology(&args.topology)?;
     let instancing = instancing(args.instances);
     Ok(args.limits.on(PlanRequest {
@@ -227,7 +243,12 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         size_bytes_max: args.size,
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         algorithm: args.algorithm.name().to_owned(),
-        outputs: vec![v1::OutputSpec { format: args.format.on_the_wire().into(), profile, instancing }],
+        outputs: vec![v1::OutputSpec {
+            format: args.format.on_the_wire().into(),
+            profile,
+            instancing,
+            plain_channels: args.no_switch_channels,
+        }],
         quality: args.on_miss.map(OnMiss::policy),
         shares: args.part.weights(),
         ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),

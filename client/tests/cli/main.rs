@@ -38,5 +38,7 @@ mod simulate;
 #[cfg(feature = "embedded")]
 mod stored;
 mod support;
+#[cfg(feature = "embedded")]
+mod switches;
 mod topology;
 mod verify;

@@ -11,8 +11,8 @@ use prost::Message as _;
 use super::Unfinished;
 use crate::key::RequestKey;
 use crate::order::{
-    Group, Order, Output, Priority, TopologyInput, form, form_on_the_wire, instances, roots, roots_on_the_wire, slots,
-    slots_on_the_wire, tolerance, tolerance_on_the_wire,
+    Group, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire, instances, roots,
+    roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 use crate::store::{decode_record, encode_record};
 
@@ -179,7 +179,10 @@ fn output(spec: &v1::OutputSpec) -> Option<Output> {
         v1::OutputFormat::Json => Some(Output::Json),
         v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
         v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
-        v1::OutputFormat::MscclppJson => Some(Output::MscclppJson(spec.profile.parse().ok()?)),
+        v1::OutputFormat::MscclppJson => {
+            let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
+            Some(Output::MscclppJson(spec.profile.parse().ok()?, switches))
+        }
         v1::OutputFormat::Unspecified => None,
     }
 }

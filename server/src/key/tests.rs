@@ -1,6 +1,6 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{ExecutorProfile, Instances, Profile};
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
@@ -61,6 +61,9 @@ fn changed_orders() -> Vec<Order> {
         Order { sums: SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO }, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
         Order { outputs: vec![Output::OnecclXml], ..order() },
+        Order { outputs: vec![Output::MscclppJson(ExecutorProfile::V06, SwitchUse::Offered)], ..order() },
+        Order { outputs: vec![Output::MscclppJson(ExecutorProfile::V09, SwitchUse::Offered)], ..order() },
+        Order { outputs: vec![Output::MscclppJson(ExecutorProfile::V09, SwitchUse::None)], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::Auto)], ..order() },

@@ -129,7 +129,7 @@ fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
         Output::Json => ("json", "none"),
         Output::OnecclXml => ("oneccl-xml", "none"),
         Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
-        Output::MscclppJson(profile) => ("mscclpp-json", profile.name()),
+        Output::MscclppJson(profile, _) => ("mscclpp-json", profile.name()),
     };
     [("format", format.into()), ("profile", profile.into())]
 }

@@ -181,8 +181,14 @@ impl Work<'_> {
                 Output::MscclXml(profile, instances) => {
                     files.add_msccl((profile, instances), order, (&plan.topology, graph), &prepared.key, stop)?;
                 }
-                Output::MscclppJson(profile) => {
-                    files.add_execution_plan(profile, order, (&plan.topology, graph), &prepared.key, stop)?;
+                Output::MscclppJson(profile, switches) => {
+                    files.add_execution_plan(
+                        (profile, switches),
+                        order,
+                        (&plan.topology, graph),
+                        &prepared.key,
+                        stop,
+                    )?;
                 }
             }
         }

@@ -13,13 +13,13 @@ use canopy_topology::Topology;
 use super::files::{Files, lcm, rejected};
 use crate::failure::PlanFailure;
 use crate::key::PlanKey;
-use crate::order::{Order, Output};
+use crate::order::{Order, Output, SwitchUse};
 
 impl Files {
     /// Adds an execution plan. Read back it must be the very plan, be proven right, and run on real bytes.
     pub(super) fn add_execution_plan(
         &mut self,
-        profile: ExecutorProfile,
+        (profile, switches): (ExecutorProfile, SwitchUse),
         order: &Order,
         (topology, graph): (&Topology, &TransferGraph),
         key: &PlanKey,
@@ -31,7 +31,10 @@ impl Files {
             return Err(PlanFailure::LowerExecution { output, error });
         }
         let name = format!("canopy-{}-{}-{:.12}", order.kind, graph.rank_count, key.to_string());
-        let options = ExecutionLowerOptions::on(topology, profile, name, order.in_place, order.size_bytes_max);
+        let mut options = ExecutionLowerOptions::on(topology, profile, name, order.in_place, order.size_bytes_max);
+        if switches == SwitchUse::None {
+            options.switches.clear();
+        }
         let is_stopped = || stop.is_requested();
         let lowered = lower_execution_plan(graph, &options, &is_stopped);
         let lowered = lowered.and_then(|plan| plan.beginning_at(order.size_bytes_min, profile, order.kind));
@@ -46,7 +49,7 @@ impl Files {
         }
         self.judge_execution_plan(&plan, profile, graph, key, stop)?;
         self.narrow_to_execution_plan(&plan, profile);
-        self.push(Output::MscclppJson(profile), text.into_bytes(), 0);
+        self.push(Output::MscclppJson(profile, switches), text.into_bytes(), 0);
         Ok(())
     }
 

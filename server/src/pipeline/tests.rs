@@ -8,7 +8,7 @@ use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, GroupError, PlacementError, Rate, Slot, Transit};
 
 use super::*;
-use crate::order::Group;
+use crate::order::{Group, SwitchUse};
 use crate::order::{Output, TopologyInput};
 
 mod fewer;

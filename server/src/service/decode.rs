@@ -11,7 +11,7 @@ use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use crate::job::{Goal, Terms, Worker};
 use crate::order::{
-    self, Group, ONECCL_PROFILE, Order, Output, Priority, RequestError, TopologyInput, instances, tolerance,
+    self, Group, ONECCL_PROFILE, Order, Output, Priority, RequestError, SwitchUse, TopologyInput, instances, tolerance,
 };
 
 /// Most files one request may ask for.
@@ -286,6 +286,10 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
         number: spec.format,
         known: OUTPUT_FORMATS,
     };
+    let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
+    if spec.plain_channels && spec.format != i32::from(v1::OutputFormat::MscclppJson) {
+        return Err(RequestError::NoChannelsThere { output: position });
+    }
     let instances = instances(spec.instancing).ok_or(RequestError::NoInstances { output: position })?;
     match v1::OutputFormat::try_from(spec.format) {
         Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
@@ -303,10 +307,10 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
             output.map_err(|error| RequestError::Profile { output: position, error })
         }
         Ok(v1::OutputFormat::MscclppJson) => match spec.instancing {
-            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::V09)),
+            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::V09, switches)),
             None => {
-                let profile = spec.profile.parse().map(Output::MscclppJson);
-                profile.map_err(|error| RequestError::ExecutorProfile { output: position, error })
+                let output = spec.profile.parse().map(|profile| Output::MscclppJson(profile, switches));
+                output.map_err(|error| RequestError::ExecutorProfile { output: position, error })
             }
             Some(asked) => Err(RequestError::NoInstancesThere { output: position, asked: in_words(asked) }),
         },

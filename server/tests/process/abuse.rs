@@ -178,7 +178,12 @@ async fn five_hundred_streams_that_say_nothing_and_as_many_silent_connections_ha
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_take_nothing_hold_back_nobody_else() {
     let process = serving().await;
-    let spec = |format: OutputFormat| OutputSpec { format: format.into(), profile: String::new(), instancing: None };
+    let spec = |format: OutputFormat| OutputSpec {
+        format: format.into(),
+        profile: String::new(),
+        instancing: None,
+        plain_channels: false,
+    };
     let large = || PlanRequest {
         outputs: vec![spec(OutputFormat::Json), spec(OutputFormat::MscclXml)],
         ..request("dgx-a100:boxes=4")

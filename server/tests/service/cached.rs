@@ -127,7 +127,12 @@ async fn a_plan_is_described_and_explained_by_its_name() {
 #[tokio::test]
 async fn files_of_one_runtime_are_told_apart_by_their_instances() {
     let server = TestServer::start().await;
-    let of = |instancing| OutputSpec { format: OutputFormat::MscclXml.into(), profile: String::new(), instancing };
+    let of = |instancing| OutputSpec {
+        format: OutputFormat::MscclXml.into(),
+        profile: String::new(),
+        instancing,
+        plain_channels: false,
+    };
     let automatic = Instancing::AutomaticInstances(AutomaticInstances {});
     let outputs = vec![of(Some(Instancing::Instances(2))), of(None), of(Some(automatic))];
     let (plan, files) = planned(&server, PlanRequest { outputs, ..request("ring:4") }).await;

@@ -198,8 +198,12 @@ fn canopy_proto_has_method(name: &str) -> bool {
 async fn nothing_a_caller_says_becomes_a_label() {
     let server = TestServer::start().await;
     let mut client = server.client();
-    let spec =
-        OutputSpec { format: OutputFormat::MscclXml.into(), profile: "evil-profile".to_owned(), instancing: None };
+    let spec = OutputSpec {
+        format: OutputFormat::MscclXml.into(),
+        profile: "evil-profile".to_owned(),
+        instancing: None,
+        plain_channels: false,
+    };
     let bad = [
         request("evil:8"),
         PlanRequest { algorithm: "evil-algorithm".to_owned(), ..request("ring:4") },

@@ -68,7 +68,12 @@ async fn bad_input_is_refused_with_its_field() {
     check_refused(&server, transit, invalid, "FIELD_MISSING", "ranks").await;
     let algorithm = PlanRequest { algorithm: "bfb2".to_owned(), ..request("ring:4") };
     check_refused(&server, algorithm, invalid, "ALGORITHM_UNKNOWN", "algorithm").await;
-    let profile = OutputSpec { format: OutputFormat::MscclXml.into(), profile: "oneccl".to_owned(), instancing: None };
+    let profile = OutputSpec {
+        format: OutputFormat::MscclXml.into(),
+        profile: "oneccl".to_owned(),
+        instancing: None,
+        plain_channels: false,
+    };
     let profile = PlanRequest { outputs: vec![profile], ..request("ring:4") };
     check_refused(&server, profile, invalid, "PROFILE_NOT_AVAILABLE", "outputs[0].profile").await;
     server.stop().await;
@@ -107,8 +112,12 @@ async fn what_has_no_answer_is_a_failed_precondition_that_names_it() {
 #[tokio::test]
 async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
     let server = TestServer::start().await;
-    let outputs =
-        vec![OutputSpec { format: OutputFormat::MscclXml.into(), profile: "msccl".to_owned(), instancing: None }];
+    let outputs = vec![OutputSpec {
+        format: OutputFormat::MscclXml.into(),
+        profile: "msccl".to_owned(),
+        instancing: None,
+        plain_channels: false,
+    }];
     // Three primes: a share must be cut into very many chunks.
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 100003, both: true}\n  - {from: b, to: c, bandwidth: 100019, both: true}\n  - {from: c, to: a, bandwidth: 100043, both: true}\n";
     let asked = PlanRequest { outputs, ..document_request(DocumentFormat::Yaml, yaml) };

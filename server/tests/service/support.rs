@@ -118,7 +118,12 @@ pub(crate) fn document_request(format: canopy_proto::v1::DocumentFormat, content
 pub(crate) fn both_outputs() -> Vec<OutputSpec> {
     [OutputFormat::Json, OutputFormat::MscclXml]
         .into_iter()
-        .map(|format| OutputSpec { format: format.into(), profile: String::new(), instancing: None })
+        .map(|format| OutputSpec {
+            format: format.into(),
+            profile: String::new(),
+            instancing: None,
+            plain_channels: false,
+        })
         .collect()
 }
 

@@ -112,6 +112,7 @@ impl WantedArgs {
                     format: format.on_the_wire().into(),
                     profile: runtime.name().to_owned(),
                     instancing: None,
+                    plain_channels: false,
                 }],
                 placement: placement.clone(),
                 priority: priority.into(),

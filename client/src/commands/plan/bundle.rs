@@ -157,6 +157,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         return Err(Failure::input("a bundle is for a runtime that picks files, and json is canopy's own format")
             .help("add the format that the runtime reads, such as `--format msccl-xml`, and its profile"));
     }
+    super::check_channels(args)?;
     let collectives = args.collective.iter().map(|&kind| v1::CollectiveSpec {
         kind: request::collective(kind).into(),
         root: args.root.filter(|_| kind.has_root()),
@@ -173,7 +174,12 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         collectives: collectives.collect(),
         size_bytes_min: first,
         size_bytes_max: Some(last),
-        output: Some(v1::OutputSpec { format: format.into(), profile, instancing }),
+        output: Some(v1::OutputSpec {
+            format: format.into(),
+            profile,
+            instancing,
+            plain_channels: args.no_switch_channels,
+        }),
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         strict: args.bundle.strict,
         priority: v1::Priority::Unspecified.into(),

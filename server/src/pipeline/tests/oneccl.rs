@@ -43,7 +43,10 @@ fn what_a_file_cannot_say_is_refused() {
 
 #[test]
 fn files_of_runtimes_begin_at_the_smallest_size() {
-    let (old, new) = (Output::MscclppJson(ExecutorProfile::V06), Output::MscclppJson(ExecutorProfile::V09));
+    let (old, new) = (
+        Output::MscclppJson(ExecutorProfile::V06, SwitchUse::Offered),
+        Output::MscclppJson(ExecutorProfile::V09, SwitchUse::Offered),
+    );
     let outputs = vec![Output::OnecclXml, old, new];
     let plain = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
     let plan = produce(&Order { size_bytes_min: 4096, ..plain }, &Witness::default()).unwrap().plan.plan;

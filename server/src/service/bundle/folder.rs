@@ -55,7 +55,7 @@ pub(super) fn audited(
         let text = str::from_utf8(&content).map_err(|error| format!("{path}: {error}"))?;
         let facts = PlanFileFacts::read(runtime, path.clone(), text, stop);
         let mut facts = facts.map_err(|error| chain(&error))?;
-        if output == Output::MscclppJson(ExecutorProfile::V09) {
+        if matches!(output, Output::MscclppJson(ExecutorProfile::V09, _)) {
             // Its files are registered by a module that goes by the manifest, which says this of them.
             facts = facts.registered(collective, Some(ranks_per_node).filter(|&ranks| ranks > 0));
         }
@@ -82,7 +82,7 @@ pub(super) fn audited(
 
 const fn ending(output: Output) -> &'static str {
     match output {
-        Output::Json | Output::MscclppJson(_) => "json",
+        Output::Json | Output::MscclppJson(..) => "json",
         Output::MscclXml(..) | Output::OnecclXml => "xml",
     }
 }

@@ -51,7 +51,7 @@ fn every_collective_of_the_wire_is_one_of_ours_under_the_same_name() {
 
 #[test]
 fn files_that_differ_in_instances_alone_are_different() {
-    let of = |instancing| v1::OutputSpec { format: 2, profile: String::new(), instancing };
+    let of = |instancing| v1::OutputSpec { format: 2, profile: String::new(), instancing, plain_channels: false };
     let automatic = Instancing::AutomaticInstances(v1::AutomaticInstances {});
     let outputs = vec![of(None), of(Some(Instancing::Instances(2))), of(Some(automatic))];
     let decoded = decode(v1::PlanRequest { outputs, ..request() }, Method::Plan).ok().unwrap();
@@ -115,7 +115,12 @@ fn every_wrong_field_is_named() {
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
     check_refused("ranks", |request| request.transit = v1::GroupTransit::Unused.into());
     check_refused("transit", |request| (request.ranks, request.transit) = (vec![0, 1], 9));
-    let output = |format: i32, profile: &str| v1::OutputSpec { format, profile: profile.to_owned(), instancing: None };
+    let output = |format: i32, profile: &str| v1::OutputSpec {
+        format,
+        profile: profile.to_owned(),
+        instancing: None,
+        plain_channels: false,
+    };
     check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
     check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(1, "msccl")]);
@@ -134,6 +139,11 @@ fn every_wrong_field_is_named() {
         ..output(format, "")
     };
     let automatic = Some(Instancing::AutomaticInstances(v1::AutomaticInstances {}));
+    for format in [1, 2] {
+        check_refused("outputs[0].plain_channels", |request| {
+            request.outputs = vec![v1::OutputSpec { plain_channels: true, ..output(format, "") }];
+        });
+    }
     check_refused("outputs[0].instances", |request| request.outputs = vec![instances(1, 2)]);
     check_refused("outputs[0].instances", |request| request.outputs = vec![instances(2, 0)]);
     check_refused("outputs[0].instances", |request| {
