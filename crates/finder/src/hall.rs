@@ -48,131 +48,127 @@ pub(crate) struct Group {
     pub(crate) count: u64,
 }
 
-/// Raises `largest` to the load of the busiest of `degree` ≤ 64 links.
-///
-/// By Newton's method on the load (Dinkelbach 1967): a load suffices when a flow brings every source to its links; if
-/// not, the cut that stops it is a set of links with a larger quotient, and there are at most `degree` sizes of sets.
-/// Dividing all groups evenly mostly shows at once that nothing is larger.
-pub(crate) fn raise_by_groups(largest: &mut Largest, groups: &[Group], degree: u64) {
-    let total: u64 = groups.iter().map(|group| group.count).sum();
-    largest.raise(total, degree);
-    if even_division_suffices(largest, groups, degree) {
-        return;
-    }
-    while let Some((count, size)) = overfull(largest, groups, degree) {
-        if !largest.raise(count, size) {
-            return;
-        }
-    }
+/// Finds loads; keeps what it needs for that from one to the next.
+#[derive(Debug)]
+pub(crate) struct Divider {
+    /// Number of links, at most 64.
+    degree: usize,
+    /// By group and link, in parts of a source.
+    flow: Vec<u64>,
+    /// By link: how much more it bears.
+    room: Vec<u64>,
+    /// What can be reached from a group over links that it may use and groups that could give up some of these.
+    reached_links: u64,
+    reached: Vec<Reached>,
 }
 
-/// Whether no link has more than the load when every group is divided evenly among its links, each load rounded up.
-fn even_division_suffices(largest: &Largest, groups: &[Group], degree: u64) -> bool {
-    const UNIT_BITS: u32 = 24;
-    let mut loads = [0_u64; 64];
-    for group in groups {
-        let share = (group.count << UNIT_BITS).div_ceil(u64::from(group.links.count_ones()));
-        for_each_bit(group.links, |link| loads[link] += share);
+/// A group that can be reached, and how: the place of the group before it, and the link between.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    group: usize,
+    by: Option<(usize, usize)>,
+}
+
+impl Divider {
+    /// For `degree` ≤ 64 links.
+    pub(crate) fn new(degree: u64) -> Self {
+        let degree = usize::try_from(degree).unwrap_or(64).min(64);
+        Self { degree, flow: Vec::new(), room: Vec::new(), reached_links: 0, reached: Vec::new() }
     }
-    let busiest = loads.iter().take(usize::try_from(degree).unwrap_or(64)).max().copied().unwrap_or(0);
-    u128::from(busiest) * u128::from(largest.denominator) <= u128::from(largest.numerator) << UNIT_BITS
-}
 
-fn for_each_bit(bits: u64, mut work: impl FnMut(usize)) {
-    let mut left = bits;
-    while left != 0 {
-        work(left.trailing_zeros() as usize);
-        left &= left - 1;
-    }
-}
-
-/// Sources and size of a set of links that cannot bear the load; none when all can.
-fn overfull(load: &Largest, groups: &[Group], degree: u64) -> Option<(u64, u64)> {
-    // A source counts `denominator`, a link bears `numerator`.
-    let degree = usize::try_from(degree).unwrap_or(64);
-    let mut room = vec![load.numerator; degree];
-    let mut flow = vec![[0_u64; 64]; groups.len()];
-    for index in 0..groups.len() {
-        let mut left = groups[index].count * load.denominator;
-        while left > 0 {
-            let Some(sent) = augment(index, left, groups, &mut flow, &mut room) else {
-                return Some(blocked(index, groups, &flow));
-            };
-            left -= sent;
-        }
-    }
-    None
-}
-
-/// What can be reached from a group over links that it may use and groups that could give up some of these: links, and
-/// groups, each with the place in the list of the one before it and the link between.
-struct Reach {
-    links: u64,
-    groups: Vec<(usize, Option<(usize, usize)>)>,
-}
-
-fn reach(start: usize, groups: &[Group], flow: &[[u64; 64]], mut ends_at: impl FnMut(usize, usize) -> bool) -> Reach {
-    let mut reach = Reach { links: 0, groups: vec![(start, None)] };
-    let mut seen = vec![false; groups.len()];
-    seen[start] = true;
-    let mut next = 0;
-    while next < reach.groups.len() {
-        let place = next;
-        let group = reach.groups[place].0;
-        next += 1;
-        let mut fresh = groups[group].links & !reach.links;
-        while fresh != 0 {
-            let link = fresh.trailing_zeros() as usize;
-            fresh &= fresh - 1;
-            reach.links |= 1 << link;
-            if ends_at(place, link) {
-                return reach;
+    /// Raises `largest` to the load of the busiest link. Groups use no other links.
+    ///
+    /// By Newton's method on the load (Dinkelbach 1967): a load suffices when a flow brings every source to its links; if
+    /// not, the cut that stops it is a set of links with a larger quotient, and there are at most as many sizes of sets as
+    /// links.
+    pub(crate) fn raise(&mut self, largest: &mut Largest, groups: &[Group]) {
+        let total: u64 = groups.iter().map(|group| group.count).sum();
+        largest.raise(total, self.degree as u64);
+        while let Some((count, size)) = self.overfull(largest, groups) {
+            if !largest.raise(count, size) {
+                return;
             }
-            for other in 0..groups.len() {
-                if !seen[other] && flow[other][link] > 0 {
-                    seen[other] = true;
-                    reach.groups.push((other, Some((place, link))));
+        }
+    }
+
+    /// Sources and size of a set of links that cannot bear the load; none when all can.
+    fn overfull(&mut self, load: &Largest, groups: &[Group]) -> Option<(u64, u64)> {
+        // A source counts `denominator`, a link bears `numerator`.
+        self.room.clear();
+        self.room.resize(self.degree, load.numerator);
+        self.flow.clear();
+        self.flow.resize(groups.len() * self.degree, 0);
+        for (index, group) in groups.iter().enumerate() {
+            let mut left = group.count * load.denominator;
+            let mut links = group.links;
+            while links != 0 {
+                // As evenly as there is room.
+                let (link, others) = (links.trailing_zeros() as usize, u64::from(links.count_ones()));
+                links &= links - 1;
+                let part = left.div_ceil(others).min(self.room[link]);
+                self.flow[index * self.degree + link] = part;
+                self.room[link] -= part;
+                left -= part;
+            }
+            while left > 0 {
+                let Some(sent) = self.augment(index, left, groups) else {
+                    let inside = groups.iter().filter(|group| group.links & !self.reached_links == 0);
+                    let size = u64::from(self.reached_links.count_ones());
+                    return Some((inside.map(|group| group.count).sum(), size));
+                };
+                left -= sent;
+            }
+        }
+        None
+    }
+
+    /// Sends some of a group to a link with room, moving others out of the way; none when no link can be reached.
+    fn augment(&mut self, start: usize, left: u64, groups: &[Group]) -> Option<u64> {
+        let (mut at, end) = self.search(start, groups)?;
+        // Each group on the way takes more of the link after it and gives up as much of the link before it.
+        let mut amount = left.min(self.room[end]);
+        let mut place = at;
+        while let Reached { group, by: Some((before, link)) } = self.reached[place] {
+            amount = amount.min(self.flow[group * self.degree + link]);
+            place = before;
+        }
+        self.room[end] -= amount;
+        let mut takes = end;
+        loop {
+            let Reached { group, by } = self.reached[at];
+            self.flow[group * self.degree + takes] += amount;
+            let Some((before, link)) = by else { return Some(amount) };
+            self.flow[group * self.degree + link] -= amount;
+            (at, takes) = (before, link);
+        }
+    }
+
+    /// The nearest link with room, and the place of the group before it; all that can be reached where there is none.
+    fn search(&mut self, start: usize, groups: &[Group]) -> Option<(usize, usize)> {
+        self.reached_links = 0;
+        self.reached.clear();
+        self.reached.push(Reached { group: start, by: None });
+        let mut place = 0;
+        while let Some(&Reached { group, .. }) = self.reached.get(place) {
+            let mut fresh = groups[group].links & !self.reached_links;
+            while fresh != 0 {
+                let link = fresh.trailing_zeros() as usize;
+                fresh &= fresh - 1;
+                self.reached_links |= 1 << link;
+                if self.room[link] > 0 {
+                    return Some((place, link));
+                }
+                for other in 0..groups.len() {
+                    let gives_up = self.flow[other * self.degree + link] > 0;
+                    if gives_up && self.reached.iter().all(|reached| reached.group != other) {
+                        self.reached.push(Reached { group: other, by: Some((place, link)) });
+                    }
                 }
             }
+            place += 1;
         }
+        None
     }
-    reach
-}
-
-/// Sends some of a group to a link with room, moving others out of the way; none when no link can be reached.
-fn augment(start: usize, left: u64, groups: &[Group], flow: &mut [[u64; 64]], room: &mut [u64]) -> Option<u64> {
-    let mut end = None;
-    let found = reach(start, groups, flow, |place, link| {
-        let free = room[link] > 0;
-        if free {
-            end = Some((place, link));
-        }
-        free
-    });
-    let end = end?;
-    // Each group on the way takes more of the link after it and gives up as much of the link before it.
-    let mut amount = left.min(room[end.1]);
-    let mut at = end.0;
-    while let (group, Some((before, link))) = found.groups[at] {
-        amount = amount.min(flow[group][link]);
-        at = before;
-    }
-    room[end.1] -= amount;
-    let (mut at, mut takes) = end;
-    loop {
-        let (group, by) = found.groups[at];
-        flow[group][takes] += amount;
-        let Some((before, link)) = by else { return Some(amount) };
-        flow[group][link] -= amount;
-        (at, takes) = (before, link);
-    }
-}
-
-/// The sources that only the links within reach could take, and the number of these.
-fn blocked(start: usize, groups: &[Group], flow: &[[u64; 64]]) -> (u64, u64) {
-    let found = reach(start, groups, flow, |_, _| false);
-    let count = groups.iter().filter(|group| group.links & !found.links == 0).map(|group| group.count).sum();
-    (count, found.links.count_ones().into())
 }
 
 #[cfg(test)]
@@ -196,7 +192,7 @@ mod tests {
                 expected.raise(inside, set.count_ones().into());
             }
             let mut found = Largest::default();
-            raise_by_groups(&mut found, &groups, 6);
+            Divider::new(6).raise(&mut found, &groups);
             prop_assert_eq!(found.fraction(), expected.fraction());
         }
     }
@@ -205,9 +201,10 @@ mod tests {
     fn figure_3_5() {
         let mut load = Largest::default();
         let (first, second) = (Group { links: 0b011, count: 1 }, Group { links: 0b110, count: 1 });
-        raise_by_groups(&mut load, &[first, second], 3);
+        let mut divider = Divider::new(3);
+        divider.raise(&mut load, &[first, second]);
         assert_eq!(load.fraction(), Fraction { numerator: 2, denominator: 3 });
-        raise_by_groups(&mut load, &[first, Group { links: 0b010, count: 1 }], 3);
+        divider.raise(&mut load, &[first, Group { links: 0b010, count: 1 }]);
         assert_eq!(load.fraction(), Fraction { numerator: 1, denominator: 1 });
     }
 }

@@ -12,6 +12,8 @@ mod outward;
 use canopy_optimize::Fraction;
 use num_integer::Integer;
 
+use crate::histogram::Histogram;
+
 /// What breadth-first broadcasts on a generalized Kautz graph come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImaseItoh {
@@ -21,10 +23,10 @@ pub struct ImaseItoh {
     pub scatter_loads: Vec<Fraction>,
     /// Sum of the distances of all ordered pairs of nodes.
     pub distance_sum: u64,
-    /// Sum over all nodes of the length of the shortest cycle through each.
-    pub cycle_sum: u64,
-    /// Links from a node to itself.
-    pub loop_count: u64,
+    /// Lengths of the shortest cycles through the nodes.
+    pub cycles: Histogram,
+    /// Distances from the heads of links back to their tails; 0 for a link from a node to itself.
+    pub returns: Histogram,
 }
 
 /// Costs on Π(`degree`, `nodes`).
@@ -35,16 +37,11 @@ pub struct ImaseItoh {
 /// * **Cost.** O(T·N) steps towards nodes and O(T·N·(d + T)) away from them, for 1 / (2·gcd(d + 1, N)) of the nodes.
 pub fn imase_itoh(degree: u32, nodes: u32) -> Option<ImaseItoh> {
     let graph = Graph::new(degree, nodes)?;
-    let gather_loads = inward::loads(&graph);
-    let outward = outward::sweep(&graph);
-    debug_assert_eq!(gather_loads.len(), outward.loads.len());
-    Some(ImaseItoh {
-        gather_loads,
-        scatter_loads: outward.loads,
-        distance_sum: outward.distance_sum,
-        cycle_sum: outward.cycle_sum,
-        loop_count: outward.loop_count,
-    })
+    let inward = inward::sweep(&graph);
+    let (scatter_loads, distance_sum) = outward::sweep(&graph);
+    debug_assert_eq!(inward.loads.len(), scatter_loads.len());
+    let inward::Inward { loads: gather_loads, cycles, returns } = inward;
+    Some(ImaseItoh { gather_loads, scatter_loads, distance_sum, cycles, returns })
 }
 
 /// The numbers of a graph.

@@ -4,7 +4,23 @@
 //! fewer nodes, each with its exact costs by the theorems of the expansions. No network is built but for a few small
 //! ones whose distances are counted, and no schedule at all.
 
+mod bounds;
+mod candidate;
+mod catalogue;
+mod finder;
 mod hall;
+mod histogram;
 mod imase_itoh;
+mod known;
+mod lacking;
+mod offsets;
+mod search;
 
+pub use self::bounds::Bounds;
+pub use self::candidate::Candidate;
+pub use self::finder::{DEGREE_MAX, FindError, Finder, Found, NODES_MAX, Query};
+pub use self::histogram::Histogram;
 pub use self::imase_itoh::{ImaseItoh, imase_itoh};
+pub use self::known::{AllToAll, Known, RateProof};
+pub use self::lacking::Lacking;
+pub use self::search::Links;

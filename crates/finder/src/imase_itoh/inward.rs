@@ -7,21 +7,39 @@ use canopy_optimize::Fraction;
 
 use super::Graph;
 use crate::hall::Largest;
+use crate::histogram::Histogram;
 
-/// Largest load at each step, in shards.
-pub(super) fn loads(graph: &Graph) -> Vec<Fraction> {
+/// What is seen from the nodes that links lead to.
+pub(super) struct Inward {
+    /// Largest load at each step, in shards.
+    pub(super) loads: Vec<Fraction>,
+    pub(super) cycles: Histogram,
+    pub(super) returns: Histogram,
+}
+
+/// Looks at one of each kind of nodes.
+pub(super) fn sweep(graph: &Graph) -> Inward {
     let mut sweep = Sweep::new(graph);
-    for (node, _) in graph.representatives() {
+    let (mut cycles, mut returns) = (Histogram::default(), Histogram::default());
+    for (node, copies) in graph.representatives() {
         if node > 0 {
             sweep.advance();
         }
         sweep.judge();
+        let mut shortest = u32::MAX;
+        for link in 1..=graph.degree {
+            let head = graph.nodes - 1 - (graph.degree * node + link - 1) % graph.nodes;
+            let back = sweep.steps[usize_of(head)].trailing_zeros();
+            returns.add(back, copies);
+            shortest = shortest.min(1 + back);
+        }
+        cycles.add(shortest, copies);
     }
     let mut loads: Vec<Fraction> = sweep.largest.iter().skip(1).map(Largest::fraction).collect();
     while loads.last().is_some_and(|&load| load == Fraction::ZERO) {
         loads.pop();
     }
-    loads
+    Inward { loads, cycles, returns }
 }
 
 /// Nodes by what they have to do with one node u.

@@ -6,67 +6,52 @@
 use canopy_optimize::Fraction;
 
 use super::Graph;
-use crate::hall::{Group, Largest, raise_by_groups};
+use crate::hall::{Divider, Group, Largest};
 
-/// What distances from all nodes come to.
-pub(super) struct Outward {
-    pub(super) loads: Vec<Fraction>,
-    pub(super) distance_sum: u64,
-    pub(super) cycle_sum: u64,
-    pub(super) loop_count: u64,
-}
-
-/// Looks at one of each kind of nodes.
-pub(super) fn sweep(graph: &Graph) -> Outward {
+/// Largest load at each step, in shards, and the sum of all distances, from one of each kind of nodes.
+pub(super) fn sweep(graph: &Graph) -> (Vec<Fraction>, u64) {
     let last = graph.last_step();
     let cells = cells(graph);
     let mut largest = vec![Largest::default(); last + 1];
     let mut groups: Vec<Group> = cells.iter().map(|cell| Group { links: cell.links, count: 0 }).collect();
+    let mut divider = Divider::new(graph.degree);
     let mut near = Runs::default();
-    let (mut distance_sum, mut cycle_sum, mut loop_count) = (0, 0, 0);
+    let mut distance_sum = 0;
     for (node, copies) in graph.representatives() {
         near.runs.clear();
         near.insert(node, node + 1);
-        let mut distances = 0;
-        let mut cycle = 0;
         for (step, largest) in largest.iter_mut().enumerate().skip(1) {
             let (start, length) = (run_start(graph, node, step), graph.powers[step]);
-            if cycle == 0 && (node + graph.nodes - start) % graph.nodes < length {
-                cycle = step as u64;
-            }
-            let new = if step == last {
-                let new = graph.nodes - near.total();
-                if new > 0 {
-                    for (group, cell) in groups.iter_mut().zip(&cells) {
-                        group.count = cell.length - near.within(start + cell.start, cell.length, graph.nodes);
-                    }
-                    raise_by_groups(largest, &groups, graph.degree);
-                }
-                new
-            } else {
-                let part = graph.powers[step - 1];
-                // No link can have more, so that this is settled for all nodes.
-                if largest.is_less_than(part) {
-                    for link in 0..graph.degree {
-                        let known = near.within(start + link * part, part, graph.nodes);
-                        largest.raise(part - known, 1);
-                    }
-                }
-                let new = length - near.within(start, length, graph.nodes);
+            let new =
+                if step < last { length - near.within(start, length, graph.nodes) } else { graph.nodes - near.total() };
+            distance_sum += copies * new * step as u64;
+            if step < last {
+                raise_by_parts(largest, graph, &near, step, start);
                 near.insert_round(start, length, graph.nodes);
-                new
-            };
-            distances += step as u64 * new;
+            } else if new > 0 {
+                for (group, cell) in groups.iter_mut().zip(&cells) {
+                    group.count = cell.length - near.within(start + cell.start, cell.length, graph.nodes);
+                }
+                divider.raise(largest, &groups);
+            }
         }
-        distance_sum += copies * distances;
-        cycle_sum += copies * cycle;
-        loop_count += if cycle == 1 { copies } else { 0 };
     }
     let mut loads: Vec<Fraction> = largest.iter().skip(1).map(Largest::fraction).collect();
     while loads.last().is_some_and(|&load| load == Fraction::ZERO) {
         loads.pop();
     }
-    Outward { loads, distance_sum, cycle_sum, loop_count }
+    (loads, distance_sum)
+}
+
+/// Before the last step each link has a part of the run to itself. None can have more than all of it, and once one has,
+/// the step is settled for all nodes.
+fn raise_by_parts(largest: &mut Largest, graph: &Graph, near: &Runs, step: usize, start: u64) {
+    let part = graph.powers[step - 1];
+    if largest.is_less_than(part) {
+        for link in 0..graph.degree {
+            largest.raise(part - near.within(start + link * part, part, graph.nodes), 1);
+        }
+    }
 }
 
 /// The first of the d^t consecutive nodes to which t links lead from u.

@@ -23,13 +23,18 @@ fn by_brute_force(degree: u32, nodes: u32) -> ImaseItoh {
     }
     let gather = distances(&out);
     let scatter: Vec<Vec<u64>> = (0..n).map(|u| (0..n).map(|v| gather[v][u]).collect()).collect();
-    let cycle = |u: usize| out[u].iter().map(|&v| 1 + gather[v][u]).min().unwrap();
+    let back = |u: usize, v: usize| u32::try_from(gather[v][u]).unwrap();
+    let (mut cycles, mut returns) = (Histogram::default(), Histogram::default());
+    for (u, heads) in out.iter().enumerate() {
+        cycles.add(heads.iter().map(|&v| 1 + back(u, v)).min().unwrap(), 1);
+        heads.iter().for_each(|&v| returns.add(back(u, v), 1));
+    }
     ImaseItoh {
         gather_loads: loads(&into, &gather),
         scatter_loads: loads(&out, &scatter),
         distance_sum: gather.iter().flatten().sum(),
-        cycle_sum: (0..n).map(cycle).sum(),
-        loop_count: (0..n).map(|u| out[u].iter().filter(|&&v| v == u).count() as u64).sum(),
+        cycles,
+        returns,
     }
 }
 

@@ -1,0 +1,101 @@
+//! Published frontiers: tables 3.4, 3.5 and A.1 of the dissertation, degree 4.
+
+use canopy_direct::{Cost, least_bandwidth};
+use canopy_finder::{Candidate, FindError, Finder, Found, Links, NODES_MAX, Query};
+use canopy_optimize::{Fraction, Never};
+
+fn find(nodes: u32, degree: u32) -> Found {
+    Finder::new().find(Query { nodes, degree, links: Links::Any }, &Never).expect("numbers within the limits")
+}
+
+fn allgather(candidate: &Candidate) -> Cost {
+    candidate.known.prediction.allgather.cost
+}
+
+fn cost(steps: u32, numerator: u128, denominator: u128) -> Cost {
+    Cost { steps, bandwidth: Fraction::new(numerator, denominator).expect("no denominator is zero") }
+}
+
+/// Table 3.5: steps of an allreduce on the best bandwidth-optimal network; the other rows follow from the bound of two steps.
+#[test]
+fn bandwidth_optimal_networks_of_few_nodes() {
+    for (nodes, steps) in [(5, 2), (6, 4), (7, 4), (8, 4), (9, 4), (10, 4), (11, 4), (12, 4)] {
+        let found = find(nodes, 4);
+        let optimal = found.candidates.iter().map(|candidate| candidate.known.prediction.allreduce().unwrap().0);
+        let twice = least_bandwidth(nodes.into());
+        let twice = twice.checked_add(twice).unwrap();
+        let best = optimal.filter(|cost| cost.bandwidth == twice).map(|cost| cost.steps).min();
+        assert_eq!(best, Some(steps), "N = {nodes}");
+    }
+}
+
+/// Table 3.4.
+#[test]
+fn frontier_of_1024_nodes() {
+    let found = find(1024, 4);
+    let of = |expression: &str| {
+        let named = found.candidates.iter().find(|candidate| candidate.construction.to_string() == expression);
+        named.map(|candidate| (allgather(candidate), candidate.known.diameter))
+    };
+    assert_eq!(of("genkautz:n=1024,d=4"), Some((cost(5, 341, 256), 5)));
+    assert_eq!(of("line:2(power:2(diamond))"), Some((cost(8, 257, 256), 8)));
+    assert_eq!(of("line:1(power:2(dbjmod:d=2,n=4))"), Some((cost(11, 1, 1), 9)));
+    assert_eq!(found.lacking, []);
+    let bounds = found.bounds.unwrap();
+    assert_eq!((bounds.steps, bounds.bandwidth), (5, least_bandwidth(1024)));
+    assert!(found.candidates.iter().any(|candidate| allgather(candidate).bandwidth == least_bandwidth(1024)));
+}
+
+/// Table A.1: each network, or one that is at least as good.
+#[test]
+fn no_published_network_is_missed() {
+    for nodes in [32, 64, 128, 256, 512, 1024] {
+        assert_eq!(find(nodes, 4).lacking, [], "N = {nodes}");
+    }
+}
+
+/// Table A.1, column of all-to-all rates, of those that follow from formulas: 2/35, 33/32 with its bound 9.889e-3, 1.881e-3.
+#[test]
+fn published_rates() {
+    let rate = |nodes, expression: &str| {
+        let found = find(nodes, 4);
+        let named = found.candidates.into_iter().find(|candidate| candidate.construction.to_string() == expression);
+        named.unwrap().known.all_to_all.rate
+    };
+    assert_eq!(rate(32, "line:1(bipartite:4x4)"), Fraction::new(2, 35).unwrap());
+    let near = |found: Fraction, printed: u128| {
+        assert_eq!((found.numerator * 2_000_000 / found.denominator).div_ceil(2), printed);
+    };
+    near(rate(128, "line:2(bipartite:4x4)"), 9_889);
+    near(rate(512, "line:3(bipartite:4x4)"), 1_881);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let refused = |nodes, degree| Finder::new().find(Query { nodes, degree, links: Links::Any }, &Never).unwrap_err();
+    for nodes in [0, 1, NODES_MAX + 1, u32::MAX] {
+        assert_eq!(refused(nodes, 4), FindError::Nodes { found: nodes, limit: NODES_MAX });
+    }
+    for degree in [0, 33, u32::MAX] {
+        assert!(matches!(refused(8, degree), FindError::Degree { found, .. } if found == degree));
+    }
+}
+
+#[test]
+fn a_finder_that_was_stopped_says_so_for_ever() {
+    let finder = Finder::new();
+    let query = Query { nodes: 24, degree: 4, links: Links::Any };
+    assert_eq!(finder.find(query, &|| true).unwrap_err(), FindError::Stopped);
+    assert_eq!(finder.find(query, &Never).unwrap_err(), FindError::Stopped);
+}
+
+/// What one asks before does not matter.
+#[test]
+fn answers_do_not_depend_on_questions_before() {
+    let finder = Finder::new();
+    let written = |found: &Found| found.candidates.iter().map(|one| one.construction.to_string()).collect::<Vec<_>>();
+    for (nodes, degree) in [(96, 8), (48, 4), (24, 4), (12, 2), (96, 8)] {
+        let found = finder.find(Query { nodes, degree, links: Links::Any }, &Never).unwrap();
+        assert_eq!(written(&found), written(&find(nodes, degree)));
+    }
+}
