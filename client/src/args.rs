@@ -44,6 +44,9 @@ pub(crate) struct LimitArgs {
     /// Trees per root, exactly, at the best rate there is for that number [default: the planner's choice]
     #[arg(long, value_name = "K", value_parser = count_of_32_bits, conflicts_with = "max_chunks")]
     trees: Option<u32>,
+    /// Chunks per share of a plan in steps (bfb), exactly [default: the least number with which no other takes less time]
+    #[arg(long, value_name = "C", value_parser = count, conflicts_with = "max_chunks")]
+    chunks: Option<u64>,
     /// Most chunks per share, as many as there are trees per root: the best number up to it is chosen
     #[arg(long, value_name = "K", value_parser = count)]
     max_chunks: Option<u64>,
@@ -87,6 +90,7 @@ impl LimitArgs {
     pub(crate) fn on(self, request: PlanRequest) -> PlanRequest {
         PlanRequest {
             trees_per_root: self.trees.unwrap_or(0),
+            chunks: self.chunks.unwrap_or(0),
             max_chunks: self.max_chunks.unwrap_or(0),
             max_depth: self.max_depth.unwrap_or(0),
             tolerance: self.tolerance,

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use canopy_canonical::{Analysis, Budget, WORK_SERVED, analyse, form_hash, graph_of};
-use canopy_proto::v1::{InNetwork, Plan, Reach};
+use canopy_proto::v1::{InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -180,6 +180,28 @@ impl ReachSummary {
     pub(crate) fn readable(&self, depth_max: u32) -> String {
         let Self { depth_mean, hops_max, hops_mean } = self;
         format!("depth mean {depth_mean}, at most {depth_max}; links crossed mean {hops_mean}, at most {hops_max}")
+    }
+}
+
+/// What the steps of a plan cost: a member of JSON objects that describe plans.
+#[derive(Debug, Serialize)]
+pub(crate) struct StepCostSummary {
+    t_l: u32,
+    t_b: String,
+    unit: &'static str,
+}
+
+impl StepCostSummary {
+    /// What a server says of a plan; none where it says nothing.
+    pub(crate) fn of(plan: &Plan) -> Option<Self> {
+        let StepCost { count, bandwidth } = plan.step_cost.clone()?;
+        Some(Self { t_l: count, t_b: bandwidth, unit: "M/B" })
+    }
+
+    /// For people.
+    pub(crate) fn readable(&self) -> String {
+        let Self { t_l, t_b, unit } = self;
+        format!("{t_l} steps, {t_b} {unit} in all")
     }
 }
 

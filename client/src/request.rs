@@ -76,6 +76,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("placement", "--placement"),
         ("algorithm", "--algorithm"),
         ("trees_per_root", "--trees"),
+        ("chunks", "--chunks"),
         ("max_chunks", "--max-chunks"),
         ("max_depth", "--max-depth"),
         ("tolerance", "--tolerance"),

@@ -261,9 +261,11 @@ fn order_fields(fields: &mut Fields, order: &Order) {
 
 /// What every key takes from the limits of a search.
 fn search_fields(fields: &mut Fields, limits: TreeLimits, sums: SumOptions) {
-    let TreeLimits { trees_per_root, max_chunks, max_depth, tolerance } = limits;
+    let TreeLimits { trees_per_root, chunks, max_chunks, max_depth, tolerance } = limits;
     let max_depth = max_depth.map(NonZeroU64::from);
-    for (name, limit) in [("trees_per_root", trees_per_root), ("max_chunks", max_chunks), ("max_depth", max_depth)] {
+    let limits =
+        [("trees_per_root", trees_per_root), ("chunks", chunks), ("max_chunks", max_chunks), ("max_depth", max_depth)];
+    for (name, limit) in limits {
         // Named, and left out where nothing is stated: limits can be added without a change to any other key.
         if let Some(limit) = limit {
             fields.text(name).number(limit.get());

@@ -330,6 +330,13 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::Limits(error) => Refusal::input(limits_reason(error), error.limit()),
         SynthesisError::Sums(error) => Refusal::input(sums_reason(error), error.option()),
         SynthesisError::NoTrees => Refusal::infeasible("FORM_INFEASIBLE", "form"),
+        SynthesisError::NotDirect { node, .. } => {
+            Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm").with("node", node)
+        }
+        SynthesisError::TooManyChunks { limit, .. } => {
+            Refusal::infeasible("TOO_MANY_CHUNKS", "chunks").with("limit", limit)
+        }
+        SynthesisError::Bfb(_) => Refusal::infeasible("TOO_MANY_CHUNKS", "topology"),
         SynthesisError::Unsupported { .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::NoRing { from_rank, to_rank, .. } => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
             .with("from_rank", from_rank)
@@ -356,8 +363,8 @@ fn synthesis(error: &SynthesisError) -> Refusal {
 
 const fn limits_reason(error: &LimitsError) -> &'static str {
     match error {
-        LimitsError::NotApplicable { .. } => "LIMIT_NOT_APPLICABLE",
-        LimitsError::Contradiction { .. } => "LIMITS_CONTRADICT",
+        LimitsError::NotApplicable { .. } | LimitsError::NoSteps { .. } => "LIMIT_NOT_APPLICABLE",
+        LimitsError::Contradiction { .. } | LimitsError::TwiceChunks { .. } => "LIMITS_CONTRADICT",
     }
 }
 

@@ -41,5 +41,5 @@ fn auto_says_what_it_took() {
 fn an_algorithm_that_does_not_apply_says_why() {
     let desk = Desk::new();
     desk.refused("plan ring:4 --collective gather --algorithm forest", 2, &["forest does not plan gather", "direct"]);
-    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, flow, direct or ring"]);
+    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, flow, bfb, direct or ring"]);
 }

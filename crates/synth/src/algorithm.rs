@@ -19,6 +19,8 @@ pub enum Algorithm {
     Forest,
     /// One maximum flow from or to the root.
     Flow,
+    /// Breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3).
+    Bfb,
     /// Every transfer on one shortest physical route.
     Direct,
     /// Around a ring of all ranks, both ways where the links allow.
@@ -27,7 +29,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Forest, Self::Flow, Self::Direct, Self::Ring];
+    pub const ALL: [Self; 6] = [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Direct, Self::Ring];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Algorithm {
             Self::Auto => "auto",
             Self::Forest => "forest",
             Self::Flow => "flow",
+            Self::Bfb => "bfb",
             Self::Direct => "direct",
             Self::Ring => "ring",
         }
@@ -55,7 +58,7 @@ impl Algorithm {
     /// The collectives it plans, in words.
     pub(crate) const fn plans(self) -> &'static str {
         match self {
-            Self::Forest => "allgather, reduce-scatter, allreduce, broadcast and reduce",
+            Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather and scatter",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
@@ -113,17 +116,19 @@ impl SynthesisRequest {
     }
 }
 
-/// What the trees of a schedule must keep to, at the expense of its rate. Only [`Algorithm::Forest`] heeds it; the others
-/// refuse whatever is stated.
+/// What the trees of a schedule must keep to, at the expense of its rate. [`Algorithm::Forest`] heeds all but `chunks`,
+/// [`Algorithm::Bfb`] that and `max_chunks`; whatever else is stated is refused.
 ///
 /// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
 /// planned that way where that is faster than two phases of as many trees per rank.
 ///
-/// At most one of `trees_per_root` and `max_chunks` may be stated: the first says what the second leaves open.
+/// At most one of `trees_per_root`, `chunks` and `max_chunks` may be stated: the others say what the last leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeLimits {
     /// Trees rooted at each root, exactly: k. The rate is the best there is for it.
     pub trees_per_root: Option<NonZeroU64>,
+    /// Chunks that a share is divided into, exactly, for schedules in steps: each of them moves whole.
+    pub chunks: Option<NonZeroU64>,
     /// Most chunks that a share is divided into, which are as many as there are trees per root: the best k up to it.
     pub max_chunks: Option<NonZeroU64>,
     /// Most hops from rank to rank between the root of a tree and any rank. An allreduce passes two trees, one after the
@@ -137,7 +142,8 @@ pub struct TreeLimits {
 
 impl TreeLimits {
     /// Nothing but the rate counts.
-    pub const NONE: Self = Self { trees_per_root: None, max_chunks: None, max_depth: None, tolerance: None };
+    pub const NONE: Self =
+        Self { trees_per_root: None, chunks: None, max_chunks: None, max_depth: None, tolerance: None };
 
     /// The same without a tolerance.
     #[must_use]
@@ -151,21 +157,25 @@ impl TreeLimits {
     /// [`LimitsError`], which names the limit as requests do.
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
-        let stated = [
-            ("trees_per_root", self.trees_per_root.is_some()),
-            ("max_chunks", self.max_chunks.is_some()),
-            ("max_depth", self.max_depth.is_some()),
-            ("tolerance", self.tolerance.is_some()),
-        ];
-        match stated.into_iter().find(|&(_, is_stated)| is_stated) {
-            Some((limit, _)) if algorithm != Algorithm::Forest => {
-                return Err(LimitsError::NotApplicable { algorithm, collective: kind, limit });
-            }
-            _ => {}
+        let (of_trees, of_steps) = (algorithm == Algorithm::Forest, algorithm == Algorithm::Bfb);
+        if self.chunks.is_some() && !of_steps {
+            return Err(LimitsError::NoSteps { algorithm, collective: kind });
         }
-        match (self.trees_per_root, self.max_chunks) {
-            (Some(trees_per_root), Some(max_chunks)) => {
+        let stated = [
+            ("trees_per_root", self.trees_per_root.is_some(), of_trees),
+            ("max_chunks", self.max_chunks.is_some(), of_trees || of_steps),
+            ("max_depth", self.max_depth.is_some(), of_trees),
+            ("tolerance", self.tolerance.is_some(), of_trees),
+        ];
+        if let Some((limit, ..)) = stated.into_iter().find(|&(_, is_stated, is_heeded)| is_stated && !is_heeded) {
+            return Err(LimitsError::NotApplicable { algorithm, collective: kind, limit });
+        }
+        match (self.trees_per_root, self.chunks, self.max_chunks) {
+            (Some(trees_per_root), _, Some(max_chunks)) => {
                 Err(LimitsError::Contradiction { trees_per_root: trees_per_root.get(), max_chunks: max_chunks.get() })
+            }
+            (_, Some(chunks), Some(max_chunks)) => {
+                Err(LimitsError::TwiceChunks { chunks: chunks.get(), max_chunks: max_chunks.get() })
             }
             _ => Ok(()),
         }
@@ -183,6 +193,13 @@ pub enum LimitsError {
     NotApplicable { algorithm: Algorithm, collective: CollectiveKind, limit: &'static str },
     #[error("trees_per_root {trees_per_root} says what max_chunks {max_chunks} leaves open; state one of them")]
     Contradiction { trees_per_root: u64, max_chunks: u64 },
+    #[error(
+        "chunks counts those of schedules in steps, and {collective} by {algorithm} has none; leave it out, plan by bfb, or \
+         state max_chunks"
+    )]
+    NoSteps { algorithm: Algorithm, collective: CollectiveKind },
+    #[error("chunks {chunks} says what max_chunks {max_chunks} leaves open; state one of them")]
+    TwiceChunks { chunks: u64, max_chunks: u64 },
 }
 
 impl LimitsError {
@@ -190,7 +207,8 @@ impl LimitsError {
     pub const fn limit(&self) -> &'static str {
         match self {
             Self::NotApplicable { limit, .. } => limit,
-            Self::Contradiction { .. } => "max_chunks",
+            Self::NoSteps { .. } => "chunks",
+            Self::Contradiction { .. } | Self::TwiceChunks { .. } => "max_chunks",
         }
     }
 }
@@ -209,6 +227,6 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = "rings".parse::<Algorithm>().unwrap_err();
-        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, flow, direct or ring");
+        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, flow, bfb, direct or ring");
     }
 }

@@ -63,6 +63,16 @@ pub enum SynthesisError {
          to rank; allow at least that many"
     )]
     TooShallow { max_depth: u32, least: u32, from_rank: u32, to_rank: u32 },
+    #[error("bfb plans networks whose ranks are linked with each other, and {node} {what}; use forest, direct or ring")]
+    NotDirect { node: String, what: &'static str },
+    #[error(
+        "{} chunks for each share are more than can be counted, at most {limit}; state max_chunks, such as 12, or round \
+         the bandwidths to multiples of a common unit",
+        needed.map_or_else(|| "2^64 or more".to_owned(), |needed| needed.to_string())
+    )]
+    TooManyChunks { needed: Option<u64>, limit: u128 },
+    #[error(transparent)]
+    Bfb(canopy_optimize::BfbError),
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

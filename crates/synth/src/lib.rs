@@ -1,9 +1,10 @@
 //! Finds schedules: collective and topology in, a [`Schedule`](canopy_schedule::Schedule) of greatest rate out.
 //!
-//! Pure: no clock, no files, no threads of its own. Callers pass a [`Stop`] that is asked regularly and a [`Progress`]
+//! Pure: no clock, no files, no threads but those of the caller's pool. Callers pass a [`Stop`] that is asked regularly and a [`Progress`]
 //! that is told about every stage. Nothing here judges a schedule: `canopy_schedule::check` does, and shares no code.
 
 mod algorithm;
+mod bfb;
 mod bound;
 mod direct;
 mod error;
@@ -23,6 +24,7 @@ mod synthesize;
 mod tolerance;
 
 pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
+pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;

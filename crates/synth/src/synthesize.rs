@@ -5,6 +5,7 @@ use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, Fo
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::bfb::{self, Symmetry};
 use crate::direct;
 use crate::error::SynthesisError;
 use crate::flow;
@@ -21,7 +22,7 @@ use crate::sum_options::SumOptions;
 /// alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
-///   see `flow.rs`, `direct.rs` and `ring.rs`.
+///   see `bfb.rs`, `flow.rs`, `direct.rs` and `ring.rs`.
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
@@ -100,6 +101,7 @@ pub fn synthesize_explained(
             Err(error) => return Err(error),
         },
         Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
+        Algorithm::Bfb => (algorithm, bfb::plan(topology, collective, shares, limits, Symmetry::Used, stop, progress)?),
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
     };

@@ -66,6 +66,9 @@ struct Entry {
     /// 0: none is stated.
     #[prost(uint64, tag = "22")]
     size_bytes_min: u64,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "23")]
+    chunks: u64,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -106,6 +109,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         algorithm: order.algorithm.name().to_owned(),
         outputs: order.outputs.iter().map(|output| output.on_the_wire()).collect(),
         trees_per_root: order.limits.trees_per_root.map_or(0, NonZeroU64::get),
+        chunks: order.limits.chunks.map_or(0, NonZeroU64::get),
         max_chunks: order.limits.max_chunks.map_or(0, NonZeroU64::get),
         max_depth: order.limits.max_depth.map_or(0, NonZeroU32::get),
         shares: order.shares.clone(),
@@ -162,6 +166,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         algorithm: entry.algorithm.parse().ok()?,
         limits: TreeLimits {
             trees_per_root: NonZeroU64::new(entry.trees_per_root),
+            chunks: NonZeroU64::new(entry.chunks),
             max_chunks: NonZeroU64::new(entry.max_chunks),
             max_depth: NonZeroU32::new(entry.max_depth),
             tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,

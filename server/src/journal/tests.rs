@@ -144,6 +144,7 @@ fn every_order_is_read_back() {
                 let topology = topology.clone();
                 let limits = TreeLimits {
                     trees_per_root: NonZeroU64::new(number % 3),
+                    chunks: NonZeroU64::new(number % 4),
                     max_chunks: NonZeroU64::new(number % 5),
                     max_depth: NonZeroU32::new(u32::try_from(number % 7).unwrap()),
                     tolerance: Tolerance::new(u32::try_from(number % 3).unwrap(), 64),

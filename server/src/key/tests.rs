@@ -52,6 +52,7 @@ fn changed_orders() -> Vec<Order> {
         Order { algorithm: Algorithm::Auto, ..order() },
         Order { limits: TreeLimits { trees_per_root: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
+        Order { limits: TreeLimits { chunks: NonZeroU64::new(2), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_chunks: NonZeroU64::new(3), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { max_depth: NonZeroU32::new(3), ..TreeLimits::NONE }, ..order() },
         Order { limits: TreeLimits { tolerance: Tolerance::new(1, 3), ..TreeLimits::NONE }, ..order() },

@@ -3,7 +3,8 @@
 use canopy_plan::PlanFile;
 use canopy_proto::v1;
 use canopy_schedule::{
-    Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, Verdict, lp_dual_sums,
+    Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost, Verdict,
+    lp_dual_sums,
 };
 use canopy_topology::{NodeIndex, Topology};
 
@@ -63,6 +64,7 @@ pub(super) fn plan(
         family,
         rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
         superseded_by: String::new(),
+        step_cost: verdict.steps.as_ref().map(step_cost),
     })
 }
 
@@ -97,6 +99,11 @@ fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
         Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
         Shape::Forest(_) | Shape::Flow(_) => verdict.depth_max,
     }
+}
+
+/// What steps cost, on the wire.
+fn step_cost(cost: &StepCost) -> v1::StepCost {
+    v1::StepCost { count: cost.count, bandwidth: cost.bandwidth.to_string() }
 }
 
 /// How far trees and paths reach. Floats for display.

@@ -119,6 +119,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     };
     let limits = TreeLimits {
         trees_per_root: NonZeroU64::new(request.trees_per_root.into()),
+        chunks: NonZeroU64::new(request.chunks),
         max_chunks: NonZeroU64::new(request.max_chunks),
         max_depth: NonZeroU32::new(request.max_depth),
         tolerance: match request.tolerance {

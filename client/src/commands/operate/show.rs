@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
-use crate::output::{FORMAT_VERSION, InNetworkSummary, ReachSummary, print, print_json, shares_in_words};
+use crate::output::{
+    FORMAT_VERSION, InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words,
+};
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
 
@@ -67,6 +69,9 @@ struct Shown {
     steps: u32,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     reach: Option<ReachSummary>,
+    /// What numbered steps cost; not there where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps_cost: Option<StepCostSummary>,
     trees: u64,
     checked: Vec<String>,
     valid_for: ValidFor,
@@ -216,7 +221,7 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Shown, Failure> {
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
-    let (reach, form) = (ReachSummary::of(&plan), FormSummary::of(&plan));
+    let (reach, steps_cost, form) = (ReachSummary::of(&plan), StepCostSummary::of(&plan), FormSummary::of(&plan));
     let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
     let provenance = plan.provenance.unwrap_or_default();
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
@@ -254,6 +259,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
         reach,
+        steps_cost,
         trees: plan.trees,
         checked: plan.checked,
         valid_for: ValidFor {
@@ -347,6 +353,9 @@ fn readable(shown: &Shown) -> String {
     }
     if let Some(saved) = &shown.in_network {
         lines.push(format!("in network {}", saved.words()));
+    }
+    if let Some(cost) = &shown.steps_cost {
+        lines.push(format!("cost       {}", cost.readable()));
     }
     if let Some(reach) = &shown.reach {
         lines.push(format!("reach      {}", reach.readable(shown.steps)));

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::exit::{Failure, say};
 use crate::form::FormSummary;
 use crate::output::{
-    FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, TopologySummary, gigabytes_per_sec, print_json,
+    FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec,
+    print_json,
 };
 use crate::{placement, request};
 
@@ -55,6 +56,9 @@ struct Planned {
     in_network: Option<InNetworkSummary>,
     chunks: u64,
     steps: u32,
+    /// What numbered steps cost; not there where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps_cost: Option<StepCostSummary>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     reach: Option<ReachSummary>,
     trees: u64,
@@ -139,6 +143,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
+        steps_cost: StepCostSummary::of(plan),
         reach: ReachSummary::of(plan),
         trees: plan.trees,
         checked: plan.checked.clone(),
@@ -215,6 +220,9 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
         format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),
     ];
+    if let Some(cost) = &planned.steps_cost {
+        lines.insert(1, cost.readable());
+    }
     if let Some(form) = &planned.form {
         lines.insert(1, form.words());
     }

@@ -1,0 +1,124 @@
+//! Breadth-first broadcasts: every rank's share takes a shortest way to every other, all at once, in as many steps as the
+//! network is wide.
+//!
+//! In step t each rank receives what is t links away, divided among its links so that the busiest one anywhere carries
+//! as little as possible: exactly the optimum, by [`canopy_optimize::Arrivals`]. Here it becomes a schedule: networks are
+//! read (`network`), the number of chunks is chosen (`chunks`), shares are divided (`parts`), rank by rank or for one of
+//! each kind (`likeness`), and written down as sends (`sends`).
+//!
+//! Sums go the other way: a reduce-scatter is the allgather of the network with all links turned around, run backwards.
+//! That is not the allgather's own reverse unless the network is its own mirror image, and may cost more or less.
+//!
+//! Source: Zhao 2026, chapter 3 and appendix A.5. Links of different capacities are divided by what they carry in equal
+//! times (A.12 with equal latencies); latencies are left out of account, as the size of messages is not known here.
+
+mod chunks;
+mod likeness;
+mod network;
+mod parts;
+mod sends;
+
+#[cfg(test)]
+mod tests;
+
+use canopy_optimize::{BfbError, Stop};
+use canopy_schedule::{Action, Collective, CollectiveKind, Schedule, Shape, Shares};
+use canopy_topology::Topology;
+
+use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::error::SynthesisError;
+use crate::parts::require_room;
+use crate::progress::{Progress, Stage};
+use crate::reach::{ask, require_reach};
+use likeness::Likeness;
+use network::Direction;
+
+/// Whether ranks that look alike are served alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symmetry {
+    /// Ranks that automorphisms exchange get the same, moved; what the automorphisms are is found out and verified.
+    Used,
+    /// Every rank is served by itself.
+    Unused,
+}
+
+/// The schedule that [`synthesize`](crate::synthesize()) makes for a request by [`Algorithm::Bfb`], with or without a look at
+/// symmetries: the step costs are the same, the making is not as fast.
+///
+/// # Errors
+/// The same.
+pub fn breadth_first(
+    topology: &Topology,
+    request: &SynthesisRequest,
+    symmetry: Symmetry,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Schedule, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, limits, .. } = request;
+    let shape = plan(topology, collective, shares, limits, symmetry, stop, progress)?;
+    let algorithm = Algorithm::Bfb.name().to_owned();
+    Ok(Schedule { collective, algorithm, shares: shares.clone(), shape })
+}
+
+/// Plans a collective as breadth-first broadcasts.
+///
+/// * **In.** Any network whose ranks are linked with each other, without switches and devices that only forward. Shares of
+///   any sizes. **Out.** As many steps as the greatest distance, twice that for an allreduce; the bandwidth term is the
+///   least that steps of breadth-first broadcasts have with this number of chunks per share, by default the least number
+///   with which no other one does better ([`canopy_optimize::chunks_needed`]).
+/// * **Errors.** [`SynthesisError`]: another collective, switches, disconnected, too many chunks or hops, stopped.
+/// * **Cost.** O(ranks · links) for the searches, and for each rank and step a flow of as many arcs as there are sets of
+///   in-links; on all threads of the caller's pool. Memory of some 80 bytes for each pair of ranks.
+pub(crate) fn plan(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    limits: TreeLimits,
+    symmetry: Symmetry,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Shape, SynthesisError> {
+    let actions: &[Action] = match collective.kind() {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
+        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
+        kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind }),
+    };
+    network::require_direct(topology)?;
+    require_reach(topology, collective, shares)?;
+    let amounts = network::amounts(topology, collective, shares);
+    let sources = amounts.iter().filter(|&&amount| amount > 0).count() as u64;
+    require_room(sources * u64::from(topology.rank_count()).saturating_sub(1) * actions.len() as u64)?;
+    ask(stop)?;
+    progress.report(Stage::Optimum, 0, 1);
+    let likeness = match symmetry {
+        Symmetry::Used => Likeness::of(topology, &amounts, stop)?,
+        Symmetry::Unused => Likeness::none(topology.rank_count()),
+    };
+    let directions = actions.iter().map(|&action| Direction::new(topology, action, &amounts, stop));
+    let directions = directions.collect::<Result<Vec<_>, _>>()?;
+    let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
+    progress.report(Stage::Optimum, 1, 1);
+    let mut divided = Vec::with_capacity(directions.len());
+    for (direction, loads) in directions.iter().zip(&loads) {
+        let tell = |done, total| {
+            let phase = divided.len() as u64;
+            progress.report(Stage::Routes, phase * total + done, actions.len() as u64 * total);
+        };
+        let shares = parts::divide(&direction.graph, &likeness, chunks, loads, stop, &tell)?;
+        divided.push(shares);
+    }
+    sends::write(topology, (collective, shares), chunks, &directions, divided, stop).map(Shape::Steps)
+}
+
+impl From<BfbError> for SynthesisError {
+    fn from(error: BfbError) -> Self {
+        match error {
+            BfbError::Stopped(_) => Self::Stopped,
+            BfbError::TooLarge { .. } => Self::Bfb(error),
+            BfbError::WrongLength { .. } | BfbError::Unreachable { .. } | BfbError::Graph(_) => {
+                Self::Broken { what: format!("breadth-first broadcasts: {error}") }
+            }
+        }
+    }
+}
