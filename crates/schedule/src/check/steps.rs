@@ -16,8 +16,8 @@ use crate::transfer::{Transfer, TransferGraph};
 pub struct StepCost {
     /// Number of steps, `T_L`.
     pub count: u32,
-    /// Σ over steps of the longest time of a link, `T_B`, in units of the time that *size* takes over all links out of the
-    /// rank with most capacity.
+    /// Σ over steps of the longest time of a link, `T_B`, in units of the time that *size* takes over all ports of
+    /// the rank with most, [`Topology::node_bandwidth`].
     pub bandwidth: Ratio,
     /// *Size* ÷ that time, in bytes per second.
     pub algbw: Rate,
@@ -44,11 +44,7 @@ pub(super) fn check_steps(
     let size = BigUint::from(size(graph, layout));
     let (numerator, denominator) = seconds;
     let algbw = Rate::new(size * denominator, numerator).ok_or(LoadError::NothingMoves)?;
-    let ranks = topology.ranks().map(|rank| {
-        let links = topology.links_from(rank.node()).map(|link| topology.link(link).capacity.bytes_per_sec());
-        links.map(u128::from).sum::<u128>()
-    });
-    let most = Rate::new(ranks.max().unwrap_or(0), 1_u8).expect("1 is not 0");
+    let most = Rate::new(topology.node_bandwidth(), 1_u8).expect("1 is not 0");
     let bandwidth = most.ratio_to(&algbw).ok_or(LoadError::NothingMoves)?;
     Ok(Some(StepCost { count, bandwidth, algbw }))
 }
