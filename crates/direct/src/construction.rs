@@ -90,8 +90,7 @@ impl Construction {
             Self::Base(family) => Ok(family.graph(limit)?),
             Self::Line { n, inner } => {
                 let mut graph = inner.graph(limit)?;
-                let is_fixed = graph.edge_count() == graph.order();
-                for _ in 0..positive(*n, "line")?.min(if is_fixed { 1 } else { u32::MAX }) {
+                for _ in 0..folds(&graph, *n)? {
                     graph = line(&graph, limit)?;
                 }
                 Ok(graph)
@@ -143,8 +142,7 @@ impl Construction {
             Self::Line { n, inner } => {
                 let Some(mut map) = inner.reversal(limit)? else { return Ok(None) };
                 let mut graph = inner.graph(limit)?;
-                let is_fixed = graph.edge_count() == graph.order();
-                for _ in 0..positive(*n, "line")?.min(if is_fixed { 1 } else { u32::MAX }) {
+                for _ in 0..folds(&graph, *n)? {
                     map = turned_edges(&graph, &map);
                     graph = line(&graph, limit)?;
                 }
@@ -173,6 +171,13 @@ impl Construction {
 
 fn positive(n: u32, operator: &'static str) -> Result<u32, RuleError> {
     if n == 0 { Err(RuleError::Zero { operator }) } else { Ok(n) }
+}
+
+/// How often the line graph has to be taken: not at all where one edge leaves each node, for then it is the graph itself,
+/// numbers and all.
+fn folds(graph: &Digraph, n: u32) -> Result<u32, RuleError> {
+    let is_own = (0..graph.order()).all(|node| graph.out(node).len() == 1);
+    positive(n, "line").map(|n| if is_own { 0 } else { n })
 }
 
 /// By edge `uv`, the number of an edge `g(v)g(u)`, a different one for each of several parallel edges.

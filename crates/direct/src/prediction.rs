@@ -59,24 +59,18 @@ impl Prediction {
     ///
     /// Each fold takes one step and `1/N` more, N being the nodes before it. It is exactly that for a breadth-first
     /// broadcast if every node has links to two others at least, for Cartesian powers and degree expansions, and for line
-    /// graphs of these; otherwise it may be less.
+    /// graphs of these; otherwise it may be less. A graph of degree 1 is its own line graph.
     ///
     /// * **Source.** Theorem 10 of the dissertation; that powers and degree expansions keep the equality is shown at
     ///   [`Side::extends_exactly`]: in them a link never carries shares of all nodes with some other coordinate.
     /// * **Errors.** n = 0, or more than 2⁶⁴ nodes.
     pub fn line(&self, n: u32) -> Result<Self, RuleError> {
-        if n == 0 {
-            return Err(RuleError::Zero { operator: "line" });
+        match (n, self.degree) {
+            (0, _) => Err(RuleError::Zero { operator: "line" }),
+            (_, 1) => Ok(*self),
+            // Every fold at least doubles the order, so few fit.
+            _ => (0..n).try_fold(*self, |inner, _| inner.line_once()),
         }
-        let mut all = *self;
-        for _ in 0..n {
-            all = all.line_once()?;
-            if all.order == self.order && n > u64::BITS {
-                // Of degree 1: as large as before, however often.
-                return Err(RuleError::TooLarge { operator: "line" });
-            }
-        }
-        Ok(all)
     }
 
     fn line_once(&self) -> Result<Self, RuleError> {

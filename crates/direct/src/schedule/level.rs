@@ -57,9 +57,9 @@ impl Level {
                 }
                 let mut level = Self::new(inner, heading, limit, stop)?;
                 let mut graph = inner.graph(limit)?;
-                // Of degree 1 the graph is its own line graph, and nothing else bounds n.
-                if level.graph.degree() == 1 && *n > 1 {
-                    return Err(RuleError::TooLarge { operator: "line" }.into());
+                if level.graph.degree() == 1 {
+                    // The graph is its own line graph, numbers and all.
+                    return Ok(level);
                 }
                 for _ in 0..*n {
                     graph = crate::expand::line(&graph, limit).map_err(crate::construction::GraphError::from)?;
