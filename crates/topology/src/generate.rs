@@ -11,6 +11,7 @@ mod catalogue;
 mod chance;
 mod common;
 mod compose;
+mod construction;
 mod dimensions;
 mod dragonfly;
 mod error;
@@ -21,6 +22,7 @@ mod network;
 mod random;
 mod size;
 
+pub use construction::construction;
 pub use error::ExpressionError;
 
 use crate::generate::arguments::Place;

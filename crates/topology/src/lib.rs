@@ -24,7 +24,7 @@ pub use document::{
 };
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError};
-pub use generate::{ExpressionError, family_names, generate};
+pub use generate::{ExpressionError, construction, family_names, generate};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use index::{LinkIndex, NodeIndex, Rank};

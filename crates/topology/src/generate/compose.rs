@@ -21,7 +21,7 @@ const DEFAULT_RATE: u64 = 25_000_000_000;
 
 /// An operator and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     /// The line graph, so many times over.
     Line(u64),
     /// So many copies of each node.
@@ -42,7 +42,10 @@ static PRODUCT: Takes = Takes { name: "product", example: "product(ring:4;comple
 static BIDIRECT: Takes = Takes { name: "bidirect", example: "bidirect(kautz:d=2,n=3)", bare: None, keys: BW };
 
 /// The operator of a composition with its number, and its arguments.
-fn operator<'a>(composition: &Composition<'a>, place: Place) -> Result<(Operator, Arguments<'a>), ExpressionError> {
+pub(super) fn operator<'a>(
+    composition: &Composition<'a>,
+    place: Place,
+) -> Result<(Operator, Arguments<'a>), ExpressionError> {
     let Composition { operator: name, position, ref number, ref operands, ref arguments } = *composition;
     let refused = |problem| ExpressionError::Composition { what: name, position, problem };
     if operands.len() > 1 && name != PRODUCT.name {
