@@ -13,6 +13,7 @@ mod fewer;
 mod files;
 mod input;
 mod memory;
+mod portfolio;
 mod seats;
 
 use std::sync::Arc;
@@ -117,6 +118,7 @@ impl Pipeline {
             has_searched: false,
             schedules: Vec::new(),
             order,
+            algorithm: order.algorithm,
             prepared,
             bound,
             certificate,
@@ -124,7 +126,7 @@ impl Pipeline {
             stop,
             watch,
         };
-        let fitted = fewer::that_fit(&mut work);
+        let fitted = portfolio::best(&mut work);
         work.join_keepers();
         let Fitted { attempt: Attempt { plan, verdict, .. }, files, warning } = fitted?;
         watch.incumbent(&verdict.algbw);

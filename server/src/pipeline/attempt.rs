@@ -9,7 +9,7 @@ use canopy_schedule::{
     Bound, Certificate, CheckError, CompileError, FormChoice, Schedule, TransferGraph, Verdict, check_until,
     compile_until,
 };
-use canopy_synth::{Progress, Stage, Stop, SynthesisRequest, Synthesized, TreeLimits, synthesize_explained};
+use canopy_synth::{Algorithm, Progress, Stage, Stop, SynthesisRequest, Synthesized, TreeLimits, synthesize_explained};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
 use super::ask;
@@ -42,6 +42,8 @@ pub(super) struct Work<'a> {
     /// What was taken from the schedules of the shape or put there, in order.
     pub(super) schedules: Vec<ScheduleKey>,
     pub(super) order: &'a Order,
+    /// How schedules are searched for: as ordered, or one of the algorithms among which that leaves the choice.
+    pub(super) algorithm: Algorithm,
     pub(super) prepared: &'a Prepared,
     /// Proven; its lower end rises with every attempt that is better.
     pub(super) bound: Bound,
@@ -60,7 +62,25 @@ pub(super) struct Attempt {
     pub(super) verdict: Verdict,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// The same order by one of the algorithms that it leaves the choice among, in the caller's labels.
+    pub(super) fn by(&self, algorithm: Algorithm) -> Self {
+        let prepared: &'a Prepared = self.prepared;
+        Self {
+            keepers: Vec::new(),
+            canon: None,
+            network: &prepared.topology,
+            known: None,
+            has_searched: false,
+            schedules: Vec::new(),
+            algorithm,
+            bound: self.bound.clone(),
+            certificate: self.certificate.clone(),
+            timings: v1::Timings::default(),
+            ..*self
+        }
+    }
+
     /// Makes a plan within these limits, or takes the one that is known for the shape, and has it checked.
     pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanFailure> {
         let Some(canon) = self.canon else {
@@ -128,7 +148,7 @@ impl Work<'_> {
             Some(canon) => (canon.collective, canon.shares.clone()),
             None => (self.prepared.collective, self.prepared.shares.clone()),
         };
-        let (algorithm, sums) = (self.order.algorithm, self.order.sums);
+        let (algorithm, sums) = (self.algorithm, self.order.sums);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums };
         let planned = synthesize_explained(self.network, &request, self.stop, &StageReports(self.watch));
         self.timings.synthesis += clock::millis_since(started);

@@ -1,4 +1,4 @@
-//! Fewer trees than the optimal plan has, where a runtime has no room for all of them.
+//! Fewer trees or chunks than the optimal plan has, where a runtime has no room for all of them.
 //!
 //! Runtimes count chunks, steps and blocks in small tables, and the optimal number of trees per root knows nothing of them.
 //! Who states the number has it; else the plan is the best one found that fits, and says what that costs.
@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
 use canopy_schedule::{Shape, Shares};
-use canopy_synth::TreeLimits;
+use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
@@ -40,7 +40,8 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
         Err(failure) => failure,
     };
-    let trees = Trees::of(&first, &work.prepared.shares).filter(|_| limits.trees_per_root.is_none());
+    let is_stated = limits.trees_per_root.is_some() || limits.chunks.is_some();
+    let trees = Trees::of(&first, &work.prepared.shares).filter(|_| !is_stated);
     let (Some(trees), Some(reason)) = (trees, over_limit(&failure)) else { return Err(failure) };
     let wanted = first.verdict.algbw.clone();
     drop(first);
@@ -52,29 +53,48 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     Ok(Fitted { attempt, files, warning })
 }
 
-/// How many trees a plan has whose files get smaller with them.
+/// How many trees or chunks a plan has whose files get smaller with them.
 #[derive(Clone, Copy)]
 struct Trees {
-    /// Per root, or of all roots together.
     count: u64,
-    /// Whether the planner has chosen how much each rank adds up, and so how many trees are rooted there.
-    is_of_all: bool,
+    counted: Counted,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// Trees of each root.
+    PerRoot,
+    /// Trees of all roots together: the planner has chosen how much each rank adds up, and so how many are rooted there.
+    OfAll,
+    /// Chunks of each share, in steps.
+    Chunks,
 }
 
 impl Trees {
     fn of(attempt: &Attempt, asked: &Shares) -> Option<Self> {
         let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
-        let Shape::Forest(_) = &schedule.shape else { return None };
         let of_a_unit = schedule.shape.chunks_per_share();
-        if schedule.shares == *asked {
-            return Some(Self { count: of_a_unit, is_of_all: false });
+        match &schedule.shape {
+            Shape::Forest(_) if schedule.shares == *asked => Some(Self { count: of_a_unit, counted: Counted::PerRoot }),
+            Shape::Forest(_) => {
+                let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
+                Some(Self { count: u64::try_from(of_all).ok()?, counted: Counted::OfAll })
+            }
+            // Other schedules in steps have the chunks they have.
+            Shape::Steps(_) if schedule.algorithm == Algorithm::Bfb.name() => {
+                Some(Self { count: of_a_unit, counted: Counted::Chunks })
+            }
+            Shape::Steps(_) | Shape::Flow(_) => None,
         }
-        let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
-        Some(Self { count: u64::try_from(of_all).ok()?, is_of_all: true })
     }
 
     const fn of_what(self) -> &'static str {
-        if self.is_of_all { "trees in all" } else { "trees per root" }
+        match self.counted {
+            Counted::PerRoot => "trees per root",
+            Counted::OfAll => "trees in all",
+            Counted::Chunks => "chunks per share",
+        }
     }
 }
 
@@ -158,13 +178,14 @@ fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: Trees, wanted: &Rate
     let achieved = &attempt.verdict.algbw;
     let (trees, ratio) = (Trees::of(attempt, asked)?, achieved.ratio_to(wanted)?);
     let other =
-        if trees.is_of_all == wanted_trees.is_of_all { "" } else { wanted_trees.of_what().trim_start_matches("trees") };
+        if trees.counted == wanted_trees.counted { "" } else { wanted_trees.of_what().trim_start_matches("trees") };
     let text = format!(
-        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; state trees_per_root to have a \
-         number of your own",
+        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; state {} to have a number \
+         of your own",
         trees.count,
         trees.of_what(),
         wanted_trees.count,
+        if trees.counted == Counted::Chunks { "chunks" } else { "trees_per_root" },
     );
     Some(v1::Warning { code: "FEWER_TREES".to_owned(), text })
 }

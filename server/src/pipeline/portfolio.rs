@@ -1,0 +1,111 @@
+//! Which of two plans `auto` takes for small messages: trees of the best rate, or breadth-first broadcasts of the fewest steps.
+//!
+//! Rates say what large messages take. Where latencies count beside them, both plans are simulated at the largest message
+//! that was asked for, and the faster one is taken; trees where both are alike.
+
+use canopy_schedule::{Shape, TransferGraph};
+use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate};
+use canopy_synth::{Algorithm, SumOptions, TreeLimits};
+use canopy_topology::{Latency, Rate, Topology};
+
+use super::attempt::{Attempt, Work};
+use super::fewer::{self, Fitted};
+use crate::failure::PlanFailure;
+
+/// What every message takes before its first byte is sent, in nanoseconds, as comparisons of plans assume elsewhere.
+const ALPHA_NS: u64 = 1_000;
+
+/// Latencies count if all hops of the deepest tree, so many times, take longer than the bytes do: a plan without any latency
+/// would be faster by one part in seventeen at least.
+const LATENCY_FACTOR: u128 = 16;
+
+/// Most ranks, and transfers, of a plan that is simulated: some tenths of a second.
+const RANKS_MAX: u32 = 512;
+const TRANSFERS_MAX: usize = 1 << 19;
+
+/// Largest message, as everywhere; work of one simulation.
+const PIECE_BYTES: u64 = 512 << 10;
+const WORK_MAX: u64 = 20_000_000;
+
+/// The plan for an order: by the algorithm that was asked for, or, where that is left open, the faster one at its size.
+///
+/// # Errors
+/// As [`fewer::that_fit`]. A plan that is there without a search is not compared without one: [`PlanFailure::NotCached`].
+pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
+    let fitted = fewer::that_fit(work)?;
+    if !is_open(work, &fitted.attempt) || !latency_counts(work, &fitted.attempt) {
+        return Ok(fitted);
+    }
+    if !work.may_search {
+        return Err(PlanFailure::NotCached);
+    }
+    let topology = &work.prepared.topology;
+    let size_bytes = work.order.size_bytes_max;
+    let is_stopped = || work.stop.is_requested();
+    let time = |attempt: &Attempt| match time_ps(topology, &attempt.graph, size_bytes, &is_stopped) {
+        Ok(time) => Ok(Some(time)),
+        Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
+        // Too much work, or too long: then the plan of the best rate it is.
+        Err(_) => Ok(None),
+    };
+    let Some(by_trees) = time(&fitted.attempt)? else { return Ok(fitted) };
+    let mut other = work.by(Algorithm::Bfb);
+    let steps = fewer::that_fit(&mut other);
+    let (timings, has_searched) = (other.timings, other.has_searched);
+    drop(other);
+    work.has_searched |= has_searched;
+    work.timings.synthesis += timings.synthesis;
+    work.timings.check += timings.check;
+    work.timings.lower += timings.lower;
+    let steps = match steps {
+        Ok(steps) => steps,
+        Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
+        // Such as one for which a runtime has no room.
+        Err(_) => return Ok(fitted),
+    };
+    let is_faster = time(&steps.attempt)?.is_some_and(|by_steps| by_steps < by_trees);
+    if is_faster {
+        // The schedule of trees has no part in the plan.
+        work.schedules.clear();
+    }
+    Ok(if is_faster { steps } else { fitted })
+}
+
+/// Whether the request leaves the choice to the planner, and the network is one that has it.
+fn is_open(work: &Work<'_>, attempt: &Attempt) -> bool {
+    let topology = &work.prepared.topology;
+    let is_free = work.order.limits == TreeLimits::NONE && work.order.sums == SumOptions::AUTO;
+    work.order.algorithm == Algorithm::Auto
+        && is_free
+        && matches!(attempt.plan.schedule.shape, Shape::Forest(_))
+        && topology.nodes().len() == topology.rank_count() as usize
+        && topology.rank_count() <= RANKS_MAX
+        && attempt.graph.transfers.len() <= TRANSFERS_MAX
+}
+
+/// Whether a plan of fewer hops could be faster by a part worth a simulation.
+fn latency_counts(work: &Work<'_>, attempt: &Attempt) -> bool {
+    let latency = work.prepared.topology.links().iter().map(|link| link.latency.nanos()).max().unwrap_or(0);
+    let waiting = u128::from(attempt.verdict.depth_max) * u128::from(ALPHA_NS.saturating_add(latency)) * LATENCY_FACTOR;
+    // The rate at which the bytes take as long as all hops, in nanoseconds, so many times.
+    let balance = Rate::new(u128::from(work.order.size_bytes_max) * 1_000_000_000, waiting);
+    balance.is_some_and(|balance| attempt.verdict.algbw > balance)
+}
+
+/// Time for a message, on fair links, without barriers.
+fn time_ps(
+    topology: &Topology,
+    graph: &TransferGraph,
+    size_bytes: u64,
+    stop: &dyn Fn() -> bool,
+) -> Result<u64, SimulateError> {
+    let options = SimulateOptions {
+        size_bytes,
+        alpha: Latency::from_nanos(ALPHA_NS),
+        pieces: Pieces::AtMost { bytes: PIECE_BYTES },
+        sharing: Sharing::Fair,
+        sync: Sync::Deps,
+        work_max: WORK_MAX,
+    };
+    Ok(simulate(topology, graph, &options, stop)?.time_ps)
+}
