@@ -76,6 +76,8 @@ struct Watch<'a> {
     /// By line: what its signals that are not taken yet tell.
     told: Vec<VecDeque<(Clock, bool)>>,
     released: Vec<VecDeque<Clock>>,
+    /// By semaphore: how often it was taken from.
+    acquired: Vec<u32>,
     /// By barrier: blocks that have come.
     met: Vec<Vec<usize>>,
     cells: Vec<Vec<History>>,
@@ -96,6 +98,7 @@ impl<'a> Watch<'a> {
             knowledge: threads.seat.iter().map(knowledge).collect(),
             told: vec![VecDeque::new(); machine.lines.len()],
             released: vec![VecDeque::new(); machine.semaphores.len()],
+            acquired: vec![0; machine.semaphores.len()],
             met: vec![Vec::new(); machine.barriers.len()],
             cells: machine.memories.iter().map(|memory| cells(memory.cells())).collect(),
             foreign: BTreeMap::new(),
@@ -131,12 +134,10 @@ impl<'a> Watch<'a> {
             }
             Role::Acquire => {
                 for &semaphore in &event.semaphores {
-                    // Initial values come first and tell nothing.
-                    let initial = self.machine.semaphores[semaphore] as usize;
-                    let taken = self.released[semaphore].len();
-                    if taken > initial
-                        && let Some(clock) = self.released[semaphore].pop_front()
-                    {
+                    // Initial values come first and tell nothing. From then on each needs one more release.
+                    if self.acquired[semaphore] < self.machine.semaphores[semaphore] {
+                        self.acquired[semaphore] += 1;
+                    } else if let Some(clock) = self.released[semaphore].pop_front() {
                         self.knowledge[block].learn(&clock, false);
                     }
                 }
