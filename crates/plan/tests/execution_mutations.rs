@@ -8,15 +8,18 @@
 mod capable;
 #[path = "support/execution.rs"]
 mod execution;
+#[path = "support/repeated.rs"]
+mod repeated;
 
 use canopy_plan::{
-    Buffer, ChannelType, ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, RefPlace,
-    emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
+    Buffer, ChannelType, ExecutionBlock, ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName,
+    RankChannels, RefPlace, emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Algorithm;
 use capable::capable;
 use execution::{graph, lowered, topology};
+use repeated::repeated;
 
 const PROFILE: ExecutorProfile = ExecutorProfile::V09;
 /// Changes tried per plan.
@@ -130,6 +133,34 @@ fn change(plan: &mut ExecutionPlan, chance: &mut Chance) {
     }
     let block = chance.below(rank.blocks.len());
     let Some(block) = rank.blocks.get_mut(block).filter(|block| !block.operations.is_empty()) else { return };
+    if let [ExecutionOp { pipeline: Some(pipeline), .. }] = block.operations.as_mut_slice() {
+        match chance.below(8) {
+            0 => {
+                pipeline.unit_bytes =
+                    if chance.below(2) == 0 { pipeline.unit_bytes * 2 } else { pipeline.unit_bytes / 2 }
+            }
+            1 => pipeline.chunk_count = chance.near(pipeline.chunk_count),
+            _ => {
+                // What is repeated changes as what is not does.
+                let mut operations = std::mem::take(&mut pipeline.operations);
+                std::mem::swap(&mut operations, &mut block.operations);
+                change_block(block, chance);
+                std::mem::swap(&mut operations, &mut block.operations);
+                if let [ExecutionOp { pipeline: Some(pipeline), .. }] = block.operations.as_mut_slice() {
+                    pipeline.operations = operations;
+                }
+            }
+        }
+        return;
+    }
+    change_block(block, chance);
+}
+
+/// One random change to a block that has operations.
+fn change_block(block: &mut ExecutionBlock, chance: &mut Chance) {
+    if block.operations.is_empty() {
+        return;
+    }
     let at = chance.below(block.operations.len());
     let other = chance.below(block.operations.len());
     match chance.below(12) {
@@ -261,5 +292,27 @@ fn no_change_to_what_switches_do_is_accepted() {
     let Counts { wrong, accepted, cautious } = counts;
     println!("{wrong} wrong, {cautious} refused that ran, {accepted} right");
     assert!(wrong > 3_000, "too few changes matter: {wrong}, and {cautious} refused that ran, {accepted} right");
+    assert!(accepted > 20, "nothing that is right is accepted: {accepted}");
+}
+
+#[test]
+fn no_change_to_what_is_repeated_is_accepted() {
+    let mut counts = Counts::default();
+    for (number, (expression, kind)) in (200_u64..).zip([
+        ("ring:3", CollectiveKind::Allgather),
+        ("ring:2", CollectiveKind::Allreduce),
+        ("complete:3", CollectiveKind::Allreduce),
+        ("dgx-a100:boxes=2,gpus=1", CollectiveKind::Allgather),
+    ]) {
+        // Up to five repetitions, the last of them short.
+        let plan = repeated(expression, kind, 4096);
+        let bytes_max = 9 * 2048 * u64::from(plan.ranks[0].output_chunks);
+        let collective = Collective::new(kind, None, u32::try_from(plan.ranks.len()).unwrap()).unwrap();
+        let plan = ExecutionPlan { bytes_max, ..plan };
+        try_changes(&format!("repeated {expression} {kind}"), number, &plan, collective, &mut counts);
+    }
+    let Counts { wrong, accepted, cautious } = counts;
+    println!("{wrong} wrong, {cautious} refused that ran, {accepted} right");
+    assert!(wrong > 2_000, "too few changes matter: {wrong}, and {cautious} refused that ran, {accepted} right");
     assert!(accepted > 20, "nothing that is right is accepted: {accepted}");
 }

@@ -156,8 +156,8 @@ impl Contract {
         }
     }
 
-    /// Where the buffers of a rank lie, each chunk in `grain` cells.
-    pub(super) fn memory(&self, rank: &ExecutionRank, grain: u64) -> Memory {
+    /// Where the buffers of a rank lie, each chunk in `grain` cells, of scratch in `scratch_grain`.
+    pub(super) fn memory(&self, rank: &ExecutionRank, grain: u64, scratch_grain: u64) -> Memory {
         use CollectiveKind::{Allgather, Gather, ReduceScatter, Scatter};
         let (input, output) = (self.input_chunks, self.output_chunks);
         let own = u64::from(rank.id);
@@ -167,8 +167,9 @@ impl Contract {
             Some(ReduceScatter | Scatter) => (0, own * output, input),
             _ => (0, 0, input.max(output)),
         };
-        let cells = (shared + u64::from(rank.scratch_chunks)) * grain;
-        Memory { input: input_base * grain, output: output_base * grain, scratch: shared * grain, cells, grain }
+        let scratch = shared * grain;
+        let cells = scratch + u64::from(rank.scratch_chunks) * scratch_grain;
+        Memory { input: input_base * grain, output: output_base * grain, scratch, cells, grain, scratch_grain }
     }
 }
 
@@ -180,6 +181,7 @@ pub(super) struct Memory {
     scratch: u64,
     cells: u64,
     grain: u64,
+    scratch_grain: u64,
 }
 
 impl Memory {
@@ -195,11 +197,10 @@ impl Memory {
 
     /// First cell of a chunk of a buffer.
     pub(super) const fn cell(&self, buffer: Buffer, chunk: u64) -> u64 {
-        chunk * self.grain
-            + match buffer {
-                Buffer::Input => self.input,
-                Buffer::Output => self.output,
-                Buffer::Scratch => self.scratch,
-            }
+        match buffer {
+            Buffer::Input => self.input + chunk * self.grain,
+            Buffer::Output => self.output + chunk * self.grain,
+            Buffer::Scratch => self.scratch + chunk * self.scratch_grain,
+        }
     }
 }

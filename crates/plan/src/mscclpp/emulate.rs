@@ -11,7 +11,7 @@ use canopy_schedule::Collective;
 use self::machine::Run;
 use super::contract::{Contract, Promise};
 use super::loader;
-use super::machine::Machine;
+use super::machine::{Machine, scales};
 use super::profile::ExecutorProfile;
 use super::program::ExecutionPlan;
 use crate::emulate::{ElementType, EmulationError, EmulationReport, Operator, mix};
@@ -42,7 +42,7 @@ impl ExecutionOptions {
     }
 }
 
-/// Runs a plan once and compares every rank's output with what the collective promises; of one that promises nothing,
+/// Runs a plan once, with pipelines once for messages of several sizes, and compares every rank's output with what the collective promises; of one that promises nothing,
 /// only that it ends is seen. `asked` is as for [`prove_execution_plan`](super::prove_execution_plan).
 ///
 /// Memory that the collective does not fill begins with garbage, so reading it shows.
@@ -64,21 +64,41 @@ pub fn emulate_execution_plan(
     let contract = contract.map_err(|_| malformed(Place::FILE, "its buffers do not fit its collective"))?;
     let mut report = Report::new(stop);
     report.run("structure", |findings| loader::structure(plan, options.profile, findings));
-    let mut machine = None;
-    report.run("operations", |findings| machine = Machine::new(plan, &contract, findings));
+    let mut machines = Vec::new();
+    report.run("operations", |findings| {
+        let scales = scales(plan, findings);
+        machines = scales.iter().map_while(|scale| Machine::new(plan, &contract, scale, findings)).collect();
+    });
     let proof = report.finish().map_err(|_| EmulationError::Stopped)?;
     if let Some(problem) = proof.problems.first() {
         return Err(malformed(problem.where_, "a number or reference is wrong"));
     }
-    let machine = machine.ok_or_else(|| malformed(Place::FILE, "it cannot be followed"))?;
+    let mut total = EmulationReport { steps: 0, transfers: 0, chunks: 0, elements_compared: 0 };
+    for machine in &machines {
+        let EmulationReport { steps, transfers, chunks, elements_compared } = run(machine, &contract, options, stop)?;
+        total.steps += steps;
+        total.transfers += transfers;
+        total.chunks += chunks;
+        total.elements_compared += elements_compared;
+    }
+    Ok(total)
+}
+
+/// Runs a plan with messages of one size.
+fn run(
+    machine: &Machine,
+    contract: &Contract,
+    options: &ExecutionOptions,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<EmulationReport, EmulationError> {
     let cells: u64 = machine.memories.iter().map(|memory| memory.cells()).sum();
     let elements = cells.saturating_mul(options.elements.into());
     if elements > ELEMENTS_MAX {
         return Err(EmulationError::TooLarge { bytes: elements.saturating_mul(8), limit: ELEMENTS_MAX * 8 });
     }
-    let data = Data { machine: &machine, contract: &contract, options };
+    let data = Data { machine, contract, options };
     let memories = (0..).zip(&machine.memories).map(|(rank, memory)| data.initial(rank, memory.cells())).collect();
-    let mut run = Run::new(&machine, *options, memories);
+    let mut run = Run::new(machine, *options, memories);
     run.finish(stop)?;
     let elements_compared = data.check(&run.memories)?;
     Ok(run.report(elements_compared))

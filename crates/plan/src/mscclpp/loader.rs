@@ -1,6 +1,7 @@
 //! What the loader needs of a plan, including what it does not check itself: sizes, numbers and tables.
 
 mod groups;
+mod pipelines;
 
 use super::profile::ExecutorProfile;
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
@@ -36,12 +37,18 @@ pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings
             block_lists(rank, block, place, findings);
             for (step, operation) in (0_u32..).zip(&block.operations) {
                 let place = Place::step(position, number, step);
-                operation_numbers(rank, block, operation, place, findings);
-                if matches!(operation.name, OpName::GroupStore | OpName::GroupStorePackets)
-                    && !profile.limits().has_group_store
-                {
-                    let name = operation.name.name();
-                    findings.problem(place, format!("{name} is no operation of {profile}; use put, or mscclpp-0.9"));
+                if let Some(pipeline) = operation.repeated() {
+                    pipelines::structure(pipeline, place, findings);
+                }
+                for operation in pipelines::with_nested(operation) {
+                    operation_numbers(rank, block, operation, place, findings);
+                    if matches!(operation.name, OpName::GroupStore | OpName::GroupStorePackets)
+                        && !profile.limits().has_group_store
+                    {
+                        let name = operation.name.name();
+                        findings
+                            .problem(place, format!("{name} is no operation of {profile}; use put, or mscclpp-0.9"));
+                    }
                 }
             }
         }
@@ -194,8 +201,7 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
         }
         for (number, block) in (0_u32..).zip(&rank.blocks) {
             let place = Place::block(position, number);
-            let nested =
-                |operation: &ExecutionOp| 1 + operation.pipeline.as_ref().map_or(0, |pipe| pipe.operations.len());
+            let nested = |operation: &ExecutionOp| 1 + operation.repeated().map_or(0, |pipe| pipe.operations.len());
             let count = block.operations.iter().map(nested).sum();
             over(findings, place, "operations in the block", count, limits.operations_per_block);
             for kind in ChannelType::ALL {
@@ -210,24 +216,27 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
             }
             for (step, operation) in (0_u32..).zip(&block.operations) {
                 let place = Place::step(position, number, step);
-                over(
-                    findings,
-                    place,
-                    "channels in the operation",
-                    operation.channels.len(),
-                    limits.channels_per_operation,
-                );
-                let references = operation.sources.len().max(operation.targets.len());
-                over(findings, place, "references in the operation", references, limits.references_per_operation);
-                let semaphores = operation.semaphores.len();
-                over(findings, place, "semaphores in the operation", semaphores, limits.semaphores_per_operation);
-                if operation.barrier.is_some_and(|(barrier, _)| barrier >= limits.barriers) {
-                    findings.problem(place, format!("barrier_id must be below {}", limits.barriers));
+                for operation in pipelines::with_nested(operation) {
+                    over(
+                        findings,
+                        place,
+                        "channels in the operation",
+                        operation.channels.len(),
+                        limits.channels_per_operation,
+                    );
+                    let references = operation.sources.len().max(operation.targets.len());
+                    over(findings, place, "references in the operation", references, limits.references_per_operation);
+                    let semaphores = operation.semaphores.len();
+                    over(findings, place, "semaphores in the operation", semaphores, limits.semaphores_per_operation);
+                    if operation.barrier.is_some_and(|(barrier, _)| barrier >= limits.barriers) {
+                        findings.problem(place, format!("barrier_id must be below {}", limits.barriers));
+                    }
                 }
             }
         }
     }
     offsets(plan, profile, findings);
+    pipelines::limits(plan, profile, findings);
     if plan.ranks.iter().any(|rank| channel_count(rank, ChannelType::Switch) > 0) {
         findings.warning(Place::FILE, SWITCHES_NEED);
     }

@@ -3,17 +3,18 @@
 //! The proof and the emulator both start from here, and from here on share nothing.
 
 mod effects;
+mod scale;
 
 use std::collections::BTreeMap;
 
+use self::scale::Part;
+pub(super) use self::scale::{Scale, scales, shared_chunk_bytes};
 use super::contract::{Contract, Memory};
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
 use crate::msccl::{Findings, Place};
 
 /// Most cells of all ranks together: the proof keeps some 100 bytes for each.
 pub(super) const CELLS_MAX: u64 = 1 << 24;
-/// Most parts of a chunk.
-const GRAIN_MAX: u64 = 64;
 
 /// Cells of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,13 @@ pub(super) struct Block {
     pub(super) rank: u32,
     pub(super) id: u32,
     pub(super) events: Vec<Event>,
+    /// By event: the position of its operation, those that repeat others counted once.
+    steps: Vec<u32>,
 }
 
 impl Block {
     pub(super) fn place(&self, step: usize) -> Place {
-        Place::step(self.rank, self.id, u32::try_from(step).unwrap_or(u32::MAX))
+        Place::step(self.rank, self.id, self.steps.get(step).copied().unwrap_or(u32::MAX))
     }
 }
 
@@ -106,15 +109,23 @@ pub(super) struct Machine {
     pub(super) memories: Vec<Memory>,
     /// Cells of a chunk.
     pub(super) grain: u64,
+    scale: Scale,
     /// Writes of packets need no leave of the owner: launches alternate between two halves of scratch.
     pub(super) has_two_halves: bool,
 }
 
 impl Machine {
-    /// Resolves a plan whose numbers were checked. None if something was found that cannot be followed.
-    pub(super) fn new(plan: &ExecutionPlan, contract: &Contract, findings: &mut Findings<'_>) -> Option<Self> {
-        let grain = grain(plan, findings)?;
-        let memories: Vec<Memory> = plan.ranks.iter().map(|rank| contract.memory(rank, grain)).collect();
+    /// Resolves a plan whose numbers were checked, for messages of one size. None if something was found that cannot be
+    /// followed.
+    pub(super) fn new(
+        plan: &ExecutionPlan,
+        contract: &Contract,
+        scale: &Scale,
+        findings: &mut Findings<'_>,
+    ) -> Option<Self> {
+        let Scale { grain, scratch_grain, .. } = *scale;
+        let memory = |rank: &ExecutionRank| contract.memory(rank, grain, scratch_grain);
+        let memories: Vec<Memory> = plan.ranks.iter().map(memory).collect();
         let cells = memories.iter().fold(0_u64, |sum, memory| sum.saturating_add(memory.cells()));
         if cells > CELLS_MAX {
             let message = format!("buffers of {cells} parts of chunks, more than the {CELLS_MAX} that can be followed");
@@ -128,6 +139,7 @@ impl Machine {
             semaphores: Vec::new(),
             memories,
             grain,
+            scale: *scale,
             has_two_halves: plan.double_scratch,
         };
         let mut builder =
@@ -143,28 +155,6 @@ impl Machine {
     }
 }
 
-/// Parts of a chunk that slices can tell apart.
-fn grain(plan: &ExecutionPlan, findings: &mut Findings<'_>) -> Option<u64> {
-    let operations = plan.ranks.iter().flat_map(|rank| &rank.blocks).flat_map(|block| &block.operations);
-    let mut grain = 1_u64;
-    for (_, count) in operations.filter_map(|operation| operation.slice) {
-        let (mut a, mut b) = (grain, u64::from(count.max(1)));
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        grain = grain / a * u64::from(count.max(1));
-        if grain > GRAIN_MAX {
-            let message = format!(
-                "operations are shared by groups of blocks whose slices need {grain} parts of a chunk, \
-                                   over {GRAIN_MAX}; use groups of like size"
-            );
-            findings.problem(Place::FILE, message);
-            return None;
-        }
-    }
-    Some(grain)
-}
-
 struct Builder<'a> {
     plan: &'a ExecutionPlan,
     contract: &'a Contract,
@@ -178,32 +168,48 @@ impl Builder<'_> {
     fn rank(&mut self, rank: &ExecutionRank, findings: &mut Findings<'_>) -> bool {
         let first_semaphore = self.machine.semaphores.len();
         self.machine.semaphores.extend(&rank.semaphores);
-        let mut is_sound = true;
         for block in &rank.blocks {
             let number = self.machine.blocks.len();
-            let mut events = Vec::with_capacity(block.operations.len());
+            let (mut events, mut steps) = (Vec::with_capacity(block.operations.len()), Vec::new());
             for (step, operation) in (0_u32..).zip(&block.operations) {
-                match self.event(rank, block, operation, (number, first_semaphore)) {
-                    Ok(event) => events.push(event),
-                    Err(message) => {
-                        let message = format!("{}: {message}", operation.name.name());
-                        findings.problem(Place::step(rank.id, block.id, step), message);
-                        is_sound = false;
+                let repeated = operation.repeated();
+                let parts: Vec<Option<Part>> = match repeated {
+                    None => vec![None],
+                    Some(pipeline) => self.machine.scale.parts(pipeline).map(Some).collect(),
+                };
+                let operations = repeated.map_or(std::slice::from_ref(operation), |pipeline| &pipeline.operations);
+                for (part, operation) in parts.iter().flat_map(|part| operations.iter().map(move |next| (part, next))) {
+                    match self.event(rank, block, (operation, *part), (number, first_semaphore)) {
+                        Ok(event) => {
+                            events.push(event);
+                            steps.push(step);
+                        }
+                        Err(message) => {
+                            let message = format!("{}: {message}", operation.name.name());
+                            findings.problem(Place::step(rank.id, block.id, step), message);
+                            return false;
+                        }
                     }
                 }
+                if findings.must_stop(parts.len() as u64) {
+                    return false;
+                }
             }
-            self.machine.blocks.push(Block { rank: rank.id, id: block.id, events });
+            self.machine.blocks.push(Block { rank: rank.id, id: block.id, events, steps });
         }
-        is_sound
+        true
     }
 
     fn event(
         &mut self,
         rank: &ExecutionRank,
         block: &ExecutionBlock,
-        operation: &ExecutionOp,
+        (operation, part): (&ExecutionOp, Option<Part>),
         (number, first_semaphore): (usize, usize),
     ) -> Result<Event, String> {
+        if part.is_some() && operation.name.uses_packets() {
+            return Err("packets take no part in a pipeline: each repetition would move all of them".to_owned());
+        }
         let is_port = operation.channel_type == Some(ChannelType::Port);
         let role = match operation.name {
             OpName::Nop => Role::Sync,
@@ -218,7 +224,7 @@ impl Builder<'_> {
             OpName::PutSignal if is_port => Role::Port { signals: true, flushes: false },
             OpName::PutSignalFlush if is_port => Role::Port { signals: true, flushes: true },
             OpName::Pipeline => {
-                return Err("how often it repeats depends on the message, which is not followed; unroll it".to_owned());
+                return Err("a pipeline in a pipeline is none that the kernel knows; unroll it".to_owned());
             }
             OpName::Flush => return Err("does nothing in this runtime; use pwsf".to_owned()),
             _ => Role::Data,
@@ -232,7 +238,7 @@ impl Builder<'_> {
         }
         let moves = matches!(role, Role::Data | Role::Port { .. });
         let effects = if moves {
-            effects::effects(self.plan, self.contract, rank, block, operation, self.machine)?
+            effects::effects(self.plan, self.contract, rank, block, (operation, part), self.machine)?
         } else {
             Vec::new()
         };

@@ -182,6 +182,11 @@ impl ExecutionOp {
             reduce_op: None,
         }
     }
+
+    /// What it repeats, if that is what it does.
+    pub(super) fn repeated(&self) -> Option<&Pipeline> {
+        self.pipeline.as_ref().filter(|_| self.name == OpName::Pipeline)
+    }
 }
 
 /// Operations that are repeated until all of a message has passed.

@@ -1,6 +1,7 @@
 //! Proves that a plan is right, or says what is wrong with it.
 //!
-//! Everything is decided on the text alone, for every interleaving: nothing is run. It judges any plan, wherever it came
+//! Everything is decided on the text alone, for every interleaving: nothing is run. What pipelines repeat is followed for
+//! messages of several sizes, up to one that a warning names. It judges any plan, wherever it came
 //! from, and shares no code with lowering.
 //!
 //! | check | what it shows |
@@ -24,11 +25,11 @@ use canopy_schedule::Collective;
 use self::clocks::{NUMBERS_MAX, Threads};
 use super::contract::Contract;
 use super::loader;
-use super::machine::{CELLS_MAX, Machine};
+use super::machine::{CELLS_MAX, Machine, Scale, scales};
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 use crate::emulate::EmulationError;
-use crate::msccl::{Place, Proof, Report, Stopped};
+use crate::msccl::{Findings, Place, Proof, Report, Stopped};
 
 /// Judges a plan for a version of the runtime.
 ///
@@ -55,26 +56,63 @@ pub fn prove_execution_plan(
     });
     report.run("limits", |findings| loader::limits(plan, profile, findings));
     let Some(contract) = contract.filter(|_| is_sound) else { return report.finish() };
-    let mut machine = None;
-    report.run("operations", |findings| machine = Machine::new(plan, &contract, findings));
-    let Some(machine) = machine else { return report.finish() };
-    if !report.run("channels", |findings| channels::check(&machine, findings)) {
+    let mut machines = Vec::new();
+    if !report.run("operations", |findings| machines = self::machines(plan, &contract, findings)) {
         return report.finish();
     }
-    let mut order = Vec::new();
-    if !report.run("deadlock", |findings| order = progress::check(&machine, findings)) {
+    // What goes wrong for one size is not looked for in others.
+    if !report.run("channels", |findings| {
+        machines.iter().for_each_until_problem(findings, channels::check);
+    }) {
         return report.finish();
     }
-    let is_ordered = report.run("races", |findings| races::check(&machine, &order, findings));
+    let mut orders = Vec::new();
+    if !report.run("deadlock", |findings| {
+        machines
+            .iter()
+            .for_each_until_problem(findings, |machine, findings| orders.push(progress::check(machine, findings)));
+    }) {
+        return report.finish();
+    }
+    let followed = || machines.iter().zip(&orders);
+    let is_ordered = report.run("races", |findings| {
+        followed()
+            .for_each_until_problem(findings, |(machine, order), findings| races::check(machine, order, findings));
+    });
     if contract.kind().is_none() {
         let word: String = plan.collective.chars().take(80).collect();
         let text = format!("`{word}` promises no result, so the values were not judged, only that the plan runs");
         report.warning("meaning", text);
     } else if is_ordered {
-        report.run("meaning", |findings| meaning::check(&machine, &contract, &order, findings));
+        report.run("meaning", |findings| {
+            followed().for_each_until_problem(findings, |(machine, order), findings| {
+                meaning::check(machine, &contract, order, findings);
+            });
+        });
     }
     report.finish()
 }
+
+/// A plan resolved for every size that it is followed for; fewer, and a problem, if it cannot be followed.
+fn machines(plan: &ExecutionPlan, contract: &Contract, findings: &mut Findings<'_>) -> Vec<Machine> {
+    let scales: Vec<Scale> = scales(plan, findings);
+    scales.iter().map_while(|scale| Machine::new(plan, contract, scale, findings)).collect()
+}
+
+/// Goes through sizes as long as none shows a problem.
+trait UntilProblem: Iterator + Sized {
+    fn for_each_until_problem(
+        mut self,
+        findings: &mut Findings<'_>,
+        mut check: impl FnMut(Self::Item, &mut Findings<'_>),
+    ) {
+        while let Some(next) = self.next().filter(|_| !findings.has_problem()) {
+            check(next, findings);
+        }
+    }
+}
+
+impl<I: Iterator> UntilProblem for I {}
 
 /// Whether a plan is small enough for the proof to follow it, however right or wrong it is.
 ///
@@ -94,11 +132,11 @@ pub fn require_followable(plan: &ExecutionPlan, asked: Option<Collective>) -> Re
         return Err(too_large(cells, CELLS_MAX, CELL_BYTES));
     }
     let Ok(contract) = Contract::new(plan, asked) else { return Ok(()) };
-    let mut machine = None;
-    Report::new(&|| false).run("operations", |findings| machine = Machine::new(plan, &contract, findings));
-    match machine.map(|machine| Threads::new(&machine)) {
-        Some(Err(numbers)) => Err(too_large(numbers, NUMBERS_MAX, 4)),
-        _ => Ok(()),
+    let mut found = Vec::new();
+    Report::new(&|| false).run("operations", |findings| found = machines(plan, &contract, findings));
+    match found.iter().find_map(|machine| Threads::new(machine).err()) {
+        Some(numbers) => Err(too_large(numbers, NUMBERS_MAX, 4)),
+        None => Ok(()),
     }
 }
 

@@ -193,6 +193,11 @@ impl Findings<'_> {
         }
     }
 
+    /// Whether there is any problem so far.
+    pub(crate) const fn has_problem(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Whether further problems are only counted: costly checks may stop.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= PROBLEMS_PER_CHECK

@@ -5,7 +5,7 @@ use super::super::program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels, RefPlace,
     SwitchGroup,
 };
-use super::{Effect, Machine, Span};
+use super::{Effect, Machine, Part, Span};
 use crate::msccl::Buffer;
 
 /// Where a reference may lead.
@@ -25,11 +25,11 @@ pub(super) fn effects(
     contract: &Contract,
     rank: &ExecutionRank,
     block: &ExecutionBlock,
-    operation: &ExecutionOp,
+    (operation, part): (&ExecutionOp, Option<Part>),
     machine: &Machine,
 ) -> Result<Vec<Effect>, String> {
     use Kind::{Local, LocalPackets, Remote, RemotePackets, Switch, SwitchPackets};
-    let resolver = Resolver { plan, contract, rank, block, operation, machine };
+    let resolver = Resolver { plan, contract, rank, block, operation, part, machine };
     let is_port = operation.channel_type == Some(ChannelType::Port);
     let needs_memory = !matches!(operation.name, OpName::Put | OpName::PutSignal | OpName::PutSignalFlush);
     if is_port && needs_memory {
@@ -72,6 +72,8 @@ struct Resolver<'a> {
     rank: &'a ExecutionRank,
     block: &'a ExecutionBlock,
     operation: &'a ExecutionOp,
+    /// What is done of it, in a pipeline.
+    part: Option<Part>,
     machine: &'a Machine,
 }
 
@@ -193,6 +195,24 @@ impl Resolver<'_> {
         let cells = u64::from(at.size) * self.machine.grain;
         let (position, count) = self.operation.slice.map_or((0, 1), |(a, b)| (u64::from(a), u64::from(b.max(1))));
         let (start, end) = (cells * position / count, cells * (position + 1) / count);
-        Ok(Span { rank: owner.id, first: memory.cell(buffer, at.index.into()) + start, count: end - start, is_packet })
+        let first = memory.cell(buffer, at.index.into());
+        let wraps = self.machine.scale.wraps() && buffer == Buffer::Scratch;
+        let Some(part) = self.part else {
+            if wraps {
+                return Err("shared scratch has no room for a chunk of larger messages; use a pipeline, or lower max_message_size".to_owned());
+            }
+            return Ok(Span { rank: owner.id, first: first + start, count: end - start, is_packet });
+        };
+        if u64::from(at.size) != u64::from(part.chunks) * count {
+            let (found, chunks) = (at.size, part.chunks);
+            return Err(format!(
+                "a reference of {found} chunks, but {chunks} pass; the kernel would leave some or go beyond"
+            ));
+        }
+        if wraps && count > 1 {
+            return Err("slices of shared scratch that has no room for a chunk; lower max_message_size".to_owned());
+        }
+        let offset = if wraps { part.first % self.machine.scale.scratch_grain } else { part.first };
+        Ok(Span { rank: owner.id, first: first + start + offset, count: part.count, is_packet })
     }
 }
