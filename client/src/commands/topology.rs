@@ -1,6 +1,7 @@
 //! `canopy topology show | generate | convert | hash | same`, which need no server, and `put | list | get | check | delete`, which ask
 //! one.
 
+mod direct;
 mod shape;
 mod stored;
 mod symmetry;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use canopy_topology::{NodeKind, Topology, generate, to_json, to_yaml};
+use direct::Direct;
 use serde::Serialize;
 use symmetry::Symmetry;
 
@@ -43,7 +45,7 @@ pub(crate) enum TopologyCommand {
 /// Those that need no server.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum OfflineCommand {
-    /// Hash, family, counts, balance, connectivity and symmetry of a topology
+    /// Hash, family, counts, balance, connectivity, symmetry, ports and steps of a topology
     Show {
         /// Generator expression or file
         #[arg(value_name = "T")]
@@ -202,6 +204,7 @@ struct Shown {
     connected: bool,
     unreachable: Option<Unreachable>,
     symmetry: Symmetry,
+    direct: Option<Direct>,
     capacities: Vec<CapacityRow>,
     capacities_omitted: usize,
 }
@@ -280,6 +283,7 @@ fn describe(topology: &Topology) -> Result<Shown, Failure> {
         connected: unreachable.is_none(),
         unreachable,
         symmetry: Symmetry::of(topology)?,
+        direct: Direct::of(topology)?,
         capacities,
         capacities_omitted,
     })
@@ -373,6 +377,7 @@ fn readable(shown: &Shown) -> String {
     lines.push(balance(shown.unbalanced.as_ref()));
     lines.push(connection(shown.unreachable.as_ref()));
     lines.push(shown.symmetry.line());
+    lines.extend(shown.direct.iter().flat_map(Direct::lines));
     for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {
         let CapacityRow { from, to, capacity, latency_ns, links } = row;
         lines.push(format!("           {links} links {from} -> {to} of {capacity} bytes/s, latency {latency_ns} ns"));

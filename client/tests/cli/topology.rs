@@ -5,7 +5,8 @@ use crate::support::{DISCONNECTED, Desk, Run, UNBALANCED, check_members, sha256}
 #[test]
 fn what_is_generated_reads_back_as_the_same_network() {
     let desk = Desk::new();
-    for expression in ["ring:8", "dgx-a100:boxes=2", "torus:4x4", "hypercube:3"] {
+    let composed = "product(debruijn:d=2,n=2;line(ring:3)):lat=1us";
+    for expression in ["ring:8", "dgx-a100:boxes=2", "torus:4x4", "hypercube:3", "genkautz:n=32,d=4", composed] {
         let shown = desk.json(&format!("topology show {expression} --json"));
         for format in ["yaml", "json"] {
             let file = format!("t.{format}");
@@ -46,6 +47,7 @@ fn show_tells_balance_and_connectivity() {
         "connected",
         "unreachable",
         "symmetry",
+        "direct",
         "capacities",
         "capacities_omitted",
     ];
@@ -106,6 +108,63 @@ fn show_tells_what_looks_alike() {
     );
     let text = desk.run("topology show random-regular:n=16,d=3,seed=1").stdout;
     assert!(text.contains("symmetry"), "{text}");
+}
+
+#[test]
+fn show_tells_ports_and_steps() {
+    let desk = Desk::new();
+    let members = [
+        "degree",
+        "port_rate",
+        "self_loops",
+        "simple",
+        "bidirectional",
+        "diameter",
+        "diameter_min",
+        "diameter_min_both_ways",
+        "moore_optimal",
+        "reverse_symmetric",
+    ];
+    let values = |expression: &str| {
+        let shown = desk.json(&format!("topology show {expression} --json"));
+        let direct = &shown["direct"];
+        if !direct.is_null() {
+            check_members(direct, &members);
+        }
+        let names =
+            ["degree", "self_loops", "simple", "bidirectional", "diameter", "diameter_min", "reverse_symmetric"];
+        serde_json::Value::from(names.map(|name| direct[name].clone()).to_vec())
+    };
+    for (expression, expected) in [
+        ("genkautz:n=32,d=4", serde_json::json!([4, 4, false, false, 3, 3, true])),
+        ("genkautz:n=11,d=4", serde_json::json!([4, 4, false, false, 2, 2, false])),
+        ("kautz:d=2,n=4", serde_json::json!([2, 0, true, false, 4, 4, true])),
+        ("biring:n=8,d=4", serde_json::json!([4, 0, false, true, 4, 2, true])),
+        ("distreg:n=80", serde_json::json!([4, 0, true, true, 4, 3, true])),
+        ("diamond", serde_json::json!([2, 0, true, false, 3, 3, false])),
+        ("dbjmod:d=2,n=3", serde_json::json!([2, 0, true, false, 3, 3, true])),
+        ("dbjmod:d=2,n=4", serde_json::json!([2, 0, true, false, 4, 4, false])),
+        ("line:2(bipartite:4x4)", serde_json::json!([4, 0, true, false, 4, 4, true])),
+        ("mesh:2x3", serde_json::json!([null, 0, true, true, 3, null, true])),
+        ("dgx-a100:boxes=2", serde_json::json!([null, null, null, null, null, null, null])),
+    ] {
+        assert_eq!(values(expression), expected, "{expression}");
+    }
+    let shown = desk.json("topology show distreg:n=80 --json");
+    assert_eq!(
+        (&shown["direct"]["diameter_min_both_ways"], &shown["direct"]["moore_optimal"]),
+        (&4.into(), &false.into())
+    );
+    let text = desk.run("topology show genkautz:n=11,d=4").stdout;
+    for line in [
+        "ports      4 of 25000000000 bytes/s at every rank, 4 of all lead back to their own rank\n",
+        "steps      2 between any two ranks at most; so many ports allow 2 at best\n",
+        "ways       links lead one way; another network when all are turned around\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let text = desk.run("topology show distreg:n=80").stdout;
+    assert!(text.contains("so many ports allow 3 at best, 4 where links lead both ways\n"), "{text}");
 }
 
 /// A ring of four under other names, and ranks in another order.

@@ -26,9 +26,12 @@ pub use construction::construction;
 pub use error::ExpressionError;
 
 use crate::generate::arguments::Place;
+use crate::generate::compose::Built;
 use crate::generate::grammar::Expression;
+use crate::generate::network::Network;
 use crate::limits::TopologyLimits;
 use crate::model::Topology;
+use crate::ports::Ports;
 
 /// Names of the families there are, in the order people are told about them.
 pub fn family_names() -> Vec<&'static str> {
@@ -43,22 +46,46 @@ pub fn family_names() -> Vec<&'static str> {
 ///
 /// O(nodes + links) and the cost of [`TopologyDraft::build`](crate::TopologyDraft::build).
 pub fn generate(expression: &str, limits: &TopologyLimits) -> Result<Topology, ExpressionError> {
+    built(expression, limits).map(|(topology, _)| topology)
+}
+
+/// [`generate`], and the ports of the network as it is composed, if it has ranks alone and all ports have one rate.
+pub(crate) fn generated(
+    expression: &str,
+    limits: &TopologyLimits,
+) -> Result<(Topology, Option<Ports>), ExpressionError> {
+    let (topology, network) = built(expression, limits)?;
+    let ports = network.and_then(|network| {
+        let rate = network.wires.first().map(|wire| wire.rate);
+        let alike = network.wires.iter().all(|wire| Some(wire.rate) == rate);
+        alike.then_some(Ports { graph: network.graph, rate })
+    });
+    Ok((topology, ports))
+}
+
+/// The topology, and the network it is where that has ranks alone and nothing is broken.
+fn built(expression: &str, limits: &TopologyLimits) -> Result<(Topology, Option<Network>), ExpressionError> {
     let expression = expression.trim();
     let parsed = grammar::parse(expression)?;
     compose::least_size(&parsed, limits)?;
-    let (mut draft, arguments) = match &parsed {
+    let (network, arguments) = match &parsed {
         Expression::Family(call) => {
             let (family, arguments) = compose::family(call, Place::Whole)?;
-            (compose::family_draft(family, &arguments, limits)?, arguments)
+            (compose::family_network(family, &arguments, limits)?, arguments)
         }
         Expression::Composition(composition) => {
             let (network, arguments) = compose::whole(composition, limits)?;
-            (network.into_draft()?, arguments)
+            (Built::Network(network), arguments)
         }
+    };
+    let (mut draft, network) = match network {
+        Built::Network(network) => (network.to_draft()?, Some(network)),
+        Built::Draft(draft) => (draft, None),
     };
     draft.name = Some(expression.to_owned());
     let topology = draft.build(limits)?;
-    common::puncture(topology, &arguments)
+    let network = network.filter(|_| !common::punctures(&arguments));
+    Ok((common::puncture(topology, &arguments)?, network))
 }
 
 #[cfg(test)]

@@ -18,6 +18,11 @@ const FAULT_KEYS: &[(&str, &str, ReadFault)] = &[
     ("degrade", "links with fractions joined by `+`, such as `b0g3-ib*1/2+b0g4>ib*3/4`", degraded),
 ];
 
+/// Whether any key takes something away.
+pub(super) fn punctures(arguments: &Arguments<'_>) -> bool {
+    FAULT_KEYS.iter().any(|&(key, ..)| arguments.find(key).is_some()) || arguments.find("faults").is_some()
+}
+
 /// Takes away what `nodes-down=`, `down=` and `degrade=` name, and what `faults=` draws from the undamaged network.
 pub(super) fn puncture(topology: Topology, arguments: &Arguments<'_>) -> Result<Topology, ExpressionError> {
     let mut faults = Vec::new();

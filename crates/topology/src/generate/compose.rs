@@ -125,46 +125,35 @@ pub(super) fn family<'a>(call: &Call<'a>, place: Place) -> Result<(&'static Fami
     Ok((family, Arguments::new(&family.takes, call.position, call.arguments.clone(), place)?))
 }
 
-/// The draft of a family that is the whole expression.
-pub(super) fn family_draft(
+/// What a family builds.
+pub(super) enum Built {
+    /// Ranks alone, from a graph.
+    Network(Network),
+    /// Anything else.
+    Draft(TopologyDraft),
+}
+
+/// Builds a family.
+pub(super) fn family_network(
     family: &Family,
     arguments: &Arguments<'_>,
     limits: &TopologyLimits,
-) -> Result<TopologyDraft, ExpressionError> {
+) -> Result<Built, ExpressionError> {
     match family.build {
-        Build::Member(_) => Ok(family_network(family, arguments, limits, 0)?.into_draft()?),
+        Build::Member(member) => {
+            let member = member(arguments)?;
+            let rate = arguments.rate("bw", DEFAULT_RATE)?;
+            let wire = Wire { rate, latency: arguments.latency()?.unwrap_or_default() };
+            let graph = member.graph(catalogue::limit(limits)).map_err(|error| refusal(error, arguments))?;
+            let ids = catalogue::ids(&member, &graph, arguments)?;
+            Ok(Built::Network(Network::uniform(ids, graph, wire)))
+        }
         Build::Draft(build) => {
             let mut draft = build(arguments, limits)?;
             if let Some(latency) = arguments.latency()? {
                 draft.links.iter_mut().for_each(|link| link.latency = latency);
             }
-            Ok(draft)
-        }
-    }
-}
-
-fn family_network(
-    family: &Family,
-    arguments: &Arguments<'_>,
-    limits: &TopologyLimits,
-    position: usize,
-) -> Result<Network, ExpressionError> {
-    match family.build {
-        Build::Member(member) => {
-            let member = member(arguments)?;
-            let wire =
-                Wire { rate: arguments.rate("bw", DEFAULT_RATE)?, latency: arguments.latency()?.unwrap_or_default() };
-            let graph = member.graph(catalogue::limit(limits)).map_err(|error| refusal(error, arguments))?;
-            let ids = catalogue::ids(&member, &graph, arguments)?;
-            Ok(Network::uniform(ids, graph, wire))
-        }
-        Build::Draft(_) => {
-            let draft = family_draft(family, arguments, limits)?;
-            Network::of_draft(draft).ok_or(ExpressionError::Composition {
-                what: family.takes.name,
-                position,
-                problem: "has switches, and operators take networks of ranks alone",
-            })
+            Ok(Built::Draft(draft))
         }
     }
 }
@@ -178,14 +167,20 @@ pub(super) fn whole<'a>(
 }
 
 fn network(expression: &Expression<'_>, limits: &TopologyLimits) -> Result<Network, ExpressionError> {
-    match expression {
-        Expression::Family(call) => {
-            let (family, arguments) = family(call, Place::Within)?;
-            family_network(family, &arguments, limits, call.position)
-        }
+    let call = match expression {
+        Expression::Family(call) => call,
         Expression::Composition(composition) => {
-            composed(composition, limits, Place::Within).map(|(network, _)| network)
+            return composed(composition, limits, Place::Within).map(|(network, _)| network);
         }
+    };
+    let (family, arguments) = family(call, Place::Within)?;
+    match family_network(family, &arguments, limits)? {
+        Built::Network(network) => Ok(network),
+        Built::Draft(draft) => Network::of_draft(draft).ok_or(ExpressionError::Composition {
+            what: family.takes.name,
+            position: call.position,
+            problem: "has switches, and operators take networks of ranks alone",
+        }),
     }
 }
 
@@ -197,8 +192,14 @@ fn composed<'a>(
     let (operator, arguments) = operator(composition, place)?;
     let (rate, latency) =
         (arguments.find("bw").map(|_| arguments.rate("bw", DEFAULT_RATE)).transpose()?, arguments.latency()?);
-    let operands = composition.operands.iter().map(|operand| network(operand, limits));
-    let mut operands = operands.collect::<Result<Vec<Network>, _>>()?;
+    let (mut operands, mut size) = (Vec::new(), Size { order: 1, edges: 0 });
+    for operand in &composition.operands {
+        let operand = network(operand, limits)?;
+        // Of some families only what is built says how large it is: no more are built than their product may be.
+        size = size.times(Size::of(&operand.graph));
+        size.check(catalogue::limit(limits)).map_err(too_large)?;
+        operands.push(operand);
+    }
     let site =
         operators::Site { what: composition.operator, position: composition.position, limit: catalogue::limit(limits) };
     // A link of a line graph stands for two of what it is made of: its rate is theirs, or said here.

@@ -72,7 +72,7 @@ impl Network {
     ///
     /// # Errors
     /// The ports of a node that lead back to it have more bandwidth than 64 bits hold.
-    pub(super) fn into_draft(self) -> Result<TopologyDraft, TopologyError> {
+    pub(super) fn to_draft(&self) -> Result<TopologyDraft, TopologyError> {
         let mut draft = TopologyDraft::default();
         for (node, id) in (0..).zip(&self.ids) {
             let mut loops = 0_u64;
