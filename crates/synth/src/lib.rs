@@ -30,7 +30,7 @@ pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;
 pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
 pub use progress::{Progress, Silent, Stage};
-pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling};
+pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};
 pub use tolerance::Tolerance;

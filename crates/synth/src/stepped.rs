@@ -9,6 +9,7 @@ mod bruck;
 mod doubling;
 mod error;
 mod pairwise;
+mod shares;
 
 use std::collections::HashMap;
 
@@ -28,6 +29,7 @@ pub use bruck::bruck;
 pub use doubling::recursive_doubling;
 pub use error::SteppedError;
 pub use pairwise::pairwise;
+pub use shares::with_shares;
 
 /// A stepped schedule in the making.
 struct StepParts<'a> {

@@ -16,6 +16,10 @@ pub enum SteppedError {
     NoRoute { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error("{name} takes more than {limit} sends; plan for fewer ranks")]
     TooManySends { name: &'static str, limit: u64 },
+    #[error(
+        "{name} plans {collective} as one chunk for each of equal shares; give such a schedule and a weight for each rank"
+    )]
+    NotWeighed { name: String, collective: CollectiveKind },
     #[error("stopped before the schedule was complete")]
     Stopped,
 }

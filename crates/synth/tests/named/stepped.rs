@@ -1,10 +1,12 @@
 //! Textbook schedules: accepted, in as many steps and at the rate that the textbook gives them.
 
+use std::collections::BTreeSet;
+
 use canopy_schedule::CollectiveKind::{
     self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
-use canopy_schedule::{Collective, Schedule, Shape};
-use canopy_synth::{Never, SteppedError, Stop, binomial, bruck, pairwise, recursive_doubling};
+use canopy_schedule::{Collective, Schedule, Shape, Shares};
+use canopy_synth::{Never, SteppedError, Stop, binomial, bruck, pairwise, recursive_doubling, with_shares};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};
 
 use crate::judge::{collective, judge, topology};
@@ -97,6 +99,44 @@ fn pairwise_exchange_is_optimal_on_a_star() {
         check(ranks, pairwise, ReduceScatter, ranks - 1, (ranks, ranks - 1));
         check(ranks, pairwise, Allgather, ranks - 1, (ranks, ranks - 1));
     }
+}
+
+/// Shares of 1, 2, 3 and 4: by doubling, rank 3 sends its 4 and then the 7 of its group; the root of a gather takes in all but
+/// its own, in two steps; a share of nothing is not sent.
+#[test]
+fn shares_of_other_sizes_take_the_same_ways() {
+    let weighed = |builder: Builder, kind: CollectiveKind, weights: &[u64]| {
+        let network = star(u32::try_from(weights.len()).unwrap());
+        let schedule = builder(&network, collective(&network, kind, 0), &Never).unwrap();
+        let schedule = with_shares(schedule, Shares::Weighted(weights.to_vec())).unwrap();
+        let Shape::Steps(steps) = &schedule.shape else { panic!("steps expected") };
+        let sends = steps.sends.len();
+        let numbers: BTreeSet<u32> = steps.sends.iter().map(|send| send.step).collect();
+        assert!(numbers.into_iter().eq(0..=steps.sends.last().unwrap().step), "no step is empty");
+        (sends, judge(&network, schedule).algbw)
+    };
+    let rate = |numerator: u32, denominator: u32| Rate::new(numerator, denominator).unwrap();
+    assert_eq!(weighed(recursive_doubling, Allgather, &[1, 2, 3, 4]), (12, rate(10, 11)));
+    // Halving: rank 0 sends the other half of the sums, 7, and then its partner's 2; rank 3 sends 3 and 3, and takes in 7 and 4.
+    assert_eq!(weighed(recursive_doubling, ReduceScatter, &[1, 2, 3, 4]), (12, rate(10, 11)));
+    assert_eq!(weighed(binomial, Gather, &[1, 2, 3, 4]), (4, rate(10, 9)));
+    assert_eq!(weighed(binomial, Scatter, &[1, 2, 3, 4]), (4, rate(10, 9)));
+    assert_eq!(weighed(bruck, Allgather, &[0, 5]), (1, rate(1, 1)));
+    // Rank 3 sends its own share to rank 2, and then both that there are to rank 1.
+    assert_eq!(weighed(bruck, Allgather, &[1, 0, 0, 1]), (6, rate(2, 3)));
+    // Rank 2 has nothing to hand to rank 0 before, and gets both shares after.
+    assert_eq!(weighed(recursive_doubling, Allgather, &[1, 1, 0]), (4, rate(2, 3)));
+    let network = star(4);
+    for (builder, kind) in [(binomial as Builder, Broadcast), (bruck, AllToAll)] {
+        let schedule = builder(&network, collective(&network, kind, 0), &Never).unwrap();
+        let refused = with_shares(schedule, Shares::Weighted(vec![1, 2, 3, 4]));
+        assert!(matches!(refused, Err(SteppedError::NotWeighed { .. })), "{kind}");
+    }
+    let schedule = binomial(&network, collective(&network, Gather, 0), &Never).unwrap();
+    let huge = with_shares(schedule.clone(), Shares::Weighted(vec![u64::MAX, 1, 1, 1]));
+    assert!(matches!(huge, Err(SteppedError::NotWeighed { .. })));
+    let short = with_shares(schedule, Shares::Weighted(vec![1, 2, 3]));
+    assert!(matches!(short, Err(SteppedError::NotWeighed { .. })));
 }
 
 /// Real machines: two routes between ranks of one box, one between boxes; and a hypercube, whose links are the partners.

@@ -1,0 +1,57 @@
+//! Textbook schedules for shares of different sizes.
+
+use canopy_schedule::{Carrier, CollectiveKind, Schedule, Send, Shape, Shares, Steps};
+use canopy_topology::Rank;
+
+use super::SteppedError;
+
+/// The same schedule for shares of other sizes: who sends whose share to whom, and when, stays; a share of weight w takes w
+/// chunks, and one of weight 0 is not sent.
+///
+/// Steps in which nothing is left to send do not count. Rates change: textbook schedules do not look at how much they send.
+///
+/// * **In.** A schedule of this module: one chunk for each of equal shares; weights that fit its ranks and collective.
+/// * **Errors.** A collective without shares, or a schedule that is none of equal shares of one chunk.
+/// * **Cost.** O(sends).
+pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, SteppedError> {
+    let kind = schedule.collective.kind();
+    let Shares::Weighted(weights) = &shares else { return Ok(schedule) };
+    let refused = || SteppedError::NotWeighed { name: schedule.algorithm.clone(), collective: kind };
+    if matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::AllToAll) {
+        return Err(refused());
+    }
+    let (Shape::Steps(steps), Shares::Equal) = (&schedule.shape, &schedule.shares) else { return Err(refused()) };
+    if steps.chunks_per_share != 1 {
+        return Err(refused());
+    }
+    let mut ends = Vec::with_capacity(weights.len());
+    let mut total = 0_u64;
+    for &weight in weights {
+        total = total.checked_add(weight).ok_or_else(refused)?;
+        ends.push(total);
+    }
+    // Chunks of the share that was one chunk.
+    let chunks_of = |chunk: u64| -> Option<std::ops::Range<u64>> {
+        let rank = Rank::new(u32::try_from(chunk).ok()?).index();
+        let end = *ends.get(rank)?;
+        Some(end - weights.get(rank)?..end)
+    };
+    let mut made = Steps { chunks_per_share: 1, routes: steps.routes.clone(), carriers: Vec::new(), sends: Vec::new() };
+    // The last step with a send: as it was numbered, and as it is.
+    let mut last: Option<(u32, u32)> = None;
+    for send in &steps.sends {
+        let route = steps.carriers.get(send.carriers.start as usize).ok_or_else(refused)?.route;
+        let chunks = chunks_of(send.chunks.start).filter(|_| send.chunks.end == send.chunks.start + 1);
+        let chunks = chunks.ok_or_else(refused)?;
+        if chunks.is_empty() {
+            continue;
+        }
+        // No more than the carriers there were.
+        let first = u32::try_from(made.carriers.len()).map_err(|_| refused())?;
+        made.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
+        let step = last.map_or(0, |(was, is)| if was == send.step { is } else { is + 1 });
+        last = Some((send.step, step));
+        made.sends.push(Send { step, chunks, carriers: first..first + 1, ..send.clone() });
+    }
+    Ok(Schedule { shares, shape: Shape::Steps(made), ..schedule })
+}
