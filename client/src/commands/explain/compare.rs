@@ -5,6 +5,7 @@ use canopy_schedule::{CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph
 use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate, step_numbers};
 use canopy_synth::{
     Algorithm, Silent, SteppedError, SynthesisError, SynthesisRequest, binomial, bruck, recursive_doubling, synthesize,
+    with_shares,
 };
 use canopy_topology::{Latency, Rate, Ratio, Topology};
 
@@ -12,8 +13,8 @@ use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::progress::ProgressLine;
 
-/// Most ranks of networks on which others are made: their transfers grow with the square.
-const RANKS_MAX: u32 = 256;
+/// Most transfers of a plan that is made to compare with: a send from each of 1,024 ranks to every other.
+const TRANSFERS_MAX: u64 = 1 << 20;
 /// A crossover is known to this part of its size.
 const CROSSOVER_PART: u64 = 64;
 
@@ -112,15 +113,17 @@ fn rival(name: &'static str, plan: &Material, stop: &(dyn Fn() -> bool + std::ma
     if plan.schedule.algorithm == name {
         return Err("is this plan itself".to_owned());
     }
-    if topology.rank_count() > RANKS_MAX {
-        return Err(format!("on more than {RANKS_MAX} ranks"));
+    let transfers = transfers(name, collective.kind(), topology.rank_count());
+    if transfers > TRANSFERS_MAX {
+        return Err(format!("takes some {transfers} transfers, and more than {TRANSFERS_MAX} take too long"));
     }
     // Shares of an allreduce say where sums are made, and promise nothing.
     let is_equal = collective.kind() == CollectiveKind::Allreduce || plan.schedule.shares == Shares::Equal;
     let shares = if is_equal { Shares::Equal } else { plan.schedule.shares.clone() };
-    let stepped = |made: Result<Schedule, SteppedError>| match is_equal {
-        true => made.map_err(|error| without_name(&words(&error), name)),
-        false => Err("plans equal shares only".to_owned()),
+    let weights = shares.clone();
+    let stepped = |made: Result<Schedule, SteppedError>| {
+        let made = made.and_then(|schedule| with_shares(schedule, weights));
+        made.map_err(|error| without_name(&words(&error), name))
     };
     let schedule = match name {
         "recursive-doubling" => stepped(recursive_doubling(topology, collective, &stop))?,
@@ -139,6 +142,17 @@ fn rival(name: &'static str, plan: &Material, stop: &(dyn Fn() -> bool + std::ma
     // Sends are trees of their own: what is passed on takes a chain of them.
     let depth = depth_max.max(step_numbers(&schedule, &graph).into_iter().max().map_or(0, |last| last + 1));
     Ok(Entry { name: name.to_owned(), algbw, depth, traffic: loads.traffic().clone(), times: Vec::new(), graph })
+}
+
+/// About as many transfers as a textbook plan has.
+fn transfers(name: &str, kind: CollectiveKind, rank_count: u32) -> u64 {
+    let ranks = u64::from(rank_count);
+    let levels = u64::from(rank_count.next_power_of_two().ilog2());
+    match (name, kind) {
+        ("bruck", CollectiveKind::AllToAll) => ranks.saturating_mul(ranks).saturating_mul(levels) / 2,
+        (_, kind) if kind.has_root() => ranks.saturating_mul(levels),
+        _ => ranks.saturating_mul(ranks),
+    }
 }
 
 /// The reason alone: without the name of what refuses, which stands before it, and without what to do instead.
@@ -223,9 +237,31 @@ impl Comparison {
         Ok(high)
     }
 
+    /// Those that have no time at some size, as it takes too much work.
+    pub(super) fn untimed(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.times.iter().any(Option::is_none))
+    }
+
     /// The fastest other plan of large messages, the first of equals.
     pub(super) fn best_other(&self) -> Option<&Entry> {
         let others = self.entries.get(1..).unwrap_or_default();
         others.iter().reduce(|best, entry| if entry.algbw > best.algbw { entry } else { best })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_ranks_are_compared_but_for_what_takes_too_long() {
+        let is_made = |name, kind, ranks| transfers(name, kind, ranks) <= TRANSFERS_MAX;
+        for name in ["ring", "direct", "recursive-doubling", "bruck"] {
+            assert!(is_made(name, CollectiveKind::Allgather, 1024), "{name}");
+            assert!(!is_made(name, CollectiveKind::Allgather, 1025), "{name}");
+        }
+        assert!(is_made("binomial", CollectiveKind::Broadcast, 65_536));
+        assert!(is_made("bruck", CollectiveKind::AllToAll, 256));
+        assert!(!is_made("bruck", CollectiveKind::AllToAll, 512));
     }
 }

@@ -25,6 +25,11 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
     for absent in &compared.absent {
         lines.push(format!("left out   {} {}", absent.name, absent.reason));
     }
+    let untimed: Vec<&str> = compared.untimed().map(|entry| entry.name.as_str()).collect();
+    if !untimed.is_empty() {
+        let (names, work_max) = (untimed.join(", "), args.work_max);
+        lines.push(format!("not timed  {names}, at some sizes: more work than --work-max allows, {work_max}"));
+    }
     lines.extend(verdict(plan, compared, explained));
     lines.join("\n")
 }
