@@ -20,6 +20,24 @@ pub struct Query {
     pub links: Links,
 }
 
+impl Query {
+    /// Refuses numbers out of range.
+    ///
+    /// # Errors
+    /// [`FindError::Nodes`] or [`FindError::Degree`].
+    pub fn check(self) -> Result<(), FindError> {
+        if !(2..=NODES_MAX).contains(&self.nodes) {
+            return Err(FindError::Nodes { found: self.nodes, limit: NODES_MAX });
+        }
+        if !(1..=DEGREE_MAX).contains(&self.degree) {
+            return Err(FindError::Degree { found: self.degree, limit: DEGREE_MAX });
+        }
+        Ok(())
+    }
+}
+
+/// Counts the changes of what is found for the same query: a kept answer of another number is of no use.
+pub const VERSION: u32 = 1;
 /// Most nodes of a network that is looked for.
 pub const NODES_MAX: u32 = 1 << 14;
 /// Most ports of each.
@@ -73,13 +91,8 @@ impl Finder {
     /// * **Cost.** Mostly that of a generalized Kautz graph for each number of nodes and ports that divides the given ones, of
     ///   line graphs that are built with a `degree`-th of the nodes, and O(divisors · degree) products.
     pub fn find(&self, query: Query, stop: &dyn Stop) -> Result<Found, FindError> {
+        query.check()?;
         let Query { nodes, degree, links } = query;
-        if !(2..=NODES_MAX).contains(&nodes) {
-            return Err(FindError::Nodes { found: nodes, limit: NODES_MAX });
-        }
-        if !(1..=DEGREE_MAX).contains(&degree) {
-            return Err(FindError::Degree { found: degree, limit: DEGREE_MAX });
-        }
         let cell = self.search.cell((nodes, degree), links, stop);
         if stop.is_requested() {
             self.was_stopped.store(true, Ordering::Relaxed);

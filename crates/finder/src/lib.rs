@@ -7,6 +7,7 @@
 mod bounds;
 mod candidate;
 mod catalogue;
+mod choice;
 mod finder;
 mod hall;
 mod histogram;
@@ -18,7 +19,8 @@ mod search;
 
 pub use self::bounds::Bounds;
 pub use self::candidate::Candidate;
-pub use self::finder::{DEGREE_MAX, FindError, Finder, Found, NODES_MAX, Query};
+pub use self::choice::{Choice, Line, choices};
+pub use self::finder::{DEGREE_MAX, FindError, Finder, Found, NODES_MAX, Query, VERSION};
 pub use self::histogram::Histogram;
 pub use self::imase_itoh::{ImaseItoh, imase_itoh};
 pub use self::known::{AllToAll, Known, RateProof};
