@@ -5,8 +5,9 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "canopy/v1/admin.proto",
+    "canopy/v1/find.proto",
     "canopy/v1/operation.proto",
     "canopy/v1/plan.proto",
     "canopy/v1/planner.proto",

@@ -13,6 +13,7 @@ mod digest;
 mod drain;
 mod embedded;
 mod failure;
+mod finds;
 mod job;
 mod journal;
 mod judge;

@@ -21,6 +21,7 @@ use crate::answers::Answers;
 use crate::call::LineLimit;
 use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
+use crate::finds::Finds;
 use crate::journal::Journal;
 use crate::listener;
 use crate::metrics::Metrics;
@@ -64,6 +65,7 @@ pub struct Server {
 struct Cabinet {
     plans: PlanSpace,
     shelf: Shelf,
+    finds: Finds,
     receipts: Receipts,
 }
 
@@ -160,6 +162,7 @@ impl Server {
         let cabinet = Cabinet {
             plans: PlanSpace(Arc::clone(&store)),
             shelf: Shelf::new(opened.topologies, ShelfOptions::STANDARD),
+            finds: Finds::new(opened.finds),
             receipts: Receipts::new(opened.requests, ReceiptOptions::STANDARD),
         };
         let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
@@ -368,13 +371,13 @@ fn routes(
 ) -> Result<Routes, RunError> {
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let Cabinet { plans, shelf, receipts } = cabinet;
+    let Cabinet { plans, shelf, finds, receipts } = cabinet;
     let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
     let answers = Answers::new(workshop.records.clone());
     let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines);
     let planner = PlannerServer::new(planner.reading(options.limits).isolating(&options.isolated_tenants))
         .max_decoding_message_size(message_bytes_max);
-    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, plans };
+    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, finds, plans };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)

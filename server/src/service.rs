@@ -63,6 +63,7 @@ use crate::clock;
 use crate::config::Options;
 use crate::drain::{DrainHandle, GateLayer};
 use crate::failure::CallFailure;
+use crate::finds::Finds;
 use crate::job::{Goal, Terms, plan_header};
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -100,6 +101,7 @@ pub(crate) struct Office {
     pub(crate) drain: DrainHandle,
     pub(crate) desk: Desk,
     pub(crate) shelf: Shelf,
+    pub(crate) finds: Finds,
     pub(crate) plans: PlanSpace,
 }
 
@@ -112,11 +114,11 @@ const BUNDLES_AT_ONCE: usize = 2;
 
 /// Adds the operators' services.
 pub(crate) fn operators(routes: Routes, options: &Options, office: Office, message_bytes_max: usize) -> Routes {
-    let Office { workshop, drain, desk, shelf, plans } = office;
+    let Office { workshop, drain, desk, shelf, finds, plans } = office;
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
     let urgent = desk.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
-    let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), options.limits);
+    let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), finds, options.limits);
     let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf.clone(), plans, options), &workshop);
     let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
     let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };

@@ -1,5 +1,6 @@
 //! Why a call that makes no plan has no answer.
 
+use canopy_finder::FindError;
 use canopy_plan::NoSuchRank;
 use canopy_proto::v1::OutputFormat;
 use canopy_topology::Slot;
@@ -41,6 +42,8 @@ pub(crate) enum CallFailure {
     TopologyUnknown { name: String },
     #[error(transparent)]
     Shelf(#[from] ShelfError),
+    #[error(transparent)]
+    Find(#[from] FindError),
     #[error("there is no operation `{name}`, or no more; list the operations")]
     OperationUnknown { name: String },
     #[error("the filter cannot be read at position {position}: {problem}")]

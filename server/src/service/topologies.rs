@@ -7,12 +7,13 @@ use std::thread;
 use bytes::Bytes;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
+use canopy_finder::{Links, Query};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat,
-    GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
+    CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
+    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
     PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
@@ -24,6 +25,7 @@ use super::fields::{Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
+use crate::finds::Finds;
 use crate::job::timestamp;
 use crate::key::{PlanKey, TopologyKey};
 use crate::order::{RequestError, TopologyInput};
@@ -54,12 +56,13 @@ const FIELDS: &[Field<Shelved>] = &[
 pub(crate) struct TopologiesService {
     desk: Desk,
     shelf: Shelf,
+    finds: Finds,
     limits: TopologyLimits,
 }
 
 impl TopologiesService {
-    pub(crate) const fn new(desk: Desk, shelf: Shelf, limits: TopologyLimits) -> Self {
-        Self { desk, shelf, limits }
+    pub(crate) const fn new(desk: Desk, shelf: Shelf, finds: Finds, limits: TopologyLimits) -> Self {
+        Self { desk, shelf, finds, limits }
     }
 }
 
@@ -139,6 +142,16 @@ impl Topologies for TopologiesService {
         };
         let call = (&headers, &*request.request_id, &request);
         self.desk.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
+    }
+
+    async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindReply>, Status> {
+        let (headers, _, FindRequest { nodes, degree, bidirectional }) = request.into_parts();
+        let links = if bidirectional { Links::Bidirectional } else { Links::Any };
+        let query = Query { nodes, degree, links };
+        let (finds, caller) = (self.finds.clone(), Presence::default());
+        let gone = caller.ended();
+        let found = self.desk.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
+        found.await.map(Response::new)
     }
 }
 

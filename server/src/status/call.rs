@@ -1,5 +1,6 @@
 //! The status of calls that make no plan.
 
+use canopy_finder::FindError;
 use tonic::{Code, Status};
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
@@ -48,6 +49,7 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         }
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::Shelf(error) => shelf(error),
+        CallFailure::Find(error) => find(error),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
@@ -84,6 +86,15 @@ fn store(error: &StoreError) -> Refusal {
         | StoreError::OtherEngine { .. } => {
             Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY))
         }
+    }
+}
+
+fn find(error: &FindError) -> Refusal {
+    match error {
+        FindError::Nodes { limit, .. } => Refusal::input("FIND_NODES_INVALID", "nodes").with("limit", limit),
+        FindError::Degree { limit, .. } => Refusal::input("FIND_DEGREE_INVALID", "degree").with("limit", limit),
+        // Only those who do not wait any more have their searches stopped.
+        FindError::Stopped => Refusal::new(Code::Cancelled, "FIND_STOPPED", Detail::None),
     }
 }
 

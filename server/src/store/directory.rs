@@ -68,6 +68,8 @@ pub struct Opened {
     pub requests: Arc<dyn Store>,
     /// Schedules in canonical labels.
     pub schedules: Arc<dyn Store>,
+    /// Networks that were found for numbers of nodes and ports.
+    pub finds: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
@@ -104,6 +106,7 @@ impl Opened {
             Space::Jobs => &self.jobs,
             Space::Requests => &self.requests,
             Space::Schedules => &self.schedules,
+            Space::Finds => &self.finds,
         }
     }
 }
@@ -195,10 +198,10 @@ fn open_with<E: Engine>(
         let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
         (engine, Some(migration))
     };
-    let Spaces { spaces: [plans, topologies, jobs, requests, schedules], recovery } =
+    let Spaces { spaces: [plans, topologies, jobs, requests, schedules, finds], recovery } =
         Spaces::of(&engine, directory, current_version())?;
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
-    Ok(Opened { plans, topologies, jobs, requests, schedules, moved_aside, migration, recovery })
+    Ok(Opened { plans, topologies, jobs, requests, schedules, finds, moved_aside, migration, recovery })
 }
 
 /// The spaces of a data directory, those whose records are files included.
@@ -223,8 +226,8 @@ impl Spaces {
             recovery.quarantined += part.quarantined;
             Ok(Arc::new(filed))
         };
-        let [plans, topologies, jobs, requests, schedules] = Space::ALL;
-        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?, open(schedules)?];
+        let [plans, topologies, jobs, requests, schedules, finds] = Space::ALL;
+        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?, open(schedules)?, open(finds)?];
         Ok(Self { spaces, recovery })
     }
 }

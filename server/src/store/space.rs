@@ -17,11 +17,14 @@ pub enum Space {
     Requests,
     /// Schedules in canonical labels, which plans are made of.
     Schedules,
+    /// Networks that were found for numbers of nodes and ports.
+    Finds,
 }
 
 impl Space {
     /// Every space, in the order in which they are checked and migrated.
-    pub const ALL: [Self; 5] = [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests, Self::Schedules];
+    pub const ALL: [Self; 6] =
+        [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests, Self::Schedules, Self::Finds];
 
     /// What one of its records is called, in the plural.
     pub const fn name(self) -> &'static str {
@@ -31,11 +34,12 @@ impl Space {
             Self::Jobs => "jobs",
             Self::Requests => "requests",
             Self::Schedules => "schedules",
+            Self::Finds => "finds",
         }
     }
 
     /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
-    /// jobs and requests are many, small and soon gone.
+    /// jobs, requests and finds are many and small.
     pub(super) const fn is_filed(self) -> bool {
         matches!(self, Self::Plans | Self::Topologies | Self::Schedules)
     }
@@ -48,6 +52,7 @@ impl Space {
             Self::Jobs => ["jobs.records", "jobs.summaries", "jobs.quarantine"],
             Self::Requests => ["requests.records", "requests.summaries", "requests.quarantine"],
             Self::Schedules => ["schedules.records", "schedules.summaries", "schedules.quarantine"],
+            Self::Finds => ["finds.records", "finds.summaries", "finds.quarantine"],
         }
     }
 }

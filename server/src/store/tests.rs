@@ -42,13 +42,15 @@ fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
 /// Spaces that remember nothing.
 fn in_memory() -> Opened {
     let space = || Arc::new(MemoryStore::default());
-    let (plans, topologies, jobs, requests, schedules) = (space(), space(), space(), space(), space());
+    let (plans, topologies, jobs) = (space(), space(), space());
+    let (requests, schedules, finds) = (space(), space(), space());
     Opened {
         plans,
         topologies,
         jobs,
         requests,
         schedules,
+        finds,
         moved_aside: None,
         migration: None,
         recovery: Recovery::default(),

@@ -5,6 +5,7 @@ mod answers;
 mod archives;
 mod cached;
 mod fallbacks;
+mod find;
 mod jobs;
 mod lifecycle;
 mod limits;
