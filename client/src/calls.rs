@@ -77,6 +77,8 @@ calls! {
     check_topology = topologies.check_topology(CheckTopologyRequest) -> CheckTopologyReply;
     /// Removes a stored topology.
     delete_topology = topologies.delete_topology(DeleteTopologyRequest) -> DeleteTopologyReply;
+    /// Networks of so many nodes and ports that are best for collectives.
+    find = topologies.find(FindRequest) -> FindReply;
     /// What the server is, can do, and has done.
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
     /// What runs and what waits.

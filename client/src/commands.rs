@@ -6,6 +6,7 @@ mod convert;
 mod draw;
 mod explain;
 mod export;
+mod find;
 mod job;
 mod operate;
 mod plan;
@@ -24,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 8] = ["faults", "find", "resynth", "leases", "path", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 7] = ["faults", "resynth", "leases", "path", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -54,6 +55,7 @@ pub(crate) struct Cli {
 enum Command {
     Plan(plan::PlanArgs),
     Bound(bound::BoundArgs),
+    Find(find::FindArgs),
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
     Simulate(simulate::SimulateArgs),
@@ -86,6 +88,7 @@ impl Cli {
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
+            Command::Find(args) => interruptible(find::run(args)),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
             Command::Simulate(args) => interruptible(simulate::run(args)),

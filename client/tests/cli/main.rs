@@ -16,6 +16,7 @@ mod explain;
 mod export;
 #[cfg(feature = "embedded")]
 mod family;
+mod find;
 #[cfg(feature = "embedded")]
 mod forms;
 #[cfg(feature = "embedded")]

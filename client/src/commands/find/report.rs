@@ -1,0 +1,261 @@
+//! What `canopy find` prints, for programs and for people.
+
+use std::collections::BTreeMap;
+
+use canopy_proto::v1::{FindReply, FindRequest, FoundTopology};
+use serde::Serialize;
+
+use super::model::{Kind, Model, Network, Workload};
+use crate::commands::simulate::sizes::in_words;
+use crate::exit::Failure;
+use crate::output::FORMAT_VERSION;
+use crate::table::Table;
+
+/// JSON object of the command.
+#[derive(Serialize)]
+pub(super) struct Found {
+    canopy: u32,
+    command: &'static str,
+    nodes: u32,
+    degree: u32,
+    links: &'static str,
+    cached: bool,
+    bounds: Option<Bounds>,
+    model: Assumed,
+    topologies: Vec<Row>,
+    /// By collective: which is fastest from how many bytes on.
+    choices: BTreeMap<&'static str, Vec<Best>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<Chosen>,
+    lacking: Vec<Lacking>,
+}
+
+#[derive(Serialize)]
+struct Bounds {
+    t_l: u32,
+    t_b: String,
+    all_to_all_rate: String,
+}
+
+#[derive(Serialize)]
+struct Assumed {
+    alpha_ns: u64,
+    node_bytes_per_sec: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    expression: String,
+    t_l: u32,
+    t_b: String,
+    t_b_decimal: f64,
+    reduce_scatter_t_b: String,
+    /// `exact` or `at-most`.
+    t_b_kind: &'static str,
+    diameter: u32,
+    all_to_all: Rate,
+    bandwidth_optimal: bool,
+    moore_optimal: bool,
+    bidirectional: bool,
+    reverse_symmetric: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_us: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Rate {
+    rate: String,
+    rate_decimal: f64,
+    /// `exact` or `bound`.
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Best {
+    from_bytes: String,
+    expression: String,
+}
+
+#[derive(Serialize)]
+struct Chosen {
+    collective: &'static str,
+    size_bytes: u64,
+    expression: String,
+    time_us: f64,
+}
+
+#[derive(Serialize)]
+struct Lacking {
+    name: String,
+    t_l: u32,
+    t_b: String,
+}
+
+impl Found {
+    pub(super) fn new(
+        request: &FindRequest,
+        reply: &FindReply,
+        networks: &[Network],
+        model: &Model,
+        workload: Option<Workload>,
+    ) -> Result<Self, Failure> {
+        let kinds = workload.map_or_else(|| vec![Kind::Allreduce, Kind::AllToAll], |workload| vec![workload.kind]);
+        let expression = |index: usize| networks[index].expression.clone();
+        let mut choices = BTreeMap::new();
+        for kind in kinds {
+            let best = model.choices(networks, kind).into_iter();
+            let best = best.map(|(index, from)| Best { from_bytes: from.to_string(), expression: expression(index) });
+            choices.insert(kind.name(), best.collect());
+        }
+        let time = |network: &Network| {
+            let Workload { kind, size_bytes: Some(size_bytes) } = workload? else { return None };
+            Some(rounded(model.time_us(model.line(network, kind)?, size_bytes)))
+        };
+        let rows = reply.topologies.iter().zip(networks);
+        let lacking = reply.lacking.iter();
+        Ok(Self {
+            canopy: FORMAT_VERSION,
+            command: "find",
+            nodes: request.nodes,
+            degree: request.degree,
+            links: if request.bidirectional { "bidirectional" } else { "any" },
+            cached: reply.cached,
+            bounds: reply.bounds.as_ref().map(|bounds| Bounds {
+                t_l: bounds.steps,
+                t_b: bounds.bandwidth.clone(),
+                all_to_all_rate: bounds.all_to_all_rate.clone(),
+            }),
+            model: Assumed { alpha_ns: model.alpha_ns, node_bytes_per_sec: model.node_bytes_per_sec },
+            topologies: rows.map(|(found, network)| Row::new(found, network, time(network))).collect(),
+            choices,
+            workload: workload.and_then(|workload| chosen(networks, model, workload)),
+            lacking: lacking
+                .map(|one| Lacking { name: one.name.clone(), t_l: one.steps, t_b: one.bandwidth.clone() })
+                .collect(),
+        })
+    }
+
+    pub(super) fn readable(&self) -> String {
+        let has_times = self.topologies.iter().any(|row| row.time_us.is_some());
+        let mut heading = vec!["TOPOLOGY", "T_L#", "T_B#", "T_B EXACTLY", "DIAMETER#", "ALL-TO-ALL#", "", "FLAGS"];
+        heading.extend(has_times.then_some("TIME us#"));
+        let mut table = Table::new(&heading);
+        for row in &self.topologies {
+            let mut cells = vec![
+                row.expression.clone(),
+                row.t_l.to_string(),
+                format!("{:.3}", row.t_b_decimal),
+                row.fractions(),
+                row.diameter.to_string(),
+                format!("{:.3e}", row.all_to_all.rate_decimal),
+                row.all_to_all.kind.to_owned(),
+                row.flags(),
+            ];
+            cells.extend(row.time_us.map(|time| format!("{time:.1}")));
+            table.row(cells);
+        }
+        if let Some(bounds) = &self.bounds {
+            let rate = decimal(&bounds.all_to_all_rate);
+            let t_b = format!("{:.3}", decimal(&bounds.t_b));
+            let cells = ["(no network can do better)".to_owned(), bounds.t_l.to_string(), t_b, bounds.t_b.clone()];
+            let more = [bounds.t_l.to_string(), format!("{rate:.3e}"), "bound".to_owned(), String::new()];
+            table.row(cells.into_iter().chain(more).chain(has_times.then(String::new)));
+        }
+        let mut lines = vec![table.text()];
+        for (collective, best) in &self.choices {
+            lines.push(String::new());
+            lines.push(format!(
+                "fastest for {collective} at {} us a step and {} GB/s a node:",
+                decimal_text(self.model.alpha_ns, 1_000),
+                decimal_text(self.model.node_bytes_per_sec, 1_000_000_000)
+            ));
+            for one in best {
+                let from = one.from_bytes.parse::<u64>().map_or_else(|_| format!("{} B", one.from_bytes), in_words);
+                lines.push(format!("  from {from}: {}", one.expression));
+            }
+        }
+        if let Some(chosen) = &self.workload {
+            let size = in_words(chosen.size_bytes);
+            lines.push(String::new());
+            lines.push(format!("{} of {size}: {}, {:.1} us", chosen.collective, chosen.expression, chosen.time_us));
+        }
+        for lacking in &self.lacking {
+            lines.push(format!(
+                "lacking: {} (T_L {}, T_B {}), published, is not offered",
+                lacking.name, lacking.t_l, lacking.t_b
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Row {
+    fn new(found: &FoundTopology, network: &Network, time_us: Option<f64>) -> Self {
+        Self {
+            expression: network.expression.clone(),
+            t_l: network.steps,
+            t_b: found.bandwidth.clone(),
+            t_b_decimal: decimal(&found.bandwidth),
+            reduce_scatter_t_b: found.reduce_scatter_bandwidth.clone(),
+            t_b_kind: if found.at_most { "at-most" } else { "exact" },
+            diameter: network.diameter,
+            all_to_all: Rate {
+                rate: found.all_to_all_rate.clone(),
+                rate_decimal: decimal(&found.all_to_all_rate),
+                kind: if found.all_to_all_exact { "exact" } else { "bound" },
+            },
+            bandwidth_optimal: found.bandwidth_optimal,
+            moore_optimal: found.moore_optimal,
+            bidirectional: found.bidirectional,
+            reverse_symmetric: found.reverse_symmetric,
+            time_us,
+        }
+    }
+
+    /// Of both directions where they differ.
+    fn fractions(&self) -> String {
+        let at_most = if self.t_b_kind == "exact" { "" } else { "<= " };
+        match self.reduce_scatter_t_b == self.t_b {
+            true => format!("{at_most}{}", self.t_b),
+            false => format!("{at_most}{} (reduce-scatter {})", self.t_b, self.reduce_scatter_t_b),
+        }
+    }
+
+    fn flags(&self) -> String {
+        let flags = [
+            (self.bandwidth_optimal, "bandwidth-optimal"),
+            (self.moore_optimal, "moore-optimal"),
+            (self.bidirectional, "bidirectional"),
+            (self.reverse_symmetric && !self.bidirectional, "reverse-symmetric"),
+        ];
+        flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The one that is fastest at the size of the workload, by exact comparison.
+fn chosen(networks: &[Network], model: &Model, workload: Workload) -> Option<Chosen> {
+    let size_bytes = workload.size_bytes?;
+    let choices = model.choices(networks, workload.kind);
+    let &(index, _) = choices.iter().rev().find(|&&(_, from)| from <= u128::from(size_bytes))?;
+    let network = networks.get(index)?;
+    let time_us = rounded(model.time_us(model.line(network, workload.kind)?, size_bytes));
+    Some(Chosen { collective: workload.kind.name(), size_bytes, expression: network.expression.clone(), time_us })
+}
+
+/// To a nanosecond.
+fn rounded(time_us: f64) -> f64 {
+    (time_us * 1e3).round() / 1e3
+}
+
+/// A fraction's value, for people.
+fn decimal(fraction: &str) -> f64 {
+    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+    fraction.split_once('/').map_or_else(|| number(fraction), |(top, bottom)| number(top) / number(bottom))
+}
+
+/// A whole number of parts, in units of so many of them.
+fn decimal_text(parts: u64, unit: u64) -> String {
+    let (whole, rest) = (parts / unit, parts % unit);
+    let digits = unit.ilog10() as usize;
+    if rest == 0 { whole.to_string() } else { format!("{whole}.{rest:0digits$}").trim_end_matches('0').to_owned() }
+}
