@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use canopy_plan::{
-    ExecutionOptions, ExecutorProfile, emulate_execution_plan, parse_execution_plan, prove_execution_plan,
-    write_execution_plan,
+    ChannelType, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, emulate_execution_plan,
+    parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 
 /// The text of a sample; none, after saying so, where they are absent.
@@ -65,4 +65,40 @@ fn the_stale_plan_is_refused_by_the_name_of_its_field() {
         parse_execution_plan(&text).unwrap_err().to_string(),
         "gpus[0].channels[0].buff is a field of an older version, which the loader does not read; write buffer_type"
     );
+}
+
+/// Proxies forward packets as they are; packets of plain memory they would take from another buffer.
+#[test]
+fn packets_are_forwarded_over_ports_and_not_made_there() {
+    let Some(text) = sample("transfer_pack.json") else { return };
+    let plan = parse_execution_plan(&text).unwrap();
+    let over_ports = |name: OpName, rank: usize| {
+        let mut plan = plan.clone();
+        let of_rank = &mut plan.ranks[rank];
+        for entry in &mut of_rank.channels {
+            if let RankChannels::Peers { is_port, .. } = entry {
+                *is_port = true;
+            }
+        }
+        of_rank.remote_buffers.iter_mut().for_each(|remote| remote.access = vec![ChannelType::Port]);
+        for block in &mut of_rank.blocks {
+            block.channels.iter_mut().chain(&mut block.remote_buffers).for_each(|(kind, _)| *kind = ChannelType::Port);
+            for operation in block.operations.iter_mut().filter(|operation| operation.name == name) {
+                operation.channel_type = Some(ChannelType::Port);
+                operation.channels = vec![0];
+            }
+        }
+        plan
+    };
+    let judged = |plan: &ExecutionPlan| prove_execution_plan(plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let forwarded = over_ports(OpName::ReadPutPackets, 1);
+    assert_eq!(judged(&forwarded).problems, []);
+    for options in (0..20).flat_map(|seed| ExecutionOptions::various(ExecutorProfile::V09, seed)) {
+        emulate_execution_plan(&forwarded, None, &options, &|| false).unwrap();
+    }
+    // What a proxy still reads may be overwritten by the next launch, where launches do not alternate.
+    let alone = ExecutionPlan { double_scratch: false, ..forwarded };
+    assert!(judged(&alone).problems.iter().any(|problem| problem.message.contains("may still be under way")));
+    let made = judged(&over_ports(OpName::PutPackets, 0));
+    assert!(made.problems[0].message.contains("make packets with cpkt and forward them with rppkt"), "{made:#?}");
 }

@@ -221,6 +221,7 @@ impl Builder<'_> {
             OpName::SemaphoreAcquire => Role::Acquire,
             OpName::SemaphoreRelease => Role::Release,
             OpName::Put if is_port => Role::Port { signals: false, flushes: false },
+            OpName::ReadPutPackets if is_port => Role::Port { signals: false, flushes: false },
             OpName::PutSignal if is_port => Role::Port { signals: true, flushes: false },
             OpName::PutSignalFlush if is_port => Role::Port { signals: true, flushes: true },
             OpName::Pipeline => {

@@ -31,10 +31,17 @@ pub(super) fn effects(
     use Kind::{Local, LocalPackets, Remote, RemotePackets, Switch, SwitchPackets};
     let resolver = Resolver { plan, contract, rank, block, operation, part, machine };
     let is_port = operation.channel_type == Some(ChannelType::Port);
-    let needs_memory = !matches!(operation.name, OpName::Put | OpName::PutSignal | OpName::PutSignalFlush);
-    if is_port && needs_memory {
-        return Err("over port channels is not followed; use memory channels".to_owned());
+    let is_put = matches!(operation.name, OpName::Put | OpName::PutSignal | OpName::PutSignalFlush);
+    match operation.name {
+        _ if !is_port || is_put || operation.name == OpName::ReadPutPackets => {}
+        OpName::PutPackets => {
+            return Err("over port channels the kernel takes the source for a buffer of another number; \
+                        make packets with cpkt and forward them with rppkt"
+                .to_owned());
+        }
+        _ => return Err("over port channels is none that the kernel knows; use memory channels".to_owned()),
     }
+    resolver.whole_sources()?;
     match operation.name {
         OpName::Copy => resolver.pairs(Local, Local, Some(1)),
         OpName::Put | OpName::PutSignal | OpName::PutSignalFlush => resolver.pairs(Local, Remote, None),
@@ -78,6 +85,34 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// What the kernel takes from the first source alone, though a plan names more.
+    ///
+    /// Source: `handlePut`, `handlePutPackets`, `handleReadPutPackets` and `handleReduceSend` of the kernel.
+    fn whole_sources(&self) -> Result<(), String> {
+        let mut others = self.operation.sources.iter().skip(1);
+        let Some(first) = self.operation.sources.first() else { return Ok(()) };
+        let is_port = self.operation.channel_type == Some(ChannelType::Port);
+        match self.operation.name {
+            OpName::Put | OpName::PutSignal | OpName::PutSignalFlush | OpName::PutPackets
+                if !is_port && others.any(|other| other.place != first.place) =>
+            {
+                Err("the kernel takes all sources from the buffer of the first; use an operation for each buffer"
+                    .to_owned())
+            }
+            OpName::ReadPutPackets if others.any(|other| other != first) => {
+                Err("newer kernels forward the first source to all; use an operation for each source".to_owned())
+            }
+            OpName::Reduce | OpName::ReduceSend
+                if self.part.is_some()
+                    && self.machine.scale.wraps()
+                    && others.any(|other| other.place == RefPlace::Local(Buffer::Scratch)) =>
+            {
+                Err("the kernel goes beyond shared scratch in further sources; name scratch first".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Each source to the target at its position.
     fn pairs(&self, source: Kind, target: Kind, most: Option<usize>) -> Result<Vec<Effect>, String> {
         let (sources, targets) = (&self.operation.sources, &self.operation.targets);

@@ -107,7 +107,7 @@ impl State<'_> {
                 let is_empty = |semaphore: &&usize| self.semaphores[**semaphore] == 0;
                 event.semaphores.iter().find(is_empty).map(|&semaphore| Awaited::Semaphore(semaphore))
             }
-            Role::Data => packets(event.effects.iter().flat_map(|effect| &effect.sources))
+            Role::Data | Role::Port { .. } => packets(event.effects.iter().flat_map(|effect| &effect.sources))
                 .find(|cell| !self.packets.contains(cell))
                 .map(|(rank, cell)| Awaited::Packet(rank, cell)),
             _ => None,
@@ -133,13 +133,13 @@ impl State<'_> {
                     wake(&mut self.waiting, Awaited::Semaphore(semaphore));
                 }
             }
-            Role::Data => {
+            Role::Data | Role::Port { .. } => {
                 for (rank, cell) in packets(event.effects.iter().flat_map(|effect| &effect.targets)) {
                     self.packets.insert((rank, cell));
                     wake(&mut self.waiting, Awaited::Packet(rank, cell));
                 }
             }
-            Role::Sync | Role::Barrier(_) | Role::Port { .. } => {}
+            Role::Sync | Role::Barrier(_) => {}
         }
     }
 }

@@ -182,12 +182,17 @@ impl<'a> Watch<'a> {
     }
 
     fn port(&mut self, event: &Event, by: Access, (signals, flushes): (bool, bool), findings: &mut Findings<'_>) {
+        // The block waits for the packets that are forwarded before it hands them over.
+        let read = Rc::new(self.packets_read(by.block, event));
         for (&line, effect) in event.lines.iter().zip(&event.effects) {
             let Some(proxy) = self.threads.proxy(line) else { continue };
-            let (time, clock) = self.push(proxy, by.block);
+            let (time, mut clock) = self.push(proxy, by.block);
+            clock.join(&read, true);
             let access = Access { thread: proxy, time, ..by };
-            effect.sources.iter().for_each(|span| self.touch(span, access, (&clock, &[]), false, findings));
-            effect.targets.iter().for_each(|span| self.touch(span, access, (&clock, &[]), true, findings));
+            let causes = self.causes(effect);
+            effect.sources.iter().for_each(|span| self.touch(span, access, (&clock, &causes), false, findings));
+            effect.targets.iter().for_each(|span| self.touch(span, access, (&clock, &causes), true, findings));
+            self.raise_flags(effect, access, &Rc::new(clock), &causes);
             self.knowledge[proxy].meet();
             let after = self.knowledge[proxy].known.clone();
             if flushes {

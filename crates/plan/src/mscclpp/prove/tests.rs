@@ -161,3 +161,21 @@ fn a_store_at_a_group_is_refused_for_loaders_that_do_not_know_it() {
     let words = "gstore is no operation of mscclpp-0.6; use put, or mscclpp-0.9";
     assert!(proof.problems.iter().any(|problem| problem.message == words), "{:#?}", proof.problems);
 }
+
+/// The kernel reads some things of the first source alone.
+#[test]
+fn sources_that_the_kernel_would_confuse_are_found() {
+    let one = "\"src_buff\": [{\"type\": \"i\", \"index\": 0, \"size\": 1}], \"dst_buff\": [{\"buffer_id\": 0, \"index\": 0, \"size\": 1}]";
+    let two = |second: &str| {
+        one.replace("}], \"dst", &format!("}}, {{\"type\": \"{second}\", \"index\": 0, \"size\": 1}}], \"dst"))
+            .replace("\"size\": 1}]", "\"size\": 1}, {\"buffer_id\": 0, \"index\": 1, \"size\": 1}]")
+            .replacen(", {\"buffer_id\": 0, \"index\": 1, \"size\": 1}], \"dst", "], \"dst", 1)
+    };
+    check(one, &two("o"), 1, "put: the kernel takes all sources from the buffer of the first");
+    let forward = PAIR
+        .replacen(one, &two("s"), 1)
+        .replacen("\"put\"", "\"rppkt\"", 1)
+        .replace("\"scratch_chunks\": 0", "\"scratch_chunks\": 2");
+    let found = problems(&forward, None);
+    assert!(found.iter().any(|found| found.contains("newer kernels forward the first source to all")), "{found:#?}");
+}
