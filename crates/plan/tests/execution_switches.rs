@@ -8,8 +8,8 @@ mod capable;
 mod execution;
 
 use canopy_plan::{
-    ChannelType, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, emulate_execution_plan,
-    parse_execution_plan, prove_execution_plan, write_execution_plan,
+    ChannelType, ExecutionBlock, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels,
+    emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Algorithm;
@@ -74,8 +74,12 @@ fn an_allgather_in_one_box_stores_each_share_once() {
     for in_place in [false, true] {
         let plan = lowered(&topology, &graph, ExecutorProfile::V09, in_place);
         assert_eq!(count(&plan, OpName::Put) + count(&plan, OpName::Copy), 0);
+        // In eight pieces, each by a block of its own.
         let trees = graph.batches.len();
-        assert_eq!(count(&plan, OpName::GroupStore), trees);
+        assert_eq!((trees, count(&plan, OpName::GroupStore)), (8, 8 * 8));
+        let stores =
+            |block: &&ExecutionBlock| block.operations.iter().any(|operation| operation.name == OpName::GroupStore);
+        assert!(plan.ranks.iter().all(|rank| rank.blocks.iter().filter(stores).count() == 8));
         for rank in 0..8 {
             assert_eq!(groups(&plan, rank), [('o', (0..8).collect())]);
             assert_eq!(plan.ranks[rank].remote_buffers, []);

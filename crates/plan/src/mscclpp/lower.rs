@@ -190,13 +190,14 @@ fn lower_trees(
     Ok(Err(missed))
 }
 
-/// Numbers of pieces that are worth a try. Where nothing is passed on, pieces gain nothing.
+/// Numbers of pieces that are worth a try. Where nothing is passed on, and no switch stores in several blocks at once, pieces
+/// gain nothing.
 fn pieces(trees: &SwitchTrees, layout: &Layout, options: &ExecutionLowerOptions) -> impl Iterator<Item = u32> {
     let trees = &trees.trees;
-    let is_passed_on = trees.iter().any(|tree| tree.depth() > 1) || groups(trees).len() < trees.len();
+    let gains = trees.iter().any(|tree| tree.depth() > 1 || tree.is_stored()) || groups(trees).len() < trees.len();
     let (input, output) = layout.buffers();
     let chunk_bytes = options.bytes_max / u64::from(input.max(output)).max(1);
-    let most = if is_passed_on { chunk_bytes / PIECE_BYTES_MIN } else { 1 };
+    let most = if gains { chunk_bytes / PIECE_BYTES_MIN } else { 1 };
     PIECES.into_iter().filter(move |&pieces| pieces == 1 || u64::from(pieces) <= most)
 }
 

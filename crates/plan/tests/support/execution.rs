@@ -23,7 +23,7 @@ pub(crate) fn graph(
 }
 
 /// Ranks of boxes that are named reach each other's memory; without names all do.
-fn boxes(topology: &Topology) -> Vec<u32> {
+pub(crate) fn boxes(topology: &Topology) -> Vec<u32> {
     let mut names: Vec<Option<&str>> = Vec::new();
     let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
     let number = |name| match names.iter().position(|known| *known == name) {

@@ -121,6 +121,8 @@ impl Atoms {
             let depth = members.iter().map(|tree| tree.depth()).max().unwrap_or(0);
             let sums = members.iter().take_while(|tree| tree.work == Work::Reduce).count();
             let (up, down) = members.split_at(if sums == 0 { members.len() } else { sums });
+            // What switches do alone needs no order among pieces: side by side they take as many blocks as there are lanes.
+            let is_apart = matches!(&*members, [tree] if tree.is_stored());
             let mut pieces = Vec::with_capacity(layout.pieces as usize);
             for piece in 0..layout.pieces {
                 let mut atoms = Piece::default();
@@ -134,7 +136,11 @@ impl Atoms {
                 }
                 pieces.push(atoms);
             }
-            walk.atoms.groups.push(Group { depth, pieces });
+            if is_apart {
+                walk.atoms.groups.extend(pieces.into_iter().map(|piece| Group { depth, pieces: vec![piece] }));
+            } else {
+                walk.atoms.groups.push(Group { depth, pieces });
+            }
         }
         Ok(walk.atoms)
     }
@@ -170,6 +176,11 @@ pub(super) struct TreeHop {
 }
 
 impl Tree {
+    /// Whether switches make all of its hops.
+    pub(super) fn is_stored(&self) -> bool {
+        self.hops.iter().all(|hop| hop.group.is_some())
+    }
+
     /// Hops of its longest way.
     pub(super) fn depth(&self) -> usize {
         let mut depth: BTreeMap<u32, usize> = BTreeMap::new();
