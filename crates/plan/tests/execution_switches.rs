@@ -8,7 +8,7 @@ mod capable;
 mod execution;
 
 use canopy_plan::{
-    ChannelType, ExecutionBlock, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels,
+    ChannelType, ExecutionBlock, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, RefPlace,
     emulate_execution_plan, parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
 use canopy_schedule::{Collective, CollectiveKind};
@@ -165,4 +165,61 @@ fn plain_networks_are_lowered_as_before() {
         blocks.flat_map(|block| &block.channels).any(|(kind, _)| *kind == ChannelType::Switch)
     };
     assert!(!has_switch(&plan(&capable("dgx-h100:boxes=1", true))));
+}
+
+/// Chunks that leave each rank and that reach it, at most, and chunks of the whole message: a store leaves once and reaches all others,
+/// a sum in a switch leaves all others first.
+fn traffic(plan: &ExecutionPlan) -> (u32, u32, u32) {
+    let mut moved = vec![(0, 0); plan.ranks.len()];
+    for rank in &plan.ranks {
+        let groups = groups(plan, rank.id as usize);
+        for block in &rank.blocks {
+            let listed = |of: ChannelType| {
+                let lists = block.channels.iter().filter(move |(kind, _)| *kind == of);
+                lists.flat_map(|(_, ids)| ids.clone()).collect::<Vec<u32>>()
+            };
+            let switches = listed(ChannelType::Switch);
+            for operation in &block.operations {
+                for target in &operation.targets {
+                    let to: Vec<u32> = match target.place {
+                        RefPlace::Local(_) => continue,
+                        RefPlace::Remote(id) => {
+                            let (_, ids) = block
+                                .remote_buffers
+                                .iter()
+                                .find(|(kind, _)| Some(*kind) == operation.channel_type)
+                                .unwrap();
+                            vec![rank.remote_buffers[ids[id as usize] as usize].rank]
+                        }
+                        RefPlace::Switch(id) => groups[switches[id as usize] as usize].1.clone(),
+                    };
+                    let others = || to.iter().filter(|&&to| to != rank.id).map(|&to| to as usize);
+                    moved[rank.id as usize].0 += target.size;
+                    others().for_each(|to| moved[to].1 += target.size);
+                    if operation.name == OpName::GroupReduceStore {
+                        moved[rank.id as usize].1 += target.size;
+                        others().for_each(|to| moved[to].0 += target.size);
+                    }
+                }
+            }
+        }
+    }
+    let most = |of: fn(&(u32, u32)) -> u32| moved.iter().map(of).max().unwrap();
+    (most(|moved| moved.0), most(|moved| moved.1), plan.ranks[0].output_chunks)
+}
+
+/// In a box of eight, what leaves a rank and what reaches it, in eighths of the message.
+#[test]
+fn switches_relieve_the_links_of_a_box() {
+    for (kind, plain, switched) in
+        [(CollectiveKind::Allgather, (7, 7), (1, 7)), (CollectiveKind::Allreduce, (14, 14), (8, 8))]
+    {
+        for (topology, expected) in
+            [(topology("dgx-h100:boxes=1"), plain), (capable("dgx-h100:boxes=1", true), switched)]
+        {
+            let graph = graph(&topology, kind, None, Algorithm::Auto);
+            let (left, reached, whole) = traffic(&lowered(&topology, &graph, ExecutorProfile::V09, false));
+            assert_eq!((8 * left, 8 * reached), (expected.0 * whole, expected.1 * whole), "{kind}");
+        }
+    }
 }
