@@ -7,6 +7,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 use canopy_canonical::boxes;
+use canopy_direct::Construction;
 use canopy_plan::Instances;
 use canopy_proto::v1::HashKind;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
@@ -132,6 +133,13 @@ impl PlanKey {
     pub fn of_tenant(self, tenant: &TenantName) -> Self {
         let mut fields = Fields::new("canopy tenant plan key 1");
         fields.bytes(&self.0).text(tenant.as_str());
+        Self(fields.finish())
+    }
+
+    /// The key of the same plan composed along this construction: another one may make the same network.
+    pub fn composed(self, construction: &Construction) -> Self {
+        let mut fields = Fields::new("canopy composed plan key 1");
+        fields.bytes(&self.0).text(&construction.to_string());
         Self(fields.finish())
     }
 

@@ -1,5 +1,6 @@
 //! What the workers ask of a planner, so that tests can put another one in its place.
 
+use canopy_direct::Construction;
 use canopy_proto::v1;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::Stop;
@@ -80,6 +81,8 @@ pub struct Prepared {
     pub collective: Collective,
     /// How large the ranks' shares are.
     pub shares: Shares,
+    /// What the network is made of, where the algorithm asks.
+    pub construction: Option<Construction>,
     /// Bytes of memory that [`Planner::produce`] will take, roughly.
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.

@@ -356,6 +356,7 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::TooShallow { max_depth, least, .. } => {
             Refusal::infeasible("DEPTH_INFEASIBLE", "max_depth").with("max_depth", max_depth).with("least", least)
         }
+        SynthesisError::Expansion(_) => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }

@@ -15,7 +15,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),
-    ("crates/synth", &["canopy-canonical", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
+    ("crates/synth", &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),

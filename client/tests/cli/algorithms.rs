@@ -28,6 +28,31 @@ fn direct_and_ring_plan_every_collective() {
     }
 }
 
+/// The same network by other expressions has other schedules: as many steps as each says.
+#[test]
+fn expansions_follow_the_expression() {
+    let desk = Desk::new();
+    let steps = |topology: &str, collective: &str| {
+        assert_eq!(planned(&desk, topology, collective, "expansion").0, "expansion");
+        let plan = format!("plan {topology} --collective {collective} --algorithm expansion -o again.json --json");
+        let cost = desk.json(&plan)["steps_cost"].clone();
+        (cost["t_l"].as_u64().unwrap(), cost["t_b"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(steps("diamond", "allgather"), (3, "7/8".to_owned()));
+    assert_eq!(steps("line:1(bipartite:2x2)", "reduce-scatter"), (3, "1/1".to_owned()));
+    assert_eq!(steps("degree:2(complete:3):bw=1GB/s", "allreduce"), (4, "5/3".to_owned()));
+    assert_eq!(steps("hypercube:3", "allgather"), (3, "7/8".to_owned()));
+    assert_eq!(steps("degree:2(ring:4,dir=uni)", "allgather"), (4, "7/8".to_owned()));
+    let refused = |expression: &str, reason: &str| {
+        let plan = format!("plan {expression} --collective allgather --algorithm expansion");
+        desk.refused(&plan, 2, &[reason, "bfb"]);
+    };
+    refused("dgx-a100:boxes=2", "give the topology as an expression");
+    refused("diamond,down=0>7", "has no link from rank 0 to rank 7");
+    refused("bipartite:2x3", "needs a regular graph");
+    desk.refused("plan diamond --collective gather --algorithm expansion", 2, &["expansion does not plan gather"]);
+}
+
 #[test]
 fn auto_says_what_it_took() {
     let desk = Desk::new();
@@ -41,5 +66,9 @@ fn auto_says_what_it_took() {
 fn an_algorithm_that_does_not_apply_says_why() {
     let desk = Desk::new();
     desk.refused("plan ring:4 --collective gather --algorithm forest", 2, &["forest does not plan gather", "direct"]);
-    desk.refused("plan ring:4 --collective gather --algorithm rings", 2, &["auto, forest, flow, bfb, direct or ring"]);
+    desk.refused(
+        "plan ring:4 --collective gather --algorithm rings",
+        2,
+        &["auto, forest, flow, bfb, expansion, direct or ring"],
+    );
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
+use canopy_direct::Construction;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 
 use crate::sum_options::SumOptions;
@@ -21,6 +22,8 @@ pub enum Algorithm {
     Flow,
     /// Breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3).
     Bfb,
+    /// Composed along the expression that made the network (Zhao 2026, section 3.5).
+    Expansion,
     /// Every transfer on one shortest physical route.
     Direct,
     /// Around a ring of all ranks, both ways where the links allow.
@@ -29,7 +32,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 6] = [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Direct, Self::Ring];
+    pub const ALL: [Self; 7] =
+        [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Expansion, Self::Direct, Self::Ring];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
@@ -38,6 +42,7 @@ impl Algorithm {
             Self::Forest => "forest",
             Self::Flow => "flow",
             Self::Bfb => "bfb",
+            Self::Expansion => "expansion",
             Self::Direct => "direct",
             Self::Ring => "ring",
         }
@@ -60,6 +65,7 @@ impl Algorithm {
         match self {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather and scatter",
+            Self::Expansion => "allgather, reduce-scatter and allreduce",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
@@ -107,12 +113,15 @@ pub struct SynthesisRequest {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
+    /// How the network is made of smaller ones, with rank `i` as node `i`; for [`Algorithm::Expansion`] alone.
+    pub construction: Option<Construction>,
 }
 
 impl SynthesisRequest {
     /// Equal shares, and everything else left to the planner.
     pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
-        Self { collective, shares: Shares::Equal, algorithm, limits: TreeLimits::NONE, sums: SumOptions::AUTO }
+        let (shares, limits, sums) = (Shares::Equal, TreeLimits::NONE, SumOptions::AUTO);
+        Self { collective, shares, algorithm, limits, sums, construction: None }
     }
 }
 
@@ -227,6 +236,9 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = "rings".parse::<Algorithm>().unwrap_err();
-        assert_eq!(error.to_string(), "`rings` is not an algorithm; use auto, forest, flow, bfb, direct or ring");
+        assert_eq!(
+            error.to_string(),
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct or ring"
+        );
     }
 }

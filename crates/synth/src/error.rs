@@ -3,6 +3,7 @@
 use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
+use crate::expansion::ExpansionError;
 use crate::sum_options::SumOptionsError;
 
 /// Each variant says what was found and what would be accepted.
@@ -73,6 +74,8 @@ pub enum SynthesisError {
     TooManyChunks { needed: Option<u64>, limit: u128 },
     #[error(transparent)]
     Bfb(canopy_optimize::BfbError),
+    #[error(transparent)]
+    Expansion(#[from] ExpansionError),
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

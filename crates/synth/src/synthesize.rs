@@ -8,6 +8,7 @@ use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::bfb::{self, Symmetry};
 use crate::direct;
 use crate::error::SynthesisError;
+use crate::expansion;
 use crate::flow;
 use crate::forest;
 use crate::load::seconds_per_byte;
@@ -22,7 +23,7 @@ use crate::sum_options::SumOptions;
 /// alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
-///   see `bfb.rs`, `flow.rs`, `direct.rs` and `ring.rs`.
+///   see `bfb.rs`, `expansion.rs`, `flow.rs`, `direct.rs` and `ring.rs`.
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
@@ -70,7 +71,7 @@ pub fn synthesize_explained(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums } = request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, ref construction } = request;
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
@@ -102,6 +103,10 @@ pub fn synthesize_explained(
         },
         Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
         Algorithm::Bfb => (algorithm, bfb::plan(topology, collective, shares, limits, Symmetry::Used, stop, progress)?),
+        Algorithm::Expansion => {
+            let planned = expansion::plan(topology, (collective, shares), construction.as_ref(), stop, progress);
+            (algorithm, planned?)
+        }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
     };

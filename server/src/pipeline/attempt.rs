@@ -149,7 +149,8 @@ impl<'a> Work<'a> {
             None => (self.prepared.collective, self.prepared.shares.clone()),
         };
         let (algorithm, sums) = (self.algorithm, self.order.sums);
-        let request = SynthesisRequest { collective, shares, algorithm, limits, sums };
+        let construction = self.prepared.construction.clone();
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, construction };
         let planned = synthesize_explained(self.network, &request, self.stop, &StageReports(self.watch));
         self.timings.synthesis += clock::millis_since(started);
         planned.map_err(PlanFailure::Synthesis)

@@ -24,7 +24,7 @@ fn plan(expression: &str) -> Arc<PlanFile> {
     let topology = normalised(&topology, &[], budget).unwrap().unwrap().topology;
     let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
     let (limits, sums) = (TreeLimits::NONE, SumOptions::AUTO);
-    let request = SynthesisRequest { collective, shares: Shares::Equal, algorithm: Algorithm::Forest, limits, sums };
+    let request = SynthesisRequest { limits, sums, ..SynthesisRequest::new(collective, Algorithm::Forest) };
     let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
     let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     let provenance = Provenance { version: "1".to_owned(), algorithm: "forest".to_owned() };

@@ -1,0 +1,216 @@
+//! `expansion`: the schedule of a network that is made of smaller ones, composed of theirs.
+//!
+//! Families have breadth-first broadcasts or stored schedules, and every operator a rule by which the schedule of what it
+//! makes follows ([`canopy_direct::Composed`]). Here the transfers are counted, put in order and written down once, on the
+//! links of the topology; whether it is the network of its construction is looked up link by link.
+//!
+//! Source: Zhao 2026, section 3.5 and appendix A.1.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use canopy_direct::{Composed, Construction, Heading, Limit, ScheduleError};
+use canopy_optimize::{BfbError, Stop};
+use canopy_schedule::{
+    Action, Carrier, Collective, CollectiveKind, RouteIndex, RouteTable, Send, Shape, Shares, Steps,
+};
+use canopy_topology::{LinkIndex, Rank, Topology};
+use num_integer::Integer;
+
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::parts::require_room;
+use crate::progress::{Progress, Stage};
+use crate::reach::{ask, require_reach};
+
+pub use error::ExpansionError;
+
+/// Most edges of a graph that is composed, those from a node to itself included.
+const EDGES_MAX: u32 = 1 << 26;
+
+/// Transfers between two looks at whether to stop.
+const ASK_INTERVAL: usize = 1 << 16;
+
+/// Composes the schedule of a construction on the topology that it generates, rank `i` being node `i` of its graph.
+///
+/// * **In.** Equal shares; allgather, reduce-scatter (the allgather on the network with its links turned around, run
+///   backwards) and allreduce, which is both. **Out.** Steps whose number and loads are those that
+///   [`Construction::predict`] states, if all links have one capacity per edge.
+/// * **Errors.** [`ExpansionError`], other collectives, too many sends, stopped.
+/// * **Cost.** The breadth-first broadcasts of the families, and O(sends · log sends).
+pub(crate) fn plan(
+    topology: &Topology,
+    (collective, shares): (Collective, &Shares),
+    construction: Option<&Construction>,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Shape, SynthesisError> {
+    let actions: &[Action] = match collective.kind() {
+        CollectiveKind::Allgather => &[Action::Copy],
+        CollectiveKind::ReduceScatter => &[Action::Reduce],
+        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
+        kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Expansion, collective: kind }),
+    };
+    let construction = construction.ok_or(ExpansionError::NoConstruction)?;
+    if *shares != Shares::Equal {
+        return Err(ExpansionError::UnequalShares.into());
+    }
+    require_reach(topology, collective, shares)?;
+    let links = Links::of(topology, construction)?;
+    let limit = Limit { order_max: topology.rank_count(), edges_max: EDGES_MAX };
+    let mut phases = Vec::with_capacity(actions.len());
+    for &action in actions {
+        ask(stop)?;
+        let heading = if action == Action::Copy { Heading::Along } else { Heading::Against };
+        let composed =
+            Composed::new(construction, heading, limit, stop).map_err(|error| refused(construction, error))?;
+        if composed.order() != topology.rank_count() {
+            let what = format!("that has {} ranks, this one {}", composed.order(), topology.rank_count());
+            return Err(links.refused(what).into());
+        }
+        phases.push((action, composed));
+    }
+    let needed = phases.iter().fold(0, |sum, (_, composed)| composed.transfers_max().saturating_add(sum));
+    require_room(u64::try_from(needed).unwrap_or(u64::MAX))?;
+    let chunks = phases.iter().try_fold(1_u64, |chunks, (_, composed)| {
+        let own = composed.chunks_per_share();
+        chunks.checked_mul(own / own.gcd(&chunks))
+    });
+    let chunks = chunks.ok_or_else(|| {
+        let of = |position: usize| phases.get(position).map_or(1, |(_, composed)| composed.chunks_per_share());
+        ExpansionError::TooManyChunks { reduce_scatter: of(0), allgather: of(1) }
+    })?;
+    let mut writer = Writer::new(topology, chunks);
+    for ((action, composed), done) in phases.iter().zip(1..) {
+        let sends = ordered(composed, *action, stop)?;
+        writer.write(&sends, *action, chunks / composed.chunks_per_share(), &links)?;
+        writer.step_first += composed.step_count();
+        progress.report(Stage::Routes, done, phases.len() as u64);
+    }
+    Ok(Shape::Steps(writer.steps))
+}
+
+/// A refusal to compose, unless it is the caller who wants no more.
+fn refused(construction: &Construction, error: ScheduleError) -> SynthesisError {
+    match error {
+        ScheduleError::Bfb(BfbError::Stopped(_)) => SynthesisError::Stopped,
+        source => ExpansionError::NotComposed { construction: Box::new(construction.clone()), source }.into(),
+    }
+}
+
+/// One send of a part of one share, in the order of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sent {
+    step: u32,
+    from: u32,
+    to: u32,
+    source: u32,
+    start: u64,
+    end: u64,
+}
+
+/// All sends of a phase, backwards where data is added up, by step, then ends, then chunks; parts that follow each other on
+/// parallel edges are one.
+fn ordered(composed: &Composed, action: Action, stop: &dyn Stop) -> Result<Vec<Sent>, SynthesisError> {
+    let last = composed.step_count().saturating_sub(1);
+    let mut sends = Vec::new();
+    let mut is_stopped = false;
+    composed.each(&mut |transfer| {
+        if is_stopped {
+            return;
+        }
+        let (near, far) = composed.ends(transfer.edge);
+        let (from, to, step) = match action {
+            Action::Copy => (near, far, transfer.step),
+            Action::Reduce => (far, near, last - transfer.step),
+        };
+        let (start, end) = (transfer.chunks.start, transfer.chunks.end);
+        sends.push(Sent { step, from, to, source: transfer.source, start, end });
+        is_stopped = sends.len().is_multiple_of(ASK_INTERVAL) && stop.is_requested();
+    });
+    ask(stop)?;
+    sends.sort_unstable();
+    sends.dedup_by(|next, kept| {
+        let follows = Sent { start: kept.start, end: next.end, ..*kept } == Sent { start: kept.start, ..*next };
+        let is_next = follows && kept.end == next.start;
+        if is_next {
+            kept.end = next.end;
+        }
+        is_next
+    });
+    Ok(sends)
+}
+
+/// The links of the topology by their ends.
+struct Links<'a> {
+    construction: &'a Construction,
+    /// Tail, head, link; sorted.
+    ends: Vec<(u32, u32, LinkIndex)>,
+}
+
+impl<'a> Links<'a> {
+    fn of(topology: &Topology, construction: &'a Construction) -> Result<Self, ExpansionError> {
+        let ends = topology.links().iter().zip(0..).map(|(link, index)| {
+            let (from, to) = (link.from.number(), link.to.number());
+            (from, to, LinkIndex::new(index))
+        });
+        let links = Self { construction, ends: ends.collect() };
+        if topology.nodes().len() > topology.rank_count() as usize {
+            return Err(links.refused("this network has nodes that are no ranks".to_owned()));
+        }
+        match links.ends.windows(2).find(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1)) {
+            Some(&[(from, to, _), ..]) => {
+                Err(links
+                    .refused(format!("this network joins rank {from} to rank {to} by links of different latencies")))
+            }
+            _ => Ok(links),
+        }
+    }
+
+    fn refused(&self, what: String) -> ExpansionError {
+        ExpansionError::OtherNetwork { construction: Box::new(self.construction.clone()), what }
+    }
+
+    fn between(&self, from: u32, to: u32) -> Result<LinkIndex, ExpansionError> {
+        let place = self.ends.partition_point(|&(tail, head, _)| (tail, head) < (from, to));
+        match self.ends.get(place) {
+            Some(&(tail, head, link)) if (tail, head) == (from, to) => Ok(link),
+            _ => Err(self.refused(format!("this network has no link from rank {from} to rank {to}"))),
+        }
+    }
+}
+
+/// Sends as steps; every link is a route of its own, numbered like it.
+struct Writer {
+    steps: Steps,
+    step_first: u32,
+}
+
+impl Writer {
+    fn new(topology: &Topology, chunks_per_share: u64) -> Self {
+        let mut routes = RouteTable::default();
+        (0..).take(topology.links().len()).for_each(|link| {
+            routes.push(&[LinkIndex::new(link)]);
+        });
+        Self { steps: Steps { chunks_per_share, routes, carriers: Vec::new(), sends: Vec::new() }, step_first: 0 }
+    }
+
+    /// Appends the sends of a phase, whose chunks are so many of the schedule's.
+    fn write(&mut self, sends: &[Sent], action: Action, scale: u64, links: &Links<'_>) -> Result<(), SynthesisError> {
+        let chunks_per_share = self.steps.chunks_per_share;
+        self.steps.carriers.reserve(sends.len());
+        self.steps.sends.reserve(sends.len());
+        for &Sent { step, from, to, source, start, end } in sends {
+            let route = RouteIndex::new(links.between(from, to)?.number());
+            let carrier = u32::try_from(self.steps.carriers.len()).expect("there is room for fewer than 2³² sends");
+            let first = u64::from(source) * chunks_per_share;
+            let chunks = first + start * scale..first + end * scale;
+            self.steps.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
+            let (from, to) = (Rank::new(from), Rank::new(to));
+            let step = self.step_first + step;
+            self.steps.sends.push(Send { step, action, from, to, chunks, carriers: carrier..carrier + 1 });
+        }
+        Ok(())
+    }
+}
