@@ -5,7 +5,7 @@ use crate::support::Desk;
 #[test]
 fn options_of_later_versions_are_refused_by_name() {
     let desk = Desk::new();
-    for option in ["--seed 1", "--chunks 1"] {
+    for option in ["--seed 1", "--node-down 1"] {
         let name = option.split_whitespace().next().unwrap();
         desk.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &[name, "not available yet"]);
     }
