@@ -95,7 +95,10 @@ pub(crate) fn plan(
 fn refused(construction: &Construction, error: ScheduleError) -> SynthesisError {
     match error {
         ScheduleError::Bfb(BfbError::Stopped(_)) => SynthesisError::Stopped,
-        source => ExpansionError::NotComposed { construction: Box::new(construction.clone()), source }.into(),
+        source => {
+            ExpansionError::NotComposed { construction: Box::new(construction.clone()), source: Box::new(source) }
+                .into()
+        }
     }
 }
 

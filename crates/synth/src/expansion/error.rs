@@ -21,5 +21,5 @@ pub enum ExpansionError {
     #[error("shares of {reduce_scatter} and of {allgather} chunks have no common division that 64 bits count; use bfb")]
     TooManyChunks { reduce_scatter: u64, allgather: u64 },
     #[error("the schedule of {construction} is not composed: {source}")]
-    NotComposed { construction: Box<Construction>, source: ScheduleError },
+    NotComposed { construction: Box<Construction>, source: Box<ScheduleError> },
 }
