@@ -2,6 +2,8 @@
 //! are the stated fractions. Sources: Zhao 2026, chapter 3 (table 3.5) and appendix A (tables A.1 and A.2); where those state
 //! decimals, the fractions that they round.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
 use canopy_schedule::{Collective, CollectiveKind, StepCost, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, Symmetry, SynthesisRequest, TreeLimits, breadth_first, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
