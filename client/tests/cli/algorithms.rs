@@ -48,8 +48,8 @@ fn expansions_follow_the_expression() {
         desk.refused(&plan, 2, &[reason, "bfb"]);
     };
     refused("dgx-a100:boxes=2", "give the topology as an expression");
-    refused("diamond,down=0>7", "has no link from rank 0 to rank 7");
-    refused("bipartite:2x3", "needs a regular graph");
+    refused("diamond:down=0>7", "has no link from rank 0 to rank 7");
+    refused("bipartite:2x3", "all have as many");
     desk.refused("plan diamond --collective gather --algorithm expansion", 2, &["expansion does not plan gather"]);
 }
 

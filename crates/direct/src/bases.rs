@@ -31,7 +31,9 @@ pub enum PredictError {
     Graph(#[from] GraphError),
     #[error(transparent)]
     Rule(#[from] RuleError),
-    #[error("node {node} has {found} links out or in where others have {degree}; predictions need a regular graph")]
+    #[error(
+        "node {node} has {found} links out or in where others have {degree}; use a graph in which all have as many"
+    )]
     NotRegular { node: u32, found: usize, degree: usize },
     #[error(transparent)]
     Bfb(#[from] BfbError),

@@ -203,8 +203,8 @@ pub enum LimitsError {
     #[error("trees_per_root {trees_per_root} says what max_chunks {max_chunks} leaves open; state one of them")]
     Contradiction { trees_per_root: u64, max_chunks: u64 },
     #[error(
-        "chunks counts those of schedules in steps, and {collective} by {algorithm} has none; leave it out, plan by bfb, or \
-         state max_chunks"
+        "chunks counts those of schedules in steps, and {collective} by {algorithm} has no choice of them; leave it out, plan by bfb, \
+         or state max_chunks"
     )]
     NoSteps { algorithm: Algorithm, collective: CollectiveKind },
     #[error("chunks {chunks} says what max_chunks {max_chunks} leaves open; state one of them")]

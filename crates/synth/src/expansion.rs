@@ -95,9 +95,9 @@ pub(crate) fn plan(
 fn refused(construction: &Construction, error: ScheduleError) -> SynthesisError {
     match error {
         ScheduleError::Bfb(BfbError::Stopped(_)) => SynthesisError::Stopped,
-        source => {
-            ExpansionError::NotComposed { construction: Box::new(construction.clone()), source: Box::new(source) }
-                .into()
+        error => {
+            let (construction, source) = (Box::new(construction.clone()), Box::new(error));
+            ExpansionError::NotComposed { construction, source }.into()
         }
     }
 }

@@ -20,6 +20,6 @@ pub enum ExpansionError {
     UnequalShares,
     #[error("shares of {reduce_scatter} and of {allgather} chunks have no common division that 64 bits count; use bfb")]
     TooManyChunks { reduce_scatter: u64, allgather: u64 },
-    #[error("the schedule of {construction} is not composed: {source}")]
+    #[error("the schedule of {construction} cannot be composed; bfb plans the network as it is, without")]
     NotComposed { construction: Box<Construction>, source: Box<ScheduleError> },
 }

@@ -117,7 +117,9 @@ fn only_the_network_of_the_construction_is_planned() {
     let construction = bipartite(2).line(1);
     let (line, other) = (topology(&construction), topology(&uni_ring(8)));
     let refused = |topology: &Topology, construction: &Construction| {
-        planned(topology, CollectiveKind::Allgather, construction).unwrap_err().to_string()
+        let error = planned(topology, CollectiveKind::Allgather, construction).unwrap_err();
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        [Some(error.to_string()), source].into_iter().flatten().collect::<Vec<_>>().join(": ")
     };
     assert_eq!(
         refused(&other, &construction),
