@@ -53,6 +53,45 @@ fn expansions_follow_the_expression() {
     desk.refused("plan diamond --collective gather --algorithm expansion", 2, &["expansion does not plan gather"]);
 }
 
+/// Steps and their cost are on the plan, and the files of runtimes are verified by running them.
+#[test]
+fn breadth_first_broadcasts_come_in_steps() {
+    let desk = Desk::new();
+    for collective in ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"] {
+        assert_eq!(planned(&desk, "hypercube:3", collective, "bfb").0, "bfb", "{collective}");
+    }
+    let plan = desk.json("plan genkautz:n=11,d=4 --collective reduce-scatter --algorithm bfb -o plan.json --json");
+    assert_eq!(plan["steps_cost"], serde_json::json!({ "t_l": 2, "t_b": "16/11", "unit": "M/B" }));
+    assert_eq!((&plan["steps"], &plan["chunks"]), (&2.into(), &2.into()));
+    let coarse = desk.json("plan torus:4x6 --collective allgather --algorithm bfb --chunks 1 -o plan.json --json");
+    assert_eq!((&coarse["chunks"], &coarse["steps_cost"]["t_b"]), (&1.into(), &"7/6".into()));
+    for format in ["msccl-xml", "oneccl-xml"] {
+        let plan = "plan genkautz:n=32,d=4 --collective allreduce --algorithm bfb";
+        let plan = desk.json(&format!("{plan} --format {format} -o plan.xml --json"));
+        assert_eq!((&plan["algorithm"], &plan["steps"]), (&"bfb".into(), &6.into()));
+        assert_eq!(desk.json("verify plan.xml --json")["ok"], true, "{format}");
+    }
+    desk.refused("plan dgx-a100:boxes=1 --collective allgather --algorithm bfb", 2, &["is a switch", "forest"]);
+    desk.refused("plan ring:4 --collective gather --algorithm bfb", 2, &["bfb does not plan gather"]);
+    desk.refused(
+        "plan ring:4 --collective allgather --chunks 2",
+        2,
+        &["chunks counts those of schedules in steps", "bfb"],
+    );
+}
+
+/// Trees of the best rate are deep, and small messages wait for every hop.
+#[test]
+fn small_messages_get_the_plan_of_fewest_steps() {
+    let desk = Desk::new();
+    let plan = |size: &str| {
+        let plan =
+            desk.json(&format!("plan genkautz:n=32,d=4 --collective allgather --size {size} -o plan.json --json"));
+        plan["algorithm"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((plan("64KiB"), plan("1GiB")), ("bfb".to_owned(), "forest".to_owned()));
+}
+
 #[test]
 fn auto_says_what_it_took() {
     let desk = Desk::new();
