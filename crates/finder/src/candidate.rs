@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use canopy_direct::{Construction, Digraph, Family, GraphError, Limit, facts};
+use canopy_optimize::Stop;
 
 use crate::histogram::Histogram;
 use crate::known::{AllToAll, Known};
@@ -39,13 +40,13 @@ impl Candidate {
     }
 
     /// Distances from the heads of links back to their tails. Counted on the graph the first time: O(links) for each node
-    /// that the construction does not show to be like another.
-    pub(crate) fn returns(&self) -> Result<&Histogram, GraphError> {
+    /// that the construction does not show to be like another. `None` when stopped, or if the graph is too large.
+    pub(crate) fn returns(&self, stop: &dyn Stop) -> Option<&Histogram> {
         if let Some(known) = self.returns.get() {
-            return Ok(known);
+            return Some(known);
         }
-        let counted = counted_returns(&self.construction)?;
-        Ok(self.returns.get_or_init(|| counted))
+        let counted = counted_returns(&self.construction, stop)?;
+        Some(self.returns.get_or_init(|| counted))
     }
 
     /// The union with the same network with its links turned round, if the two are known to be alike: the same costs, and
@@ -146,18 +147,21 @@ impl Frontier {
     }
 }
 
-fn counted_returns(construction: &Construction) -> Result<Histogram, GraphError> {
-    let graph = construction.graph(LIMIT)?;
+fn counted_returns(construction: &Construction, stop: &dyn Stop) -> Option<Histogram> {
+    let graph = construction.graph(LIMIT).ok()?;
     let back = graph.transpose();
     let mut returns = Histogram::default();
     let mut distances = Vec::new();
-    for (node, copies) in alike(construction, &graph)? {
+    for (node, copies) in alike(construction, &graph).ok()? {
+        if stop.is_requested() {
+            return None;
+        }
         distances_along(&back, node, &mut distances);
         for &head in graph.out(node) {
             returns.add(distances[head as usize], copies);
         }
     }
-    Ok(returns)
+    Some(returns)
 }
 
 /// Distances from a node along the links, into a buffer that is kept.

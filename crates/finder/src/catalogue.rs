@@ -83,7 +83,7 @@ pub(crate) fn factors(nodes: u32, degree: u32, stop: &dyn Stop) -> Vec<Candidate
 /// Networks of the catalogue that are no factors of products: with parallel links, with loops, or not bandwidth-optimal.
 pub(crate) fn others(nodes: u32, degree: u32, bases: &mut Bases, stop: &dyn Stop) -> Vec<Candidate> {
     let mut found = Vec::new();
-    found.extend(kautz(nodes, degree));
+    found.extend(kautz(nodes, degree, stop));
     if degree >= 2 && nodes >= 2 {
         found.push(uni_ring(nodes, degree));
     }
@@ -257,11 +257,11 @@ fn twisted_torus(nodes: u32, degree: u32, stop: &dyn Stop) -> Option<Candidate> 
 /// The generalized Kautz graph; under its own name where it is a Kautz graph, which turning all links round keeps.
 ///
 /// De Bruijn graphs need not be looked at: theirs are the greatest loads that those of equal size and degree can have.
-fn kautz(nodes: u32, degree: u32) -> Option<Candidate> {
+fn kautz(nodes: u32, degree: u32, stop: &dyn Stop) -> Option<Candidate> {
     if nodes == degree + 1 {
         return None;
     }
-    let costs = imase_itoh(degree, nodes)?;
+    let costs = imase_itoh(degree, nodes, stop)?;
     let (n, d) = (u64::from(nodes), u64::from(degree));
     let length = (1..64).find(|&length| d.saturating_pow(length - 1).saturating_mul(d + 1) >= n)?;
     let is_kautz = d.saturating_pow(length - 1).saturating_mul(d + 1) == n;

@@ -9,7 +9,7 @@
 mod inward;
 mod outward;
 
-use canopy_optimize::Fraction;
+use canopy_optimize::{Fraction, Stop};
 use num_integer::Integer;
 
 use crate::histogram::Histogram;
@@ -31,14 +31,14 @@ pub struct ImaseItoh {
 
 /// Costs on Π(`degree`, `nodes`).
 ///
-/// * **In.** 2 ≤ `degree` ≤ 64, `degree` < `nodes` ≤ 2¹⁶. **None** otherwise.
+/// * **In.** 2 ≤ `degree` ≤ 64, `degree` < `nodes` ≤ 2¹⁶. **None** otherwise, or when stopped.
 /// * **Source.** Imase and Itoh 1983; loads of the program (3.1) by its cuts: the largest count of sources that depend on
 ///   a set of links, divided by the size of the set.
 /// * **Cost.** O(T·N) steps towards nodes and O(T·N·(d + T)) away from them, for 1 / (2·gcd(d + 1, N)) of the nodes.
-pub fn imase_itoh(degree: u32, nodes: u32) -> Option<ImaseItoh> {
+pub fn imase_itoh(degree: u32, nodes: u32, stop: &dyn Stop) -> Option<ImaseItoh> {
     let graph = Graph::new(degree, nodes)?;
-    let inward = inward::sweep(&graph);
-    let (scatter_loads, distance_sum) = outward::sweep(&graph);
+    let inward = inward::sweep(&graph, stop)?;
+    let (scatter_loads, distance_sum) = outward::sweep(&graph, stop)?;
     debug_assert_eq!(inward.loads.len(), scatter_loads.len());
     let inward::Inward { loads: gather_loads, cycles, returns } = inward;
     Some(ImaseItoh { gather_loads, scatter_loads, distance_sum, cycles, returns })
@@ -86,6 +86,20 @@ impl Graph {
     fn representatives(&self) -> impl Iterator<Item = (u64, u64)> {
         let (period, copies) = (self.period, self.nodes / self.period);
         (0..period.div_ceil(2)).map(move |node| (node, if 2 * node + 1 == period { copies } else { 2 * copies }))
+    }
+
+    /// The representatives, until somebody wants to stop: then a last `None`.
+    fn representatives_until(&self, stop: &dyn Stop) -> impl Iterator<Item = Option<(u64, u64)>> {
+        /// Nodes looked at between two questions, some hundred microseconds.
+        const STRIDE: u64 = 64;
+        let mut is_stopped = false;
+        self.representatives().map_while(move |(node, copies)| {
+            if is_stopped {
+                return None;
+            }
+            is_stopped = node.is_multiple_of(STRIDE) && stop.is_requested();
+            Some((!is_stopped).then_some((node, copies)))
+        })
     }
 
     /// ι^t(u).

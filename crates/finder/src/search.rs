@@ -97,7 +97,7 @@ impl Search {
                 continue;
             }
             // Counted on a network that is smaller than the one in question.
-            let Some(known) = inner.returns().ok().and_then(|returns| inner.known.line(returns).ok()) else { continue };
+            let Some(known) = inner.returns(stop).and_then(|returns| inner.known.line(returns).ok()) else { continue };
             if found.has_place_for(&known) {
                 let construction = match inner.construction.clone() {
                     Construction::Line { n, inner } => Construction::Line { n: n + 1, inner },

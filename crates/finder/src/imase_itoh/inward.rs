@@ -3,7 +3,7 @@
 //! The nodes t links away from u are kept for all t at once, as a set of t per node, while u goes up by one. At each t
 //! about one node leaves and one comes, so that a step costs O(T) and not O(m).
 
-use canopy_optimize::Fraction;
+use canopy_optimize::{Fraction, Stop};
 
 use super::Graph;
 use crate::hall::Largest;
@@ -17,11 +17,12 @@ pub(super) struct Inward {
     pub(super) returns: Histogram,
 }
 
-/// Looks at one of each kind of nodes.
-pub(super) fn sweep(graph: &Graph) -> Inward {
+/// Looks at one of each kind of nodes; `None` when stopped.
+pub(super) fn sweep(graph: &Graph, stop: &dyn Stop) -> Option<Inward> {
     let mut sweep = Sweep::new(graph);
     let (mut cycles, mut returns) = (Histogram::default(), Histogram::default());
-    for (node, copies) in graph.representatives() {
+    for kind in graph.representatives_until(stop) {
+        let (node, copies) = kind?;
         if node > 0 {
             sweep.advance();
         }
@@ -39,7 +40,7 @@ pub(super) fn sweep(graph: &Graph) -> Inward {
     while loads.last().is_some_and(|&load| load == Fraction::ZERO) {
         loads.pop();
     }
-    Inward { loads, cycles, returns }
+    Some(Inward { loads, cycles, returns })
 }
 
 /// Nodes by what they have to do with one node u.

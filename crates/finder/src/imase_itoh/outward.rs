@@ -3,13 +3,13 @@
 //! The nodes within t links of u are a union of at most T runs of consecutive nodes, so that everything is counted with
 //! interval arithmetic.
 
-use canopy_optimize::Fraction;
+use canopy_optimize::{Fraction, Stop};
 
 use super::Graph;
 use crate::hall::{Divider, Group, Largest};
 
-/// Largest load at each step, in shards, and the sum of all distances, from one of each kind of nodes.
-pub(super) fn sweep(graph: &Graph) -> (Vec<Fraction>, u64) {
+/// Largest load at each step, in shards, and the sum of all distances, from one of each kind of nodes; `None` when stopped.
+pub(super) fn sweep(graph: &Graph, stop: &dyn Stop) -> Option<(Vec<Fraction>, u64)> {
     let last = graph.last_step();
     let cells = cells(graph);
     let mut largest = vec![Largest::default(); last + 1];
@@ -17,7 +17,8 @@ pub(super) fn sweep(graph: &Graph) -> (Vec<Fraction>, u64) {
     let mut divider = Divider::new(graph.degree);
     let mut near = Runs::default();
     let mut distance_sum = 0;
-    for (node, copies) in graph.representatives() {
+    for kind in graph.representatives_until(stop) {
+        let (node, copies) = kind?;
         near.runs.clear();
         near.insert(node, node + 1);
         for (step, largest) in largest.iter_mut().enumerate().skip(1) {
@@ -40,7 +41,7 @@ pub(super) fn sweep(graph: &Graph) -> (Vec<Fraction>, u64) {
     while loads.last().is_some_and(|&load| load == Fraction::ZERO) {
         loads.pop();
     }
-    (loads, distance_sum)
+    Some((loads, distance_sum))
 }
 
 /// Before the last step each link has a part of the run to itself. None can have more than all of it, and once one has,

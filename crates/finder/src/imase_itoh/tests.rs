@@ -1,3 +1,5 @@
+use canopy_optimize::Never;
+
 use super::*;
 
 fn fraction(numerator: u64, denominator: u64) -> Fraction {
@@ -81,7 +83,11 @@ fn loads(into: &[Vec<usize>], distance: &[Vec<u64>]) -> Vec<Fraction> {
 fn the_links_themselves_give_the_same() {
     for (degree, most) in [(2, 90), (3, 60), (4, 75), (5, 50), (7, 40), (8, 30)] {
         for nodes in degree + 1..=most {
-            assert_eq!(imase_itoh(degree, nodes).unwrap(), by_brute_force(degree, nodes), "d = {degree}, N = {nodes}");
+            assert_eq!(
+                imase_itoh(degree, nodes, &Never).unwrap(),
+                by_brute_force(degree, nodes),
+                "d = {degree}, N = {nodes}"
+            );
         }
     }
 }
@@ -90,7 +96,7 @@ fn the_links_themselves_give_the_same() {
 #[test]
 fn wide_nodes_too() {
     for nodes in [13, 20, 41, 60, 97] {
-        assert_eq!(imase_itoh(12, nodes).unwrap(), by_brute_force(12, nodes), "N = {nodes}");
+        assert_eq!(imase_itoh(12, nodes, &Never).unwrap(), by_brute_force(12, nodes), "N = {nodes}");
     }
 }
 
@@ -98,10 +104,10 @@ fn wide_nodes_too() {
 #[test]
 fn published_loads() {
     let whole = |loads: &[u64]| loads.iter().map(|&load| fraction(load, 1)).collect::<Vec<_>>();
-    assert_eq!(imase_itoh(4, 1024).unwrap().gather_loads, whole(&[1, 4, 16, 64, 256]));
-    assert_eq!(imase_itoh(4, 20).unwrap().gather_loads, whole(&[1, 4]));
-    assert_eq!(imase_itoh(2, 12).unwrap().gather_loads, whole(&[1, 2, 4]));
-    let eleven = imase_itoh(4, 11).unwrap();
+    assert_eq!(imase_itoh(4, 1024, &Never).unwrap().gather_loads, whole(&[1, 4, 16, 64, 256]));
+    assert_eq!(imase_itoh(4, 20, &Never).unwrap().gather_loads, whole(&[1, 4]));
+    assert_eq!(imase_itoh(2, 12, &Never).unwrap().gather_loads, whole(&[1, 2, 4]));
+    let eleven = imase_itoh(4, 11, &Never).unwrap();
     assert_eq!(bandwidth(4, 11, &eleven.gather_loads), fraction(14, 11));
     assert_eq!(bandwidth(4, 11, &eleven.scatter_loads), fraction(16, 11));
 }
@@ -111,7 +117,7 @@ fn published_loads() {
 fn never_twice_as_bad_as_the_best() {
     for degree in [2, 4] {
         for nodes in degree + 1..150 {
-            let found = imase_itoh(degree, nodes).unwrap();
+            let found = imase_itoh(degree, nodes, &Never).unwrap();
             for loads in [&found.gather_loads, &found.scatter_loads] {
                 let cost = bandwidth(degree, nodes, loads);
                 let twice = fraction(2 * u64::from(nodes - 1), nodes.into());
@@ -124,6 +130,11 @@ fn never_twice_as_bad_as_the_best() {
 #[test]
 fn what_is_no_member_is_refused() {
     for (degree, nodes) in [(0, 5), (1, 5), (4, 0), (4, 4), (65, 100), (4, 65_537), (u32::MAX, u32::MAX)] {
-        assert_eq!(imase_itoh(degree, nodes), None);
+        assert_eq!(imase_itoh(degree, nodes, &Never), None);
     }
+}
+
+#[test]
+fn it_can_be_stopped() {
+    assert_eq!(imase_itoh(4, 1024, &|| true), None);
 }
