@@ -7,6 +7,7 @@
 mod error;
 mod flow;
 mod forest;
+mod once;
 mod places;
 mod steps;
 mod waits;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use canopy_topology::{Rank, Topology};
 
 use super::error::{CompileError, SendFault};
+use super::once::Once;
 use super::places::{Access, Exhausted, Places};
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::CollectiveKind;
@@ -45,20 +46,7 @@ pub(super) fn compile_steps(
         before = send.step;
         require(steps, send, schedule.collective.kind(), rank_count, layout).map_err(fault)?;
     }
-    let mut builder = Builder {
-        steps,
-        places: Places::new(rank_count, WORK_MAX),
-        latest: vec![0..0; rank_count as usize],
-        waits: Vec::new(),
-        dependencies: Vec::new(),
-        batches: Vec::with_capacity(found),
-        transfers: Vec::with_capacity(found),
-    };
-    let mut start = 0;
-    for sends in steps.sends.chunk_by(|a, b| a.step == b.step) {
-        builder.add_step(start..start + sends.len(), stop)?;
-        start += sends.len();
-    }
+    let arranged = arrange(steps, rank_count, stop)?;
     Ok(TransferGraph {
         // Sends are reordered within their steps only.
         steps: steps.sends.iter().map(|send| send.step).collect(),
@@ -68,10 +56,38 @@ pub(super) fn compile_steps(
         shares: schedule.shares.clone(),
         routes: steps.routes.clone(),
         carriers: steps.carriers.clone(),
-        dependencies: builder.dependencies,
-        batches: builder.batches,
-        transfers: builder.transfers,
+        dependencies: arranged.dependencies,
+        batches: arranged.batches,
+        transfers: arranged.transfers,
     })
+}
+
+/// Sends in an order in which they can be made, and what each waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Arranged {
+    pub(super) dependencies: Vec<u32>,
+    pub(super) batches: Vec<Batch>,
+    pub(super) transfers: Vec<Transfer>,
+}
+
+/// Arranges well-formed sends.
+pub(super) fn arrange(steps: &Steps, rank_count: u32, stop: Stop<'_>) -> Result<Arranged, CompileError> {
+    let mut builder = Builder::new(steps, rank_count);
+    match builder.add_once(rank_count, stop)? {
+        true => Ok(builder.finish()),
+        false => arrange_by_places(steps, rank_count, stop),
+    }
+}
+
+/// [`arrange`] for any schedule, by a record of what happens to every place.
+pub(super) fn arrange_by_places(steps: &Steps, rank_count: u32, stop: Stop<'_>) -> Result<Arranged, CompileError> {
+    let mut builder = Builder::new(steps, rank_count);
+    let mut start = 0;
+    for sends in steps.sends.chunk_by(|a, b| a.step == b.step) {
+        builder.add_step(start..start + sends.len(), stop)?;
+        start += sends.len();
+    }
+    Ok(builder.finish())
 }
 
 /// Whether a send fits the collective and the tables, by itself.
@@ -116,7 +132,41 @@ struct Builder<'a> {
     transfers: Vec<Transfer>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(steps: &'a Steps, rank_count: u32) -> Self {
+        let found = steps.sends.len();
+        Self {
+            steps,
+            places: Places::new(rank_count, WORK_MAX),
+            latest: vec![0..0; rank_count as usize],
+            waits: Vec::new(),
+            dependencies: Vec::new(),
+            batches: Vec::with_capacity(found),
+            transfers: Vec::with_capacity(found),
+        }
+    }
+
+    fn finish(self) -> Arranged {
+        Arranged { dependencies: self.dependencies, batches: self.batches, transfers: self.transfers }
+    }
+
+    /// Adds all sends in their order, if no place is used twice; else it gives up, somewhere on the way.
+    fn add_once(&mut self, rank_count: u32, stop: Stop<'_>) -> Result<bool, CompileError> {
+        let Some(once) = Once::of(self.steps, rank_count) else { return Ok(false) };
+        let mut budget = WORK_MAX;
+        for send in 0..self.steps.sends.len() {
+            ask(stop)?;
+            self.waits.clear();
+            let left = once.waits_of(send, &mut self.waits).and_then(|work| budget.checked_sub(work as u64));
+            match left {
+                Some(left) => budget = left,
+                None => return Ok(false),
+            }
+            self.push(send);
+        }
+        Ok(true)
+    }
+
     /// Adds the sends of one step, which have been found well-formed.
     fn add_step(&mut self, sends: Range<usize>, stop: Stop<'_>) -> Result<(), CompileError> {
         let exhausted = |_: Exhausted| CompileError::TooTangled { limit: WORK_MAX };
@@ -188,8 +238,8 @@ impl Builder<'_> {
     }
 
     /// Appends a send's transfer, as a batch of its own.
-    fn add(&mut self, send: usize) -> Result<(), Exhausted> {
-        let send = &self.steps.sends[send];
+    fn add(&mut self, position_of_send: usize) -> Result<(), Exhausted> {
+        let send = &self.steps.sends[position_of_send];
         let index = position(self.transfers.len());
         let write = match send.action {
             Action::Copy => Access::Copy,
@@ -198,6 +248,14 @@ impl Builder<'_> {
         self.waits.clear();
         self.places.access(index, send.from, &send.chunks, Access::Read, &mut self.waits)?;
         self.places.access(index, send.to, &send.chunks, write, &mut self.waits)?;
+        self.push(position_of_send);
+        Ok(())
+    }
+
+    /// Appends a send's transfer, which waits for what the buffer holds.
+    fn push(&mut self, send: usize) {
+        let send = &self.steps.sends[send];
+        let index = position(self.transfers.len());
         self.waits.sort_unstable();
         self.waits.dedup();
         let dependencies = self.dependencies_of(send.from);
@@ -213,7 +271,6 @@ impl Builder<'_> {
             transfers: index..index + 1,
         });
         self.transfers.push(Transfer { from: send.from, to: send.to, carriers: send.carriers.clone(), dependencies });
-        Ok(())
     }
 
     /// The place of `waits` in the table, the same as for the sender's transfer before where that waits for the same.
