@@ -158,21 +158,22 @@ fn a_plan_that_is_slower_is_called_so() {
     assert!(text.contains("not timed  this plan, ring") && text.contains("--work-max allows, 1000"), "{text}");
 }
 
-/// Shares of 1, 2, 3 and 4 parts: by doubling, 3 and 2 hand their 7 to 1 and 0; by Bruck, 2 hands over its own and 3's.
+/// Shares of 1, 2, 3 and 4 parts: by doubling, 3 and 2 hand their 7 to 1 and 0 after 3's 4 to 2; by Bruck, 3 hands over its 4, and
+/// then 2 its own and 3's.
 #[test]
 fn plans_of_different_shares_are_compared_with_textbook_ones() {
     let desk = Desk::new();
     desk.json("plan complete:4,bw=10GB/s -c allgather --shares 1,2,3,4 -o plan.json --json");
     let report = desk.json("explain plan.json --size 10KiB --json");
     for name in ["recursive-doubling", "bruck"] {
-        assert_eq!(entry(&report, name)["algbw"], "100000000000/7", "{name}");
+        assert_eq!(entry(&report, name)["algbw"], "100000000000/11", "{name}");
         assert!(entry(&report, name)["times"][0]["time_ps"].is_u64());
     }
     // Rank 3's share leaves for each other by itself.
     assert_eq!(entry(&report, "direct")["algbw"], "25000000000");
     desk.json("plan complete:4,bw=10GB/s -c gather --shares 1,2,3,4 -o plan.json --json");
     let report = desk.json("explain plan.json --size 10KiB --json");
-    assert_eq!(entry(&report, "binomial")["algbw"], "100000000000/7");
+    assert_eq!(entry(&report, "binomial")["algbw"], "100000000000/11");
 }
 
 #[test]
