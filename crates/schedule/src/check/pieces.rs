@@ -1,5 +1,7 @@
 //! The vector of a graph in pieces: neighbouring chunks that the same batches move, all of one share or block.
 
+use rayon::slice::ParallelSliceMut as _;
+
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, TransferGraph};
 
@@ -19,8 +21,9 @@ impl<'a> Pieces<'a> {
     pub(super) fn new(graph: &'a TransferGraph, layout: &ChunkLayout) -> Self {
         let count =
             u32::try_from(graph.batches.len()).expect("each batch owns a transfer, and these are indexed by u32");
-        let mut by_first: Vec<u32> = (0..count).collect();
-        by_first.sort_by_key(|&index| graph.batches[index as usize].chunk_first);
+        let mut pairs: Vec<(u64, u32)> = graph.batches.iter().map(|batch| batch.chunk_first).zip(0..count).collect();
+        pairs.par_sort_unstable();
+        let by_first: Vec<u32> = pairs.into_iter().map(|(_, index)| index).collect();
         let mut most = 0;
         let ends = by_first.iter().map(|&index| {
             most = end(&graph.batches[index as usize]).max(most);
@@ -30,7 +33,7 @@ impl<'a> Pieces<'a> {
         let mut cuts: Vec<u64> = graph.batches.iter().flat_map(|batch| [batch.chunk_first, end(batch)]).collect();
         cuts.extend(layout.starts());
         cuts.retain(|&cut| cut < layout.total());
-        cuts.sort_unstable();
+        cuts.par_sort_unstable();
         cuts.dedup();
         Self { graph, cuts, by_first, ends }
     }

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use canopy_topology::{Rank, Topology};
+use rayon::prelude::*;
 
 use super::error::{CompileError, SendFault};
 use super::once::Once;
@@ -17,6 +18,9 @@ use crate::transfer::{Batch, Transfer, TransferGraph};
 
 /// Most segments, dependencies and pairs of sends looked at: about a second's worth, and a gibibyte of them.
 const WORK_MAX: u64 = 1 << 27;
+/// Sends that one thread looks up at a time, and all together.
+const BLOCK: usize = 1 << 14;
+const ROUND: usize = 1 << 22;
 
 /// The transfers of a stepped schedule.
 ///
@@ -153,16 +157,32 @@ impl<'a> Builder<'a> {
     /// Adds all sends in their order, if no place is used twice; else it gives up, somewhere on the way.
     fn add_once(&mut self, rank_count: u32, stop: Stop<'_>) -> Result<bool, CompileError> {
         let Some(once) = Once::of(self.steps, rank_count) else { return Ok(false) };
+        let sends = self.steps.sends.len();
         let mut budget = WORK_MAX;
-        for send in 0..self.steps.sends.len() {
-            ask(stop)?;
-            self.waits.clear();
-            let left = once.waits_of(send, &mut self.waits).and_then(|work| budget.checked_sub(work as u64));
-            match left {
-                Some(left) => budget = left,
-                None => return Ok(false),
+        // Looked up in parallel, some millions at a time, and written down in their order.
+        for start in (0..sends).step_by(ROUND) {
+            let round = start..sends.min(start + ROUND);
+            let blocks = (0..round.len().div_ceil(BLOCK)).into_par_iter();
+            let found: Vec<Option<Found>> = blocks
+                .map(|block| {
+                    let first = round.start + block * BLOCK;
+                    Found::of(&once, first..round.end.min(first + BLOCK), stop)
+                })
+                .collect::<Result<_, CompileError>>()?;
+            for (block, found) in found.into_iter().enumerate() {
+                let Some(found) = found else { return Ok(false) };
+                match budget.checked_sub(found.looked_at) {
+                    Some(left) => budget = left,
+                    None => return Ok(false),
+                }
+                let mut before = 0;
+                for (send, &end) in (round.start + block * BLOCK..).zip(&found.ends) {
+                    self.waits.clear();
+                    self.waits.extend_from_slice(&found.waits[before..end]);
+                    before = end;
+                    self.push(send);
+                }
             }
-            self.push(send);
         }
         Ok(true)
     }
@@ -284,6 +304,31 @@ impl<'a> Builder<'a> {
         let range = start..position(self.dependencies.len());
         self.latest[sender.index()] = range.clone();
         range
+    }
+}
+
+/// What some sends wait for, one after the other.
+struct Found {
+    waits: Vec<u32>,
+    /// By send: where its waits end.
+    ends: Vec<usize>,
+    looked_at: u64,
+}
+
+impl Found {
+    /// `None` if a place is used twice.
+    fn of(once: &Once<'_>, sends: Range<usize>, stop: Stop<'_>) -> Result<Option<Self>, CompileError> {
+        let mut found = Self { waits: Vec::new(), ends: Vec::with_capacity(sends.len()), looked_at: 0 };
+        for send in sends {
+            ask(stop)?;
+            let Some(looked_at) = once.waits_of(send, &mut found.waits) else { return Ok(None) };
+            found.looked_at += looked_at as u64;
+            if found.looked_at > WORK_MAX {
+                return Ok(None);
+            }
+            found.ends.push(found.waits.len());
+        }
+        Ok(Some(found))
     }
 }
 
