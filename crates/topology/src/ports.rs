@@ -1,6 +1,7 @@
 //! A network of ranks alone as a graph whose edges are ports: how many there are is what degrees and lower bounds speak of.
 
 use canopy_direct::Digraph;
+use num_integer::Integer as _;
 
 use crate::generate::generated;
 use crate::limits::TopologyLimits;
@@ -42,7 +43,7 @@ impl Topology {
             .zip(self.nodes())
             .filter_map(|(index, node)| node.attributes.loops.map(|loops| (index, index, loops.bytes_per_sec())));
         let all: Vec<(u32, u32, u64)> = links.chain(loops).collect();
-        let common = all.iter().fold(0, |common, &(.., rate)| gcd(common, rate));
+        let common = all.iter().fold(0_u64, |common, &(.., rate)| common.gcd(&rate));
         let count: u128 = all.iter().map(|&(.., rate)| u128::from(rate / common.max(1))).sum();
         let rate = Capacity::from_bytes_per_sec(common).filter(|_| count <= limits.links_max as u128);
         let edges = all.iter().flat_map(|&(from, to, capacity)| {
@@ -52,13 +53,6 @@ impl Topology {
         let graph = Digraph::new(self.rank_count(), edges).ok()?;
         Some(Ports { graph, rate })
     }
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 #[cfg(test)]

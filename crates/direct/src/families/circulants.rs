@@ -1,5 +1,7 @@
 //! Rings and circulants: graphs on the numbers modulo `n` that look the same from every node.
 
+use num_integer::Integer as _;
+
 use super::FamilyError;
 use crate::digraph::Digraph;
 use crate::size::Size;
@@ -55,7 +57,7 @@ pub(super) fn circulant_size(n: u64, offsets: &[u64], copies: u64) -> Result<Siz
     if copies == 0 {
         return Err(FamilyError::value("circulant", "d", 0, "a positive multiple of two links for each offset"));
     }
-    let common = offsets.iter().fold(n, |common, &offset| gcd(common, offset));
+    let common = offsets.iter().fold(n, |common, &offset| common.gcd(&offset));
     if common > 1 {
         let expected = "offsets that have no divisor in common with each other and n; such a network falls apart";
         return refused(&super::joined(offsets, "+"), expected);
@@ -97,11 +99,4 @@ pub(super) fn directed_size(d: u64) -> Result<Size, FamilyError> {
 pub(super) fn directed(d: u32) -> Digraph {
     let n = d + 2;
     Digraph::by_tail(n, |node, heads| heads.extend((1..=d).map(|offset| (node + offset) % n)))
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
