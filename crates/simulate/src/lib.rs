@@ -27,7 +27,7 @@ mod workload;
 pub use elsewhere::{ElsewhereError, elsewhere};
 pub use limit::{algbw, bandwidth_limit_ps, busbw, least_time_ps};
 pub use messages::{Message, messages};
-pub use options::{Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
+pub use options::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL, Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
 pub use outcome::{Leg, LinkUse, Outcome, Sent, Start};
 pub use run::{simulate, simulate_traced};
 pub use steps::step_numbers;

@@ -24,6 +24,25 @@ pub struct SimulateOptions<'a> {
     pub work_max: u64,
 }
 
+/// α where nobody states one, in nanoseconds.
+pub const ALPHA_NS_USUAL: u64 = 1_000;
+/// The largest piece where nobody states one.
+pub const PIECE_BYTES_USUAL: u64 = 512 << 10;
+
+impl SimulateOptions<'_> {
+    /// What is simulated where nobody says otherwise: fair links, no barriers, [`ALPHA_NS_USUAL`] and [`PIECE_BYTES_USUAL`].
+    pub const fn usual(size_bytes: u64, work_max: u64) -> Self {
+        Self {
+            size_bytes,
+            alpha: Latency::from_nanos(ALPHA_NS_USUAL),
+            pieces: Pieces::AtMost { bytes: PIECE_BYTES_USUAL },
+            sharing: Sharing::Fair,
+            sync: Sync::Deps,
+            work_max,
+        }
+    }
+}
+
 /// How a transfer is cut into messages.
 ///
 /// Each piece is the same part of every chunk, so what one transfer waits for can be told piece by piece, however the

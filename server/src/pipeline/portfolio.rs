@@ -4,16 +4,13 @@
 //! that was asked for, and the faster one is taken; trees where both are alike.
 
 use canopy_schedule::{Shape, TransferGraph};
-use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate};
+use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, simulate};
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
-use canopy_topology::{Latency, Rate, Topology};
+use canopy_topology::{Rate, Topology};
 
 use super::attempt::{Attempt, Work};
 use super::fewer::{self, Fitted};
 use crate::failure::PlanFailure;
-
-/// What every message takes before its first byte is sent, in nanoseconds, as comparisons of plans assume elsewhere.
-const ALPHA_NS: u64 = 1_000;
 
 /// Latencies count if all hops of the deepest tree, so many times, take longer than the bytes do: a plan without any latency
 /// would be faster by one part in seventeen at least.
@@ -23,8 +20,7 @@ const LATENCY_FACTOR: u128 = 16;
 const RANKS_MAX: u32 = 128;
 const TRANSFERS_MAX: usize = 1 << 16;
 
-/// Largest message, as everywhere; work of one simulation.
-const PIECE_BYTES: u64 = 512 << 10;
+/// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
 
 /// The plan for an order: by the algorithm that was asked for, or, where that is left open, the faster one at its size.
@@ -83,7 +79,8 @@ fn is_open(work: &Work<'_>, attempt: &Attempt) -> bool {
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.
 fn latency_counts(work: &Work<'_>, attempt: &Attempt) -> bool {
     let latency = work.prepared.topology.links().iter().map(|link| link.latency.nanos()).max().unwrap_or(0);
-    let waiting = u128::from(attempt.verdict.depth_max) * u128::from(ALPHA_NS.saturating_add(latency)) * LATENCY_FACTOR;
+    let waiting =
+        u128::from(attempt.verdict.depth_max) * u128::from(ALPHA_NS_USUAL.saturating_add(latency)) * LATENCY_FACTOR;
     // The rate at which the bytes take as long as all hops, in nanoseconds, so many times.
     let balance = Rate::new(u128::from(work.order.size_bytes_max) * 1_000_000_000, waiting);
     balance.is_some_and(|balance| attempt.verdict.algbw > balance)
@@ -96,13 +93,6 @@ fn time_ps(
     size_bytes: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<u64, SimulateError> {
-    let options = SimulateOptions {
-        size_bytes,
-        alpha: Latency::from_nanos(ALPHA_NS),
-        pieces: Pieces::AtMost { bytes: PIECE_BYTES },
-        sharing: Sharing::Fair,
-        sync: Sync::Deps,
-        work_max: WORK_MAX,
-    };
+    let options = SimulateOptions::usual(size_bytes, WORK_MAX);
     Ok(simulate(topology, graph, &options, stop)?.time_ps)
 }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use canopy_draw::{Bar, ROWS_MAX, Row, TimelineDrawing, draw_timeline};
-use canopy_simulate::{Outcome, Pieces, Sent, Sharing, SimulateError, SimulateOptions, Sync, simulate_traced};
-use canopy_topology::{Latency, LinkIndex};
+use canopy_simulate::{Outcome, PIECE_BYTES_USUAL, Sent, SimulateError, SimulateOptions, simulate_traced};
+use canopy_topology::LinkIndex;
 
 use super::heading;
 use crate::certificate::count;
@@ -13,22 +13,12 @@ use crate::commands::simulate::sizes::in_words;
 use crate::exit::{Failure, words};
 use crate::material::Material;
 
-/// As `canopy simulate` has them where nobody says otherwise.
-const ALPHA_NS: u64 = 1_000;
-const PIECE_BYTES: u64 = 512 << 10;
 /// Most work: events, and looks at links while rates are computed.
 const WORK_MAX: u64 = 200_000_000;
 
 /// Simulates the plan and draws when its links were busy.
 pub(in crate::commands) fn draw(name: &str, plan: &Material, size_bytes: u64) -> Result<String, Failure> {
-    let options = SimulateOptions {
-        size_bytes,
-        alpha: Latency::from_nanos(ALPHA_NS),
-        pieces: Pieces::AtMost { bytes: PIECE_BYTES },
-        sharing: Sharing::Fair,
-        sync: Sync::Deps,
-        work_max: WORK_MAX,
-    };
+    let options = SimulateOptions::usual(size_bytes, WORK_MAX);
     let (outcome, trace) = simulate_traced(&plan.topology, &plan.graph, &options, &|| false).map_err(|error| {
         let failure = Failure::input(format!("cannot simulate {}: {}", in_words(size_bytes), words(&error)));
         match error {
@@ -44,7 +34,7 @@ pub(in crate::commands) fn draw(name: &str, plan: &Material, size_bytes: u64) ->
          path of {} first",
         in_words(size_bytes),
         micros(outcome.time_ps),
-        in_words(PIECE_BYTES),
+        in_words(PIECE_BYTES_USUAL),
         rows.len(),
         count(used, "link"),
         count(outcome.critical_path.len(), "message"),

@@ -7,15 +7,13 @@ use canopy_bundle::{ByteRange, Ladder, Margin, PlanRange, RangeSearch, Times, la
 use canopy_plan::{PlanFile, read_plan};
 use canopy_proto::v1;
 use canopy_schedule::{TransferGraph, compile};
-use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate};
+use canopy_simulate::{PIECE_BYTES_USUAL, Pieces, SimulateError, SimulateOptions, simulate};
 use canopy_topology::{Latency, TopologyLimits};
 
 use super::candidates::Candidate;
 
 /// Plans are compared at sizes that double.
 const FACTOR: u64 = 2;
-/// Largest message, as `canopy simulate` has it.
-const PIECE_BYTES: u64 = 512 << 10;
 /// Work of one simulation before pieces are made larger: some tenths of a second.
 const WORK_MAX: u64 = 4_000_000;
 /// Work of one whose transfers are whole.
@@ -32,7 +30,7 @@ impl Model {
     pub(super) fn on_the_wire(self) -> v1::BundleModel {
         let (numerator, denominator) = self.margin.parts();
         let margin = v1::Ratio { numerator: numerator.into(), denominator: denominator.into() };
-        v1::BundleModel { alpha_ns: self.alpha_ns, piece_bytes: PIECE_BYTES, margin: Some(margin) }
+        v1::BundleModel { alpha_ns: self.alpha_ns, piece_bytes: PIECE_BYTES_USUAL, margin: Some(margin) }
     }
 }
 
@@ -136,15 +134,9 @@ fn with_ends(ladder: Ladder, times: &mut Times<'_, SimulateError>) -> Result<Lad
 
 /// The time of a plan at a size, with larger pieces where the work would be too much.
 fn time_of(plan: &Timed, size_bytes: u64, alpha_ns: u64, stop: &dyn Fn() -> bool) -> Result<u64, SimulateError> {
-    let options = SimulateOptions {
-        size_bytes,
-        alpha: Latency::from_nanos(alpha_ns),
-        pieces: Pieces::Whole,
-        sharing: Sharing::Fair,
-        sync: Sync::Deps,
-        work_max: WORK_MAX,
-    };
-    let sizes = std::iter::successors(Some(PIECE_BYTES), |bytes| bytes.checked_mul(4));
+    let alpha = Latency::from_nanos(alpha_ns);
+    let options = SimulateOptions { alpha, pieces: Pieces::Whole, ..SimulateOptions::usual(size_bytes, WORK_MAX) };
+    let sizes = std::iter::successors(Some(PIECE_BYTES_USUAL), |bytes| bytes.checked_mul(4));
     for bytes in sizes.take_while(|&bytes| bytes / 4 < size_bytes) {
         let pieces = Pieces::AtMost { bytes };
         match simulate(&plan.file.topology, &plan.graph, &SimulateOptions { pieces, ..options }, &stop) {

@@ -14,8 +14,6 @@ const COMMUNICATORS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 63;
 /// Longest α: a second.
 const ALPHA_NS_MAX: u64 = 1_000_000_000;
-/// α where none is stated, as `canopy simulate` has it.
-const ALPHA_NS_DEFAULT: u64 = 1_000;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -66,7 +64,7 @@ impl Wanted {
                 margin.ok_or(RequestError::Margin { numerator, denominator })?
             }
         };
-        let alpha_ns = request.alpha_ns.unwrap_or(ALPHA_NS_DEFAULT);
+        let alpha_ns = request.alpha_ns.unwrap_or(canopy_simulate::ALPHA_NS_USUAL);
         if alpha_ns > ALPHA_NS_MAX {
             return Err(RequestError::TooMany { field: "alpha_ns", found: alpha_ns, limit: ALPHA_NS_MAX });
         }
