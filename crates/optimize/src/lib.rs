@@ -5,6 +5,7 @@
 
 mod balance;
 mod bfb;
+mod concurrent;
 mod digraph;
 mod flow;
 mod fraction;
@@ -18,6 +19,7 @@ mod whole;
 
 pub use balance::{BalancedOptimum, balanced_optimum};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
+pub use concurrent::{Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, ProposedFlow, length_bound};
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;
