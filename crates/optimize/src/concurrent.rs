@@ -6,9 +6,11 @@
 
 mod bound;
 mod problem;
+mod whole;
 
 pub use bound::length_bound;
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
+pub use whole::{WholeFlow, WholePath};
 
 /// A flow for each commodity, in floating point: what solvers propose, and rounding makes whole and exact.
 ///

@@ -50,6 +50,8 @@ pub enum ConcurrentError {
     TooLarge,
     #[error("stopped before a result was found")]
     Stopped,
+    #[error("{what}; this is a fault in the planner, not in the request")]
+    Broken { what: &'static str },
 }
 
 impl<'a> ConcurrentProblem<'a> {
