@@ -49,7 +49,6 @@ mod shallow;
 mod star;
 mod sums;
 mod switches;
-mod symmetry;
 mod translated;
 mod trees;
 mod trim;

@@ -21,6 +21,7 @@ mod ring;
 mod routing;
 mod stepped;
 mod sum_options;
+mod symmetry;
 mod synthesize;
 mod tolerance;
 

@@ -11,8 +11,8 @@ use canopy_optimize::{FlowNetwork, FlowUnit, Stop};
 use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::condition::EdgeIndex;
-use crate::forest::symmetry::{Translations, translations};
 use crate::forest::trees::{Grower, PackedTree, Remainder};
+use crate::symmetry::{Translations, translations};
 
 /// Different trees per root, at most.
 const TREES_MAX: usize = 64;
@@ -32,7 +32,11 @@ pub(super) fn translated_trees<C: FlowUnit>(
     if demand == C::ZERO || others.iter().any(|&other| other != demand) {
         return Ok(None);
     }
-    let Some(translations) = translations(grower, left, boxes, stop)? else { return Ok(None) };
+    let arcs = left.capacities.iter().enumerate().map(|(edge, capacity)| {
+        let (from, to) = grower.ends(edge);
+        (from, to, capacity.to_u128())
+    });
+    let Some(translations) = translations(grower.rank_count(), arcs, boxes, stop)? else { return Ok(None) };
     let orbits = Orbits::new(grower, left, &translations, stop)?;
     let Some(trees) = orbits.trees_of_first_rank(demand, stop)? else { return Ok(None) };
     let mut packed = Vec::with_capacity(trees.len() * translations.image.len());

@@ -6,21 +6,18 @@ use canopy_topology::{Topology, TopologyLimits, generate};
 
 use super::pieces::{depth_max, in_pieces};
 use super::{both_ways, one_way};
-use crate::forest::condition::Condition;
 use crate::forest::instance::{Instance, Roots};
 use crate::forest::network::Network;
-use crate::forest::symmetry::translations;
-use crate::forest::trees::{Grower, Remainder};
+
+use crate::symmetry::translations;
 
 /// The images of all ranks under all translations, if there are any, by the rank that rank 0 is moved to.
 fn found(topology: &Topology) -> Option<Vec<Vec<u32>>> {
     let network = Network::of(topology);
-    let edges = topology.links().iter();
-    let edges = edges.map(|link| (link.from.number(), link.to.number(), i128::from(link.capacity.bytes_per_sec())));
-    let nodes = u32::try_from(topology.nodes().len()).unwrap();
-    let condition = Condition::new(edges, vec![1; nodes as usize], nodes, &Never).unwrap();
-    let (grower, left) = (Grower::new(&condition, nodes), Remainder::of(&condition, nodes));
-    translations(&grower, &left, &network.boxes, &Never).unwrap().map(|translations| translations.image)
+    let arcs = topology.links().iter();
+    let arcs = arcs.map(|link| (link.from.number(), link.to.number(), u128::from(link.capacity.bytes_per_sec())));
+    let found = translations(topology.nodes().len(), arcs, &network.boxes, &Never).unwrap();
+    found.map(|translations| translations.image)
 }
 
 fn generated(expression: &str) -> Topology {

@@ -8,10 +8,12 @@ mod regular;
 
 use std::collections::HashMap;
 
-use canopy_optimize::{FlowUnit, Stop, Stopped};
+use canopy_optimize::{Stop, Stopped};
 
-use crate::forest::trees::{Grower, Remainder};
-use crate::forest::{ASK_INTERVAL, ask};
+use crate::reach::ask;
+
+/// Arcs read between two looks at whether to stop.
+const ASK_INTERVAL: usize = 1 << 12;
 
 /// Pairs of values compared per search, at most: some tenths of a second.
 const WORK_MAX: usize = 20_000_000;
@@ -21,9 +23,9 @@ const GUESSES_MAX: usize = 400;
 const RANKS_MAX: usize = 1 << 12;
 
 /// All translations of a network without switches.
-pub(super) struct Translations {
+pub(crate) struct Translations {
     /// By the rank that rank 0 is moved to: where each rank goes.
-    pub(super) image: Vec<Vec<u32>>,
+    pub(crate) image: Vec<Vec<u32>>,
 }
 
 /// What an arc has: its capacity and that of its reverse.
@@ -31,15 +33,16 @@ type Label = (u128, u128);
 
 /// Finds translations; `None` if there are none, or the search would take long.
 ///
-/// * **In.** `boxes`: of each rank, where known. **Errors.** Stopped. **Cost.** That of [`commuting`] and, where these are
-///   not found, of [`regular::regular_group`].
-pub(super) fn translations<C: FlowUnit>(
-    grower: &Grower<C>,
-    left: &Remainder<C>,
+/// * **In.** Arcs between ranks with what they can carry, several between the same two added up; `boxes`: of each rank,
+///   where known. **Errors.** Stopped. **Cost.** That of [`commuting`] and, where these are not found, of
+///   [`regular::regular_group`].
+pub(crate) fn translations(
+    rank_count: usize,
+    arcs: impl Iterator<Item = (u32, u32, u128)>,
     boxes: &[Option<u32>],
     stop: &dyn Stop,
 ) -> Result<Option<Translations>, Stopped> {
-    let Some(graph) = Graph::new(grower, left, stop)? else { return Ok(None) };
+    let Some(graph) = Graph::new(rank_count, arcs, stop)? else { return Ok(None) };
     if let Some(image) = commuting(&graph, boxes, stop)? {
         return Ok(Some(Translations { image }));
     }
@@ -126,18 +129,21 @@ struct Graph {
 
 impl Graph {
     /// `None` for networks with arcs of one direction, too many ranks, or such as differ at a glance.
-    fn new<C: FlowUnit>(grower: &Grower<C>, left: &Remainder<C>, stop: &dyn Stop) -> Result<Option<Self>, Stopped> {
-        if !(2..=RANKS_MAX).contains(&grower.rank_count()) {
+    fn new(
+        rank_count: usize,
+        arcs: impl Iterator<Item = (u32, u32, u128)>,
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, Stopped> {
+        if !(2..=RANKS_MAX).contains(&rank_count) {
             return Ok(None);
         }
-        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); grower.rank_count()];
-        for (edge, &capacity) in left.capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO) {
-            if edge.is_multiple_of(ASK_INTERVAL as usize) {
+        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); rank_count];
+        for (position, (from, to, capacity)) in arcs.filter(|&(.., capacity)| capacity > 0).enumerate() {
+            if position.is_multiple_of(ASK_INTERVAL) {
                 ask(stop)?;
             }
-            let (from, to) = grower.ends(edge);
-            labels[from as usize].entry(to).or_default().0 = capacity.to_u128();
-            labels[to as usize].entry(from).or_default().1 = capacity.to_u128();
+            labels[from as usize].entry(to).or_default().0 += capacity;
+            labels[to as usize].entry(from).or_default().1 += capacity;
         }
         ask(stop)?;
         let neighbours: Vec<Vec<u32>> = labels.iter().map(sorted_keys).collect();

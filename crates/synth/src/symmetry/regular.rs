@@ -8,7 +8,7 @@ use canopy_canonical::{Arc, Automorphism, Budget, Carriers, Graph as ColouredGra
 use canopy_optimize::{Stop, Stopped};
 
 use super::Graph;
-use crate::forest::ask;
+use crate::reach::ask;
 
 /// Work allowed for the search of automorphisms: some tenths of a second.
 const WORK_MAX: u64 = 1 << 25;
