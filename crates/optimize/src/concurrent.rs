@@ -10,7 +10,7 @@ mod whole;
 
 pub use bound::length_bound;
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
-pub use whole::{WholeFlow, WholePath};
+pub use whole::{Effort, WholeFlow, WholePath};
 
 /// A flow for each commodity, in floating point: what solvers propose, and rounding makes whole and exact.
 ///

@@ -6,9 +6,10 @@
 
 mod regular;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use canopy_optimize::{Stop, Stopped};
+use canopy_topology::Topology;
 
 use crate::reach::ask;
 
@@ -26,6 +27,18 @@ const RANKS_MAX: usize = 1 << 12;
 pub(crate) struct Translations {
     /// By the rank that rank 0 is moved to: where each rank goes.
     pub(crate) image: Vec<Vec<u32>>,
+}
+
+/// The box of each rank, numbered in the order of first ranks.
+pub(crate) fn boxes(topology: &Topology) -> Vec<Option<u32>> {
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut of_rank = Vec::new();
+    for rank in topology.ranks() {
+        let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
+        let name = topology.node(rank.node()).attributes.box_name.as_deref();
+        of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
+    }
+    of_rank
 }
 
 /// What an arc has: its capacity and that of its reverse.

@@ -28,6 +28,15 @@ pub struct WholeFlow {
     classes: Classes,
 }
 
+/// How much is tried to take chunks off the busiest arcs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Chunks go where there is room.
+    Quick,
+    /// They also make room for each other: where whole chunks fit exactly, that is what it takes to fit them.
+    Full,
+}
+
 /// What loads are counted by: arcs, or orbits of arcs, each with all of its capacity and all that it carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Classes {
@@ -108,6 +117,7 @@ impl WholeFlow {
         proposed: &ProposedFlow,
         chunks: u64,
         (lengths, limit): (&[u64], Fraction),
+        effort: Effort,
         stop: &dyn Stop,
     ) -> Result<Self, ConcurrentError> {
         require_room(problem, chunks)?;
@@ -122,7 +132,7 @@ impl WholeFlow {
             amounts.push(apportioner.round(commodity, proposed.amounts.get(position).unwrap_or(&none))?);
         }
         let mut whole = Self { chunks, amounts, classes };
-        Relief::new(problem, &mut whole, lengths).relieve(limit, stop)?;
+        Relief::new(problem, &mut whole, lengths).relieve(limit, effort, stop)?;
         Ok(whole)
     }
 

@@ -1,8 +1,8 @@
 //! The network at hand: all of a topology, or a piece of it in numbers of its own.
 
-use std::collections::BTreeMap;
-
 use canopy_topology::Topology;
+
+use crate::symmetry::boxes;
 
 /// Nodes and links without capacities, which change while trees are found.
 #[derive(Clone, Debug)]
@@ -51,16 +51,4 @@ impl<'a> Network<'a> {
     pub(super) fn switch_name(&self, switch: u32) -> &'a str {
         self.switch_names[(switch - self.terminal_count) as usize]
     }
-}
-
-/// The box of each rank, numbered in the order of first ranks.
-pub(super) fn boxes(topology: &Topology) -> Vec<Option<u32>> {
-    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut of_rank = Vec::new();
-    for rank in topology.ranks() {
-        let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
-        let name = topology.node(rank.node()).attributes.box_name.as_deref();
-        of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
-    }
-    of_rank
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::super::problem::{ConcurrentError, ConcurrentProblem};
 use super::distances::Distances;
-use super::{Classes, WholeFlow, compare};
+use super::{Classes, Effort, WholeFlow, compare};
 use crate::fraction::Fraction;
 use crate::stop::Stop;
 
@@ -71,7 +71,7 @@ impl<'a, 'b> Relief<'a, 'b> {
     }
 
     /// Aims at the loads of a flow of the rate given: first at half of the excess, then at half of the rest, at last at none.
-    pub(super) fn relieve(&mut self, limit: Fraction, stop: &dyn Stop) -> Result<(), ConcurrentError> {
+    pub(super) fn relieve(&mut self, limit: Fraction, effort: Effort, stop: &dyn Stop) -> Result<(), ConcurrentError> {
         // Chunks · capacity / rate, rounded up or down: what a class may carry.
         let allowed = |classes: &Classes, class: usize, up: bool| {
             let product = u128::from(self.flow.chunks).checked_mul(classes.capacities[class])?;
@@ -103,9 +103,13 @@ impl<'a, 'b> Relief<'a, 'b> {
         }
         for goal in [&ceiling, &floor] {
             self.aim(goal, Ways::Shortest, stop)?;
-            self.pass_on(goal, stop)?;
+            if effort == Effort::Full {
+                self.pass_on(goal, stop)?;
+            }
             self.aim(goal, Ways::Any, stop)?;
-            self.pass_on(goal, stop)?;
+            if effort == Effort::Full {
+                self.pass_on(goal, stop)?;
+            }
             if !self.is_within(goal) || floor == ceiling {
                 break;
             }

@@ -98,7 +98,8 @@ fn tori_are_filled_exactly() {
         let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
         let (ones, limit) = (vec![1; graph.arcs.len()], fraction(7, most));
         for chunks in [1, 2, 3, 8] {
-            let flow = WholeFlow::new(&problem, &evenly(&problem), chunks, (&ones, limit), &Never).unwrap();
+            let flow =
+                WholeFlow::new(&problem, &evenly(&problem), chunks, (&ones, limit), Effort::Full, &Never).unwrap();
             require_right(&problem, &flow);
             assert_eq!(flow.rate(), Some(limit), "{side}×{side} in {chunks} chunks");
         }
@@ -115,7 +116,7 @@ fn one_source_stands_for_all_by_orbits() {
     let problem = ConcurrentProblem::new(&graph, &commodities, &orbits).unwrap();
     // Sides of 6 hold the rate down: 24 · 9/6 / 2.
     let (ones, limit) = (vec![1; graph.arcs.len()], fraction(1, 18));
-    let flow = WholeFlow::new(&problem, &evenly(&problem), 1, (&ones, limit), &Never).unwrap();
+    let flow = WholeFlow::new(&problem, &evenly(&problem), 1, (&ones, limit), Effort::Full, &Never).unwrap();
     require_right(&problem, &flow);
     assert_eq!(flow.rate(), Some(limit));
 }
@@ -132,7 +133,7 @@ fn what_is_not_proposed_goes_over_few_arcs() {
         ProposedFlow { amounts: vec![vec![(0, f64::NAN), (1, f64::INFINITY), (2, -1.0), (3, 1e300), (99, 1.0)]; 9] },
     ];
     for proposed in proposals {
-        let flow = WholeFlow::new(&problem, &proposed, 1, (&ones, fraction(1, 3)), &Never).unwrap();
+        let flow = WholeFlow::new(&problem, &proposed, 1, (&ones, fraction(1, 3)), Effort::Full, &Never).unwrap();
         require_right(&problem, &flow);
         assert_eq!(flow.rate(), Some(fraction(1, 3)), "relief makes it the best there is");
     }
@@ -145,13 +146,13 @@ fn refused_are_numbers_too_large_and_sinks_out_of_reach() {
     let refused = |sinks, chunks| {
         let commodities = [Commodity { source: 0, sinks, copies: 2 }];
         let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
-        WholeFlow::new(&problem, &none, chunks, (&[], fraction(1, 1)), &Never).unwrap_err()
+        WholeFlow::new(&problem, &none, chunks, (&[], fraction(1, 1)), Effort::Full, &Never).unwrap_err()
     };
     assert_eq!(refused(vec![(1, 1), (2, 1)], 1), ConcurrentError::Unreachable { from: 0, to: 2 });
     assert_eq!(refused(vec![(1, u64::MAX / 8)], 5), ConcurrentError::TooLarge);
     let commodities = [Commodity { source: 0, sinks: vec![(1, 1)], copies: 1 }];
     let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
-    let stopped = WholeFlow::new(&problem, &none, 1, (&[], fraction(1, 1)), &|| true);
+    let stopped = WholeFlow::new(&problem, &none, 1, (&[], fraction(1, 1)), Effort::Full, &|| true);
     assert_eq!(stopped, Err(ConcurrentError::Stopped));
 }
 
@@ -189,7 +190,7 @@ proptest! {
         let ones = vec![1; graph.arcs.len()];
         let limit = super::super::bound::length_bound(&problem, &ones, &Never).unwrap().unwrap();
         for proposed in [ProposedFlow { amounts: wild }, evenly(&problem)] {
-            let flow = WholeFlow::new(&problem, &proposed, chunks, (&ones, limit), &Never).unwrap();
+            let flow = WholeFlow::new(&problem, &proposed, chunks, (&ones, limit), Effort::Full, &Never).unwrap();
             require_right(&problem, &flow);
             prop_assert!(flow.rate().unwrap() <= limit);
         }

@@ -6,6 +6,7 @@ use canopy_topology::{LinkIndex, Topology};
 use crate::error::SynthesisError;
 use crate::forest::network;
 use crate::forest::sums::refusal;
+use crate::symmetry::boxes;
 
 /// A link and one that leads back, as far as both have the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl<'a> Lanes<'a> {
             node_count: u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32"),
             list,
             are_all: taken == total,
-            boxes: network::boxes(topology),
+            boxes: boxes(topology),
             topology,
         }
     }

@@ -1,0 +1,105 @@
+//! The network as the solver sees it, and its translations.
+
+use std::collections::HashMap;
+
+use canopy_optimize::{Arc, Commodity, ConcurrentError, ConcurrentProblem, Digraph, Stop};
+use canopy_topology::{NodeIndex, Topology};
+
+use crate::error::SynthesisError;
+use crate::symmetry::{boxes, translations};
+
+/// A problem of concurrent flows with everything it refers to.
+#[derive(Clone, Debug)]
+pub(super) struct Network {
+    /// Nodes and arcs are those of the topology, by index.
+    graph: Digraph,
+    commodities: Vec<Commodity>,
+    /// By arc, its orbit under translations; empty without any.
+    orbits: Vec<u32>,
+    /// By rank and orbit, the arc that leaves the rank; empty without translations.
+    leaving: Vec<Vec<u32>>,
+}
+
+impl Network {
+    /// Every rank wants as much of every other. With translations rank 0 stands for all.
+    pub(super) fn of(topology: &Topology, stop: &dyn Stop) -> Result<Self, SynthesisError> {
+        let arc = |link: &canopy_topology::Link| Arc {
+            from: link.from.number(),
+            to: link.to.number(),
+            capacity: link.capacity.bytes_per_sec(),
+        };
+        let node_count = u32::try_from(topology.nodes().len()).expect("nodes are counted in u32");
+        let graph = Digraph { node_count, arcs: topology.links().iter().map(arc).collect() };
+        let rank_count = topology.rank_count();
+        let others = |source: u32| (0..rank_count).filter(|&rank| rank != source).map(|rank| (rank, 1)).collect();
+        if let Some((orbits, leaving)) = translated(topology, &graph, stop)? {
+            let commodities = vec![Commodity { source: 0, sinks: others(0), copies: u64::from(rank_count) }];
+            return Ok(Self { graph, commodities, orbits, leaving });
+        }
+        let commodity = |source| Commodity { source, sinks: others(source), copies: 1 };
+        let commodities = (0..rank_count).map(commodity).collect();
+        Ok(Self { graph, commodities, orbits: Vec::new(), leaving: Vec::new() })
+    }
+
+    pub(super) fn problem(&self) -> Result<ConcurrentProblem<'_>, ConcurrentError> {
+        ConcurrentProblem::new(&self.graph, &self.commodities, &self.orbits)
+    }
+
+    /// Whether rank 0 stands for all.
+    pub(super) fn is_translated(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// The path that a translation makes of one that starts at rank 0, starting at another rank.
+    pub(super) fn translated<'a>(&'a self, rank: u32, arcs: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let mut node = rank;
+        arcs.iter().map(move |&arc| {
+            let moved = self.leaving[node as usize][self.orbits[arc as usize] as usize];
+            node = self.graph.arcs[moved as usize].to;
+            moved
+        })
+    }
+}
+
+/// By arc its orbit, and by rank and orbit the arc that leaves it.
+type Orbits = (Vec<u32>, Vec<Vec<u32>>);
+
+/// Orbits of arcs under translations: exactly one of them moves rank 0 to each rank, so of each orbit one arc leaves each
+/// rank, and what one rank's paths use of an orbit each of its arcs carries. `None` for networks with switches, parallel
+/// links that differ, or without translations.
+fn translated(topology: &Topology, graph: &Digraph, stop: &dyn Stop) -> Result<Option<Orbits>, SynthesisError> {
+    let rank_count = topology.rank_count() as usize;
+    if topology.nodes().len() != rank_count {
+        return Ok(None);
+    }
+    let arcs = graph.arcs.iter().map(|arc| (arc.from, arc.to, u128::from(arc.capacity)));
+    let Some(translations) = translations(rank_count, arcs, &boxes(topology), stop)? else { return Ok(None) };
+    // Links are sorted by their ends: parallel ones are told apart by their order.
+    let places = |rank: u32| {
+        let links = topology.links_from(NodeIndex::new(rank)).map(|link| link.number());
+        let mut count: HashMap<u32, u32> = HashMap::new();
+        links.map(move |link| {
+            let to = graph.arcs[link as usize].to;
+            let place = count.entry(to).and_modify(|place| *place += 1).or_insert(0);
+            ((to, *place), link)
+        })
+    };
+    let first: Vec<((u32, u32), u32)> = places(0).collect();
+    let mut orbits = vec![u32::MAX; graph.arcs.len()];
+    let mut leaving = Vec::with_capacity(rank_count);
+    for (rank, image) in (0_u32..).zip(&translations.image) {
+        let here: HashMap<(u32, u32), u32> = places(rank).collect();
+        let mut moved = Vec::with_capacity(first.len());
+        for (orbit, &((to, place), link)) in (0_u32..).zip(&first) {
+            let Some(&own) = here.get(&(image[to as usize], place)) else { return Ok(None) };
+            if graph.arcs[own as usize].capacity != graph.arcs[link as usize].capacity {
+                return Ok(None);
+            }
+            orbits[own as usize] = orbit;
+            moved.push(own);
+        }
+        leaving.push(moved);
+    }
+    // Each rank has as many links, so all of them are reached.
+    Ok(orbits.iter().all(|&orbit| orbit != u32::MAX).then_some((orbits, leaving)))
+}
