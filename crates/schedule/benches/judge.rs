@@ -9,8 +9,8 @@
 use std::time::Instant;
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteInterner, Schedule, Send, Shape,
-    Shares, Steps, Tree, check, compile,
+    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteIndex, RouteInterner, Schedule,
+    Send, Shape, Shares, Steps, Tree, check, check_flow, compile,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology, TopologyLimits, generate};
 
@@ -29,6 +29,54 @@ fn main() {
         let topology = generate(&format!("ring:{ranks}"), &TopologyLimits::STANDARD).expect("a known family");
         measure(&format!("allgather, steps, ring of {ranks}"), &topology, &ring(&topology));
     }
+    println!("flow, judged by its paths alone                hops                check ms   peak MiB");
+    for side in [16, 32] {
+        let topology = generate(&format!("torus:{side}x{side}"), &TopologyLimits::STANDARD).expect("a known family");
+        let schedule = by_dimensions(&topology, side);
+        let Shape::Flow(flow) = &schedule.shape else { unreachable!("it is made as a flow") };
+        let start = Instant::now();
+        check_flow(&topology, &schedule).expect("a sound schedule");
+        let checked = start.elapsed().as_secs_f64() * 1e3;
+        let (name, hops) = (format!("all-to-all, flow, torus of {}", side * side), flow.hops.len());
+        println!("{name:40} {hops:10} {checked:23.1} {:10.0}", peak_mebibytes());
+    }
+}
+
+/// Every block first along its column, then along its row, the shorter way round.
+fn by_dimensions(topology: &Topology, side: u32) -> Schedule {
+    let mut routes = RouteInterner::default();
+    let mut next = |from: u32, to: u32| {
+        let mut links = topology.links_from(NodeIndex::new(from));
+        routes.intern(&[links.find(|&link| topology.link(link).to.number() == to).expect("neighbours")])
+    };
+    let ways: Vec<[RouteIndex; 4]> = (0..side * side)
+        .map(|rank| {
+            let (row, column) = (rank / side, rank % side);
+            let at = |row: u32, column: u32| row % side * side + column % side;
+            [at(row + 1, column), at(row + side - 1, column), at(row, column + 1), at(row, column + side - 1)]
+                .map(|to| next(rank, to))
+        })
+        .collect();
+    let (mut hops, mut paths) = (Vec::new(), Vec::new());
+    let pairs = (0..side * side).flat_map(|from| (0..side * side).map(move |to| (from, to)));
+    for (source, destination) in pairs.filter(|(from, to)| from != to) {
+        let start = number(hops.len());
+        let (mut row, mut column) = (source / side, source % side);
+        while row != destination / side {
+            let is_up = (destination / side + side - row) % side <= side / 2;
+            hops.push(ways[(row * side + column) as usize][usize::from(!is_up)]);
+            row = (row + if is_up { 1 } else { side - 1 }) % side;
+        }
+        while column != destination % side {
+            let is_up = (destination % side + side - column) % side <= side / 2;
+            hops.push(ways[(row * side + column) as usize][2 + usize::from(!is_up)]);
+            column = (column + if is_up { 1 } else { side - 1 }) % side;
+        }
+        let (source, destination) = (Rank::new(source), Rank::new(destination));
+        paths.push(Path { source, destination, chunk_count: 1, hops: start..number(hops.len()) });
+    }
+    let flow = Flow { chunks_per_share: 1, routes: routes.finish(), hops, paths };
+    schedule(topology, CollectiveKind::AllToAll, Shape::Flow(flow))
 }
 
 fn measure(name: &str, topology: &Topology, schedule: &Schedule) {

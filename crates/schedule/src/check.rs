@@ -1,9 +1,10 @@
-//! An independent judge of transfer graphs: structure, meaning, exact load.
+//! An independent judge of transfer graphs, and of flows that have none: structure, meaning, exact load.
 //!
-//! It reads the topology and the graph, and trusts neither the compiler nor the synthesizer: it calls no code of
+//! It reads the topology and the graph or flow, and trusts neither the compiler nor the synthesizer: it calls no code of
 //! theirs and relies on no convention of theirs that it has not checked itself.
 
 mod error;
+mod flow;
 mod in_network;
 mod load;
 mod meaning;
@@ -18,7 +19,8 @@ use crate::schedule::Action;
 use crate::transfer::TransferGraph;
 use structure::Reach;
 
-pub use error::{LoadError, MeaningError, RouteFault, StructureError, TransferFault};
+pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, TransferFault};
+pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
 pub(crate) use load::{link_loads, size};
 pub use steps::StepCost;
@@ -57,7 +59,7 @@ pub struct Verdict {
     pub checks: [&'static str; 3],
 }
 
-/// Why a transfer graph was refused.
+/// Why a transfer graph or a flow was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// It is not a well-formed graph on this topology.
@@ -66,6 +68,9 @@ pub enum CheckError {
     /// It does not compute what the collective promises.
     #[error(transparent)]
     Meaning(#[from] MeaningError),
+    /// It is no flow on this topology, or not the one that the collective needs.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
     /// Its load has no exact value.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -80,6 +85,7 @@ impl CheckError {
         match self {
             Self::Structure(_) => "structure",
             Self::Meaning(_) => "meaning",
+            Self::Flow(error) => error.check(),
             Self::Load(_) => "load",
             Self::Stopped => "stopped",
         }

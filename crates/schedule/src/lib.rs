@@ -10,6 +10,7 @@ mod collective;
 mod compile;
 mod depth_bound;
 mod form;
+mod judge;
 mod loads;
 mod route;
 mod schedule;
@@ -20,13 +21,14 @@ mod transform;
 pub use bound::{Bound, Certificate, CutDirection};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
-    CheckError, InNetwork, LoadError, MeaningError, RouteFault, StepCost, StructureError, TransferFault, Verdict,
-    check, check_until,
+    CheckError, FlowError, InNetwork, LoadError, MeaningError, RouteFault, StepCost, StructureError, TransferFault,
+    Verdict, check, check_flow, check_flow_until, check_until,
 };
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
 pub use depth_bound::depth_bound;
 pub use form::{AllreduceForm, FormChoice, FormReason};
+pub use judge::{JudgeError, judge_until};
 pub use loads::LinkLoads;
 pub use route::{RouteIndex, RouteInterner, RouteTable};
 pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};

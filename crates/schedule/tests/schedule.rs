@@ -9,6 +9,8 @@ mod accepted;
 mod certificates;
 #[path = "schedule/depths.rs"]
 mod depths;
+#[path = "schedule/flows.rs"]
+mod flows;
 #[path = "schedule/forests.rs"]
 mod forests;
 #[path = "schedule/in_network.rs"]

@@ -1,5 +1,7 @@
 //! Why a transfer graph was refused, by check.
 
+use crate::collective::CollectiveKind;
+use crate::compile::PathFault;
 use crate::shares::SharesError;
 
 /// It is not a well-formed graph on this topology.
@@ -84,6 +86,33 @@ pub enum TransferFault {
     ReceivesLate,
     #[error("the receiver is not the root and never sends on what it is given")]
     EndsEarly,
+}
+
+/// A flow is not well-formed, or does not bring every rank what the collective promises.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum FlowError {
+    #[error("the schedule has shape `{shape}`, and only flows are judged without their transfer graph; compile it")]
+    NotAFlow { shape: &'static str },
+    #[error("{collective} cannot be written as a flow; steps can express every collective")]
+    Unsupported { collective: CollectiveKind },
+    #[error("paths[{path}]")]
+    Path { path: usize, source: PathFault },
+    #[error(
+        "paths from rank {source_rank} to rank {destination} take {found} chunks, but {expected} have to go that way"
+    )]
+    TooFewPaths { source_rank: u32, destination: u32, found: u64, expected: u64 },
+}
+
+impl FlowError {
+    /// Name of the check that failed: `meaning` where the numbers of chunks are wrong, else `structure`.
+    pub const fn check(&self) -> &'static str {
+        match self {
+            Self::TooFewPaths { .. }
+            | Self::Path { source: PathFault::Unexpected { .. } | PathFault::TooManyChunks { .. }, .. } => "meaning",
+            Self::NotAFlow { .. } | Self::Unsupported { .. } | Self::Path { .. } => "structure",
+        }
+    }
 }
 
 /// It does not compute what the collective promises.

@@ -13,7 +13,7 @@ use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rate, Ratio, Topology};
 use super::error::LoadError;
 use super::load::{busiest, link_loads, size};
 use super::{CheckError, Stop};
-use crate::schedule::{Action, Carrier};
+use crate::schedule::{Action, Carrier, Flow};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
@@ -56,22 +56,51 @@ pub(super) fn weigh(
     if !topology.has_capable_switch() {
         return Ok(None);
     }
-    let size = size(graph, layout);
     let without = link_loads(topology, graph)?;
-    let mut pruned = Pruned { topology, graph, loads: vec![0; without.len()], seen: HashSet::new() };
+    let mut pruned = Pruned::new(topology);
     let waited_for = waited_for_outside(graph);
     for batch in &graph.batches {
         if stop() {
             return Err(CheckError::Stopped);
         }
-        pruned.add_batch(batch, is_tree_alone(graph, batch, &waited_for))?;
+        pruned.add_batch(graph, batch, is_tree_alone(graph, batch, &waited_for))?;
     }
+    Ok(Some(weighed(topology, &without, &pruned.loads, size(graph, layout))?))
+}
+
+/// [`weigh`] for a flow that has been found right, whose links carry so much without switches that multicast. Each path
+/// is a tree of its own: it saves where it comes by the same switch again. O(links of the routes of all hops).
+pub(super) fn weigh_flow(
+    topology: &Topology,
+    flow: &Flow,
+    without: &[u128],
+    size: u128,
+    stop: Stop<'_>,
+) -> Result<Option<InNetwork>, CheckError> {
+    if !topology.has_capable_switch() {
+        return Ok(None);
+    }
+    let mut pruned = Pruned::new(topology);
+    for path in &flow.paths {
+        if stop() {
+            return Err(CheckError::Stopped);
+        }
+        pruned.seen.clear();
+        for links in flow.hops_of(path).iter().filter_map(|&route| flow.routes.get(route)) {
+            pruned.copy_along(links, path.chunk_count)?;
+        }
+    }
+    Ok(Some(weighed(topology, without, &pruned.loads, size)?))
+}
+
+/// What follows from the loads of all links without and with what switches can do.
+fn weighed(topology: &Topology, without: &[u128], with: &[u128], size: u128) -> Result<InNetwork, LoadError> {
     let traffic = |loads: &[u128]| -> Result<Ratio, LoadError> {
         let sum = loads.iter().try_fold(0_u128, |sum, &load| sum.checked_add(load));
-        Ok(Ratio::new(sum.ok_or(LoadError::TooMuchTraffic)?, size).expect("a graph moves some chunks"))
+        Ok(Ratio::new(sum.ok_or(LoadError::TooMuchTraffic)?, size).expect("a collective moves some chunks"))
     };
-    let (algbw, _) = busiest(topology, &pruned.loads, size)?;
-    Ok(Some(InNetwork { traffic_without: traffic(&without)?, traffic: traffic(&pruned.loads)?, algbw }))
+    let (algbw, _) = busiest(topology, with, size)?;
+    Ok(InNetwork { traffic_without: traffic(without)?, traffic: traffic(with)?, algbw })
 }
 
 /// By transfer: whether one of another batch waits for it.
@@ -110,16 +139,18 @@ fn is_tree_alone(graph: &TransferGraph, batch: &Batch, waited_for_outside: &[boo
 /// Chunks over each link as switches multicast and aggregate.
 struct Pruned<'a> {
     topology: &'a Topology,
-    graph: &'a TransferGraph,
     loads: Vec<u128>,
     /// Capable switches that the tree at hand has passed.
     seen: HashSet<NodeIndex>,
 }
 
-impl Pruned<'_> {
+impl<'a> Pruned<'a> {
+    fn new(topology: &'a Topology) -> Self {
+        Self { topology, loads: vec![0; topology.links().len()], seen: HashSet::new() }
+    }
+
     /// Adds a batch; chunks that travel alike on all hops are looked at together.
-    fn add_batch(&mut self, batch: &Batch, is_alone: bool) -> Result<(), LoadError> {
-        let graph = self.graph;
+    fn add_batch(&mut self, graph: &TransferGraph, batch: &Batch, is_alone: bool) -> Result<(), LoadError> {
         let mut ends: BTreeSet<u64> = BTreeSet::new();
         for transfer in graph.transfers_of(batch) {
             let mut end = 0;
@@ -141,15 +172,14 @@ impl Pruned<'_> {
         let mut start = 0;
         for end in ends {
             self.seen.clear();
-            self.add_part(batch, start..end)?;
+            self.add_part(graph, batch, start..end)?;
             start = end;
         }
         Ok(())
     }
 
     /// Adds chunks, counted from the first of the batch, that travel alike.
-    fn add_part(&mut self, batch: &Batch, chunks: Range<u64>) -> Result<(), LoadError> {
-        let graph = self.graph;
+    fn add_part(&mut self, graph: &TransferGraph, batch: &Batch, chunks: Range<u64>) -> Result<(), LoadError> {
         let count = chunks.end - chunks.start;
         let routes = graph
             .transfers_of(batch)
@@ -158,10 +188,7 @@ impl Pruned<'_> {
         match batch.action {
             Action::Copy => {
                 for links in routes {
-                    let from = links.iter().rposition(|&link| self.seen.contains(&self.topology.link(link).to));
-                    let links = &links[from.map_or(0, |position| position + 1)..];
-                    self.see(links.iter().map(|&link| self.topology.link(link).to), batch.action);
-                    self.add_links(links, count)?;
+                    self.copy_along(links, count)?;
                 }
             }
             Action::Reduce => {
@@ -174,6 +201,14 @@ impl Pruned<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds chunks on a route of a tree that goes down, from the last switch on that holds them already.
+    fn copy_along(&mut self, links: &[LinkIndex], count: u64) -> Result<(), LoadError> {
+        let from = links.iter().rposition(|&link| self.seen.contains(&self.topology.link(link).to));
+        let links = &links[from.map_or(0, |position| position + 1)..];
+        self.see(links.iter().map(|&link| self.topology.link(link).to), Action::Copy);
+        self.add_links(links, count)
     }
 
     fn see(&mut self, nodes: impl Iterator<Item = NodeIndex>, action: Action) {

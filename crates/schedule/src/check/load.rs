@@ -4,7 +4,8 @@ use canopy_topology::{LinkIndex, Rate, Topology};
 use num_bigint::BigUint;
 
 use super::error::LoadError;
-use crate::collective::CollectiveKind;
+use crate::collective::{Collective, CollectiveKind};
+use crate::route::RouteTable;
 use crate::shares::ChunkLayout;
 use crate::transfer::TransferGraph;
 
@@ -26,8 +27,13 @@ pub(super) fn check_load(
 
 /// *Size* in chunks.
 pub(crate) fn size(graph: &TransferGraph, layout: &ChunkLayout) -> u128 {
-    match graph.collective.kind() {
-        CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
+    size_of(graph.collective, graph.rank_count, graph.chunks_per_share, layout)
+}
+
+/// *Size* of a collective in chunks.
+pub(super) fn size_of(collective: Collective, rank_count: u32, chunks_per_share: u64, layout: &ChunkLayout) -> u128 {
+    match collective.kind() {
+        CollectiveKind::AllToAll => u128::from(rank_count) * u128::from(chunks_per_share),
         _ => layout.total().into(),
     }
 }
@@ -62,8 +68,17 @@ pub(crate) fn link_loads(topology: &Topology, graph: &TransferGraph) -> Result<V
     for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
         route_loads[carrier.route.index()] += u128::from(carrier.chunk_count);
     }
+    add_up(topology, &graph.routes, route_loads.into_iter())
+}
+
+/// Chunks over each link, from those on each of the routes, all of which are some. O(links of all routes).
+pub(super) fn add_up(
+    topology: &Topology,
+    routes: &RouteTable,
+    route_loads: impl Iterator<Item = u128>,
+) -> Result<Vec<u128>, LoadError> {
     let mut loads = vec![0_u128; topology.links().len()];
-    for (links, route_load) in graph.routes.iter().zip(route_loads) {
+    for (links, route_load) in routes.iter().zip(route_loads) {
         for link in links {
             let load = &mut loads[link.index()];
             *load = load.checked_add(route_load).ok_or(LoadError::Overflow { link: link.number() })?;

@@ -67,10 +67,10 @@ fn check_sizes(topology: &Topology, graph: &TransferGraph) -> Result<ChunkLayout
 }
 
 /// First and last node of a route, and its number of links.
-type RouteEnds = (NodeIndex, NodeIndex, u32);
+pub(super) type RouteEnds = (NodeIndex, NodeIndex, u32);
 
 /// Where a route starts and ends, if it is one.
-fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<RouteEnds, RouteFault> {
+pub(super) fn route_ends(topology: &Topology, links: &[LinkIndex]) -> Result<RouteEnds, RouteFault> {
     let mut ends = None;
     for (position, &index) in links.iter().enumerate() {
         let link_count = topology.links().len();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::forests::{Builder, CAPACITY, Random, complete_with_switch, link, random_schedule, star, topology};
 
 /// The same network, with switches of these names that do both.
-fn capable(plain: &Topology, names: &[&str]) -> Topology {
+pub(crate) fn capable(plain: &Topology, names: &[&str]) -> Topology {
     let mut draft = TopologyDraft::default();
     for node in plain.nodes() {
         let kind = match node.kind {

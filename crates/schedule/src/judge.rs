@@ -1,0 +1,47 @@
+//! Judges schedules in whatever shape they have, where nobody needs the transfer graph.
+
+use canopy_topology::Topology;
+
+use crate::check::{CheckError, Verdict, check_flow_until, check_until};
+use crate::compile::{CompileError, compile_until};
+use crate::schedule::{Schedule, Shape};
+
+/// Why a schedule was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JudgeError {
+    /// It has no transfer graph.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The checker refused it.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+impl JudgeError {
+    /// Name of the check that failed, as [`Verdict::checks`] names it; `stopped` if none did.
+    pub const fn check(&self) -> &'static str {
+        match self {
+            Self::Compile(CompileError::Stopped) => "stopped",
+            Self::Compile(_) => "structure",
+            Self::Check(error) => error.check(),
+        }
+    }
+}
+
+/// Judges a schedule: a flow by its paths, as [`check_flow`](crate::check_flow) does, anything else by its transfer graph.
+///
+/// # Errors
+/// Those of the compiler and the checker, or [`Stopped`](CheckError::Stopped) soon after `stop` says so.
+pub fn judge_until(
+    topology: &Topology,
+    schedule: &Schedule,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Verdict, JudgeError> {
+    match schedule.shape {
+        Shape::Flow(_) => Ok(check_flow_until(topology, schedule, stop)?),
+        Shape::Forest(_) | Shape::Steps(_) => {
+            let graph = compile_until(topology, schedule, stop)?;
+            Ok(check_until(topology, &graph, stop)?)
+        }
+    }
+}
