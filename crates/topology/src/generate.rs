@@ -3,7 +3,8 @@
 //! An expression is parsed ([`grammar`]), its arguments are matched with what the family takes ([`arguments`]), the
 //! size is computed and compared with the limits, and only then is anything built: a graph of `canopy-direct`
 //! ([`catalogue`]), a draft with switches or rates of its own, or a composition of such ([`compose`]). Faults common to all
-//! are applied last ([`common`]). Same expression, same topology: families that draw at random take a seed.
+//! are applied to what was built ([`common`]), and ranks that are left are put behind hosts ([`hosts`]). Same expression, same
+//! topology: families that draw at random take a seed.
 
 mod arguments;
 mod boxes;
@@ -18,6 +19,7 @@ mod error;
 mod fabrics;
 mod families;
 mod grammar;
+mod hosts;
 mod network;
 mod random;
 mod size;
@@ -84,8 +86,9 @@ fn built(expression: &str, limits: &TopologyLimits) -> Result<(Topology, Option<
     };
     draft.name = Some(expression.to_owned());
     let topology = draft.build(limits)?;
-    let network = network.filter(|_| !common::punctures(&arguments));
-    Ok((common::puncture(topology, &arguments)?, network))
+    let network = network.filter(|_| !common::punctures(&arguments) && !hosts::are_stated(&arguments));
+    let topology = common::puncture(topology, &arguments)?;
+    Ok((hosts::insert(topology, &arguments, limits)?, network))
 }
 
 #[cfg(test)]

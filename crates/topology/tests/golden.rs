@@ -38,6 +38,7 @@ fn generated_networks_as_text() {
         ("dims", "dims:ring2+fc3+switch2,bw=3GB/s+2GB/s+1GB/s"),
         ("line", "line:2(uniring:n=2,d=2):bw=10GB/s,lat=1us"),
         ("product", "product(uniring:n=2,d=2,bw=1GB/s;degree:2(complete:2)):down=0.0.0-0.1.1"),
+        ("hosts", "ring:3,dir=uni,bw=2GB/s,lat=1us,host=3GB/s,nicforward=true,degrade=0>1*1/2"),
         ("drawn-faults", "dgx-a100:boxes=2,gpus=2,faults=nics:1@1/2+gpus:1+seed:1"),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();

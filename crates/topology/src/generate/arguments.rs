@@ -1,7 +1,7 @@
 //! Arguments of a family or an operator: checked against what it takes, then read with their types.
 
 use crate::generate::error::ExpressionError;
-use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY, PLANNED_KEYS};
+use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY};
 use crate::generate::grammar::Argument;
 use crate::quantity::QuantityError;
 use crate::shorten::shorten;
@@ -60,10 +60,6 @@ impl<'a> Arguments<'a> {
                 let example = takes.example;
                 return Err(ExpressionError::BareValue { family, value: shorten(value), position, example });
             };
-            if PLANNED_KEYS.contains(&key) {
-                let available = takes.keys_shown();
-                return Err(ExpressionError::NotAvailable { what: "key", name: key.to_owned(), position, available });
-            }
             if !takes.keys.contains(&key) && !COMMON_KEYS.contains(&key) {
                 let keys = takes.keys_shown();
                 return Err(ExpressionError::UnknownKey { family, key: shorten(key), position, keys });

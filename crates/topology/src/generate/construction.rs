@@ -7,13 +7,14 @@ use crate::generate::compose::{self, Operator};
 use crate::generate::error::ExpressionError;
 use crate::generate::families::Build;
 use crate::generate::grammar::{self, Expression};
+use crate::generate::hosts;
 use crate::limits::TopologyLimits;
 
 /// The construction of an expression, whose nodes are the ranks of what [`generate`](super::generate) makes of it, in their
 /// order. Rates and latencies do not enter; neither do the keys that take links or nodes away, so what is left of the network
 /// may not be all of it.
 ///
-/// `None` where some part has switches, is drawn at random or is otherwise no member of a family of graphs.
+/// `None` where ranks are behind hosts, or some part has switches, is drawn at random or is otherwise no member of a family of graphs.
 ///
 /// # Errors
 /// As of [`generate`](super::generate), for everything that is refused before anything is built. O(length).
@@ -29,12 +30,16 @@ fn of(expression: &Expression<'_>, place: Place) -> Result<Option<Construction>,
         Expression::Family(call) => {
             let (family, arguments): (_, Arguments<'_>) = compose::family(call, place)?;
             return match family.build {
+                _ if hosts::are_stated(&arguments) => Ok(None),
                 Build::Member(member) => Ok(Some(Construction::Base(member(&arguments)?))),
                 Build::Draft(_) => Ok(None),
             };
         }
     };
-    let (operator, _) = compose::operator(composition, place)?;
+    let (operator, arguments) = compose::operator(composition, place)?;
+    if hosts::are_stated(&arguments) {
+        return Ok(None);
+    }
     let operands = composition.operands.iter().map(|operand| of(operand, Place::Within));
     let Some(mut operands) = operands.collect::<Result<Option<Vec<Construction>>, _>>()? else { return Ok(None) };
     // Numbers beyond 32 bits make what is over any limit, or change nothing.

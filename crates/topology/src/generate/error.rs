@@ -16,8 +16,6 @@ pub enum ExpressionError {
     Syntax { position: usize, found: String, expected: &'static str },
     #[error("position {position}: `{name}` is no family; there are {families}")]
     UnknownFamily { name: String, position: usize, families: String },
-    #[error("position {position}: the {what} `{name}` is not available yet; there are {available}")]
-    NotAvailable { what: &'static str, name: String, position: usize, available: String },
     #[error(
         "position {position}: `{value}` stands without a key, which only the first argument may; write `key=value`"
     )]
@@ -44,6 +42,8 @@ pub enum ExpressionError {
     LongIds { operator: &'static str, position: usize, found: usize, limit: usize },
     #[error("position {position}: `{key}` is given twice; give it once")]
     DuplicateKey { key: String, position: usize },
+    #[error("position {position}: `{key}` says more about `{needed}`, which is not given; give both, or neither")]
+    KeyAlone { key: &'static str, position: usize, needed: &'static str },
     #[error("position {position}: {key} `{value}` is not usable; expected {expected}")]
     Value { key: String, position: usize, value: String, expected: &'static str },
     #[error("position {position}: {key}: {problem}")]
@@ -67,9 +67,8 @@ impl ExpressionError {
             | Self::KeyWithin { key, .. }
             | Self::Value { key, .. }
             | Self::Quantity { key, .. } => Some(key.clone()),
-            Self::NotAvailable { what: "key", name, .. } => Some(name.clone()),
             Self::Missing { what, .. } => Some(what.trim_matches('`').to_owned()),
-            Self::Fault { key, .. } => Some((*key).to_owned()),
+            Self::KeyAlone { key, .. } | Self::Fault { key, .. } => Some((*key).to_owned()),
             _ => None,
         }
     }

@@ -14,9 +14,7 @@ pub(super) const BARE_KEY: &str = "size";
 /// The key that even what stands within a composition takes.
 pub(super) const LATENCY_KEY: &str = "lat";
 /// Keys every family takes.
-pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults"];
-/// Keys of the expression language that nothing implements.
-pub(super) const PLANNED_KEYS: &[&str] = &["host", "nicforward"];
+pub(super) const COMMON_KEYS: &[&str] = &[LATENCY_KEY, "down", "nodes-down", "degrade", "faults", "host", "nicforward"];
 
 /// A family of networks.
 pub(super) struct Family {

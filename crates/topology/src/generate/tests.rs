@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod composed;
+mod hosts;
 
 use super::*;
 use crate::fault::FaultError;
@@ -362,11 +363,11 @@ fn mistakes_are_told_with_their_position() {
         ("fat-tree", "`fat-tree` lacks `k`; write it as in `fat-tree:k=4,oversub=1`"),
         (
             "ring:8,bandwidth=1",
-            "position 8: `ring` has no key `bandwidth`; it takes bw dir lat down nodes-down degrade faults",
+            "position 8: `ring` has no key `bandwidth`; it takes bw dir lat down nodes-down degrade faults host nicforward",
         ),
         (
             "dgx-a100:boxes=2,bw=1GB/s",
-            "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade faults",
+            "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade faults host nicforward",
         ),
         ("ring:8,bw=1,bw=1", "position 13: `bw` is given twice; give it once"),
         (
@@ -379,9 +380,11 @@ fn mistakes_are_told_with_their_position() {
         ),
         ("ring:8,bw=0", "position 8: bw: `0` is zero; a link that carries nothing is no link, leave it out"),
         (
-            "ring:8,host=5GB/s",
-            "position 8: the key `host` is not available yet; there are bw dir lat down nodes-down degrade faults",
+            "ring:8,nicforward=true",
+            "position 8: `nicforward` says more about `host`, which is not given; give both, or neither",
         ),
+        ("ring:8,host=5GB/s,nicforward=yes", "position 19: nicforward `yes` is not usable; expected `true` or `false`"),
+        ("ring:8,host=0", "position 8: host: `0` is zero; a link that carries nothing is no link, leave it out"),
         ("ring:a", "position 6: size `a` is not usable; expected whole numbers from 1"),
         ("mi250:gpus=7", "position 7: gpus `7` is not usable; expected 8 or 16"),
     ] {

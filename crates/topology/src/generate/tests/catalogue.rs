@@ -207,7 +207,7 @@ fn what_makes_no_network_is_refused_with_its_place() {
         ("kautz:d=2", "`kautz` lacks `n`; write it as in `kautz:d=2,n=4`"),
         (
             "dragonfly:4x5,bw=1GB/s",
-            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults",
+            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults host nicforward",
         ),
         (
             "twisted-cube:8",

@@ -142,7 +142,10 @@ fn what_cannot_be_composed_is_refused_with_its_place() {
             "line(product(ring:4;ring:3):faults=gpus:1)",
             "position 29: `faults` stands within a composition, where only rates and latencies of links are said; write it after the outermost parenthesis",
         ),
-        ("power:2(ring:4):n=3", "position 17: `power` has no key `n`; it takes bw lat down nodes-down degrade faults"),
+        (
+            "power:2(ring:4):n=3",
+            "position 17: `power` has no key `n`; it takes bw lat down nodes-down degrade faults host nicforward",
+        ),
         (
             "power:2(ring:4):3",
             "position 17: `power` takes no value without a key, found `3`; write it as in `power:2(complete:4)`",
