@@ -92,13 +92,16 @@ impl Pipeline {
         let base = canon.map_or(&prepared.topology, |canon| &canon.normal.topology);
         let boxed = self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?;
         let network = boxed.as_ref().map_or(base, |boxed| &boxed.topology);
+        let mut flow = None;
         let (known, certificate, bound) = match known {
             Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
             None if !may_search => return Err(PlanFailure::NotCached),
             None => {
-                let found = match canon {
-                    Some(canon) => bound(network, canon.collective, &canon.shares, stop),
-                    None => bound(network, prepared.collective, &prepared.shares, stop),
+                flow = attempt::all_to_all_flow(order, network, (stop, watch))?;
+                let found = match (canon, &flow) {
+                    (_, Some((flow, _))) => Ok(flow.bound(network)),
+                    (Some(canon), None) => bound(network, canon.collective, &canon.shares, stop),
+                    (None, None) => bound(network, prepared.collective, &prepared.shares, stop),
                 };
                 let found = found.map_err(PlanFailure::Bound)?;
                 let bound = own(&found)?;
@@ -106,7 +109,10 @@ impl Pipeline {
             }
         };
         watch.bound(&bound.upper);
-        let timings = v1::Timings { bound: clock::millis_since(started), ..v1::Timings::default() };
+        // The flow of an all-to-all is found with its bound, and is most of the schedule.
+        let (flow, synthesis) = flow.map_or((None, 0.0), |(flow, millis)| (Some(flow), millis));
+        let timings =
+            v1::Timings { bound: clock::millis_since(started) - synthesis, synthesis, ..v1::Timings::default() };
 
         let mut work = Work {
             limits: &self.limits,
@@ -117,6 +123,7 @@ impl Pipeline {
             known,
             may_search,
             has_searched: false,
+            flow,
             schedules: Vec::new(),
             order,
             algorithm: order.algorithm,

@@ -18,7 +18,7 @@ pub enum Algorithm {
     Auto,
     /// ForestColl: optimal spanning-tree packing (Zhao 2026, chapter 4).
     Forest,
-    /// One maximum flow from or to the root.
+    /// One maximum flow from or to the root, or concurrent flows between all ranks (Basu 2024).
     Flow,
     /// Breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3).
     Bfb,
@@ -53,8 +53,7 @@ impl Algorithm {
     /// What plans a collective: of [`Self::Auto`] the algorithm that it always takes, if there is one.
     pub(crate) const fn resolved(self, kind: CollectiveKind) -> Self {
         match (self, kind) {
-            (Self::Auto, CollectiveKind::AllToAll) => Self::Auto,
-            (Self::Auto, CollectiveKind::Gather | CollectiveKind::Scatter) => Self::Flow,
+            (Self::Auto, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) => Self::Flow,
             (Self::Auto, _) => Self::Forest,
             (algorithm, _) => algorithm,
         }
@@ -64,7 +63,7 @@ impl Algorithm {
     pub(crate) const fn plans(self) -> &'static str {
         match self {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
-            Self::Flow => "gather and scatter",
+            Self::Flow => "gather, scatter and all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
@@ -126,7 +125,8 @@ impl SynthesisRequest {
 }
 
 /// What the trees of a schedule must keep to, at the expense of its rate. [`Algorithm::Forest`] heeds all but `chunks`,
-/// [`Algorithm::Bfb`] that and `max_chunks`; whatever else is stated is refused.
+/// [`Algorithm::Bfb`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
+/// stated is refused.
 ///
 /// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
 /// planned that way where that is faster than two phases of as many trees per rank.
@@ -136,7 +136,8 @@ impl SynthesisRequest {
 pub struct TreeLimits {
     /// Trees rooted at each root, exactly: k. The rate is the best there is for it.
     pub trees_per_root: Option<NonZeroU64>,
-    /// Chunks that a share is divided into, exactly, for schedules in steps: each of them moves whole.
+    /// Chunks that a share is divided into, exactly, for schedules in steps, and blocks of an all-to-all for its paths: each
+    /// of them moves whole.
     pub chunks: Option<NonZeroU64>,
     /// Most chunks that a share is divided into, which are as many as there are trees per root: the best k up to it.
     pub max_chunks: Option<NonZeroU64>,
@@ -167,14 +168,15 @@ impl TreeLimits {
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
         let (of_trees, of_steps) = (algorithm == Algorithm::Forest, algorithm == Algorithm::Bfb);
-        if self.chunks.is_some() && !of_steps {
+        let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
+        if self.chunks.is_some() && !of_steps && !of_paths {
             return Err(LimitsError::NoSteps { algorithm, collective: kind });
         }
         let stated = [
             ("trees_per_root", self.trees_per_root.is_some(), of_trees),
-            ("max_chunks", self.max_chunks.is_some(), of_trees || of_steps),
+            ("max_chunks", self.max_chunks.is_some(), of_trees || of_steps || of_paths),
             ("max_depth", self.max_depth.is_some(), of_trees),
-            ("tolerance", self.tolerance.is_some(), of_trees),
+            ("tolerance", self.tolerance.is_some(), of_trees || of_paths),
         ];
         if let Some((limit, ..)) = stated.into_iter().find(|&(_, is_stated, is_heeded)| is_stated && !is_heeded) {
             return Err(LimitsError::NotApplicable { algorithm, collective: kind, limit });

@@ -56,7 +56,7 @@ impl From<Stopped> for BoundError {
 /// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if no switch multiplies data |
 /// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
 /// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
-/// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over some lengths ℓ of links | nothing is claimed |
+/// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over lengths ℓ of links | a flow in whole chunks |
 ///
 /// With weighted shares `s` is the weight inside and `N` the total weight. What an allreduce promises does not depend on
 /// shares, so neither does its bound.
@@ -72,8 +72,8 @@ impl From<Stopped> for BoundError {
 ///   switches change no bound but that of allreduce, which then is a cut's.
 /// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; shares that do not fit the
 ///   collective, or need not go anywhere; stopped.
-/// * **Cost.** About one local max-flow per rank, for all-to-all three shortest-path searches: milliseconds to a second for
-///   1,000 ranks.
+/// * **Cost.** About one local max-flow per rank: milliseconds to a second for 1,000 ranks; for all-to-all that of
+///   [`AllToAllFlow::of`](crate::AllToAllFlow::of).
 pub fn bound(
     topology: &Topology,
     collective: Collective,

@@ -29,6 +29,9 @@ const TOLERANCE: f64 = 1e-6;
 /// Variables times iterations that the first-order solver may spend: some ten seconds on two cores.
 const WORK_MAX: u64 = 6_000_000_000;
 
+/// Most variables: some gigabytes.
+const VARIABLES_MAX: u64 = 1 << 25;
+
 /// The flow of an all-to-all, and what proves how good it is.
 #[derive(Clone, Debug)]
 pub struct AllToAllFlow {
@@ -59,10 +62,14 @@ impl AllToAllFlow {
         if let Some((from, to)) = topology.first_unreachable() {
             return Err(disconnected(topology, from, to));
         }
+        let (ranks, links) = (topology.rank_count(), topology.links().len());
         progress.report(Stage::Optimum, 0, 1);
         let network = Network::of(topology, stop)?;
         let fault = |error| fault(topology, error);
         let problem = network.problem().map_err(fault)?;
+        if problem.commodities().len() as u64 * links as u64 > VARIABLES_MAX {
+            return Err(SynthesisError::TooManyVariables { ranks, links, limit: VARIABLES_MAX });
+        }
         let tolerance = tolerance.map_or(TOLERANCE, |tolerance| {
             let (numerator, denominator) = tolerance.parts();
             f64::from(numerator) / f64::from(denominator)

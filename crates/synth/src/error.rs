@@ -72,6 +72,16 @@ pub enum SynthesisError {
         needed.map_or_else(|| "2^64 or more".to_owned(), |needed| needed.to_string())
     )]
     TooManyChunks { needed: Option<u64>, limit: u128 },
+    #[error(
+        "an all-to-all of {ranks} ranks over {links} links by flow has {ranks} · {links} variables, over the limit of {limit}; use \
+         direct, or plan for fewer ranks"
+    )]
+    TooManyVariables { ranks: u32, links: usize, limit: u64 },
+    #[error(
+        "capacities and chunks of this all-to-all go beyond what 128 bits can add up; round the bandwidths to multiples of a \
+         common unit, such as 1GB/s, state fewer chunks, or use direct"
+    )]
+    TooUneven,
     #[error(transparent)]
     Bfb(canopy_optimize::BfbError),
     #[error(transparent)]

@@ -6,6 +6,7 @@
 mod algorithm;
 mod bfb;
 mod bound;
+mod concurrent;
 mod direct;
 mod error;
 mod expansion;
@@ -28,6 +29,7 @@ mod tolerance;
 pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, bound};
+pub use concurrent::AllToAllFlow;
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use error::SynthesisError;
 pub use expansion::ExpansionError;

@@ -1,11 +1,14 @@
 //! The one entry point: picks the synthesizer and refuses what none of them plans.
 
+use std::borrow::Cow;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::bfb::{self, Symmetry};
+use crate::concurrent::AllToAllFlow;
 use crate::direct;
 use crate::error::SynthesisError;
 use crate::expansion;
@@ -18,16 +21,16 @@ use crate::sum_options::SumOptions;
 
 /// Finds a schedule for a collective on a topology.
 ///
-/// [`Algorithm::Auto`] takes forest and flow for the collectives they plan; for all-to-all, and where forest finds no
-/// way to balance a switch, the one of direct and ring that keeps its busiest link for less time, direct where both are
-/// alike. The schedule bears the name of what made it.
+/// [`Algorithm::Auto`] takes forest and flow for the collectives they plan; where forest finds no way to balance a switch, and
+/// for an all-to-all too large for flow, the one of direct and ring that keeps its busiest link for less time, direct
+/// where both are alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
 ///   see `bfb.rs`, `expansion.rs`, `flow.rs`, `direct.rs` and `ring.rs`.
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
-///   and scatter. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
+///   and scatter, and for all-to-all comes as close to it as whole chunks, the tolerance or a budget of work allow. Forest's allreduce reaches the bound wherever links are alike in both directions: as a reduce-scatter
 ///   followed by an allgather where these are as fast, else by sums made anywhere, and then the shares of the schedule say
 ///   how much of the vector is added up where. On other networks it is the best of both and of sums that come down other
 ///   trees than they went up: up to 64 ranks and 512 links within a thousandth or so of the optimum, in larger networks at
@@ -49,7 +52,7 @@ pub fn synthesize(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    synthesize_explained(topology, request, stop, progress).map(|synthesized| synthesized.schedule)
+    synthesize_explained(topology, request, None, stop, progress).map(|synthesized| synthesized.schedule)
 }
 
 /// A schedule with the reasons for it.
@@ -63,11 +66,14 @@ pub struct Synthesized {
 
 /// [`synthesize`] with the form that an allreduce has got, and why.
 ///
+/// * `known`: the flow of an all-to-all on this network, where one is there already.
+///
 /// # Errors
 /// The same.
 pub fn synthesize_explained(
     topology: &Topology,
     request: &SynthesisRequest,
+    known: Option<&AllToAllFlow>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {
@@ -89,7 +95,7 @@ pub fn synthesize_explained(
         }
     };
     let (algorithm, shape) = match algorithm {
-        Algorithm::Auto => better_of_direct_and_ring(topology, collective, shares, stop, progress)?,
+        Algorithm::Auto => return Err(SynthesisError::Broken { what: "auto stands for no algorithm".to_owned() }),
         Algorithm::Forest => match in_trees() {
             Ok((forest, shares, form)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
@@ -101,6 +107,20 @@ pub fn synthesize_explained(
             }
             Err(error) => return Err(error),
         },
+        Algorithm::Flow if collective.kind() == CollectiveKind::AllToAll => {
+            let found = known.map(|known| Ok(Cow::Borrowed(known))).unwrap_or_else(|| {
+                AllToAllFlow::of(topology, limits.tolerance, stop, progress).map(Cow::Owned)
+            });
+            match found.and_then(|flow| flow.plan(topology, limits, stop, progress)) {
+                Ok(flow) => (algorithm, Shape::Flow(flow)),
+                Err(SynthesisError::TooUneven | SynthesisError::TooManyVariables { .. })
+                    if request.algorithm == Algorithm::Auto && is_free =>
+                {
+                    better_of_direct_and_ring(topology, collective, shares, stop, progress)?
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
         Algorithm::Bfb => (algorithm, bfb::plan(topology, collective, shares, limits, Symmetry::Used, stop, progress)?),
         Algorithm::Expansion => {
@@ -137,7 +157,7 @@ pub fn two_phase_rate(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> 
     forest::rate_in_phases(topology, shares, stop)
 }
 
-/// What [`Algorithm::Auto`] does for all-to-all, and where trees can not be packed.
+/// What [`Algorithm::Auto`] does where trees can not be packed, and all-to-all has too many variables.
 fn better_of_direct_and_ring(
     topology: &Topology,
     collective: Collective,

@@ -6,10 +6,13 @@ use std::thread::{self, JoinHandle};
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CheckError, CompileError, FormChoice, Schedule, TransferGraph, Verdict, check_until,
+    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, TransferGraph, Verdict, check_until,
     compile_until,
 };
-use canopy_synth::{Algorithm, Progress, Stage, Stop, SynthesisRequest, Synthesized, TreeLimits, synthesize_explained};
+use canopy_synth::{
+    Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,
+    synthesize_explained,
+};
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
 use super::ask;
@@ -39,6 +42,8 @@ pub(super) struct Work<'a> {
     pub(super) may_search: bool,
     /// Whether anything was searched for.
     pub(super) has_searched: bool,
+    /// The flow of an all-to-all on the network that is searched, once it is found.
+    pub(super) flow: Option<Arc<AllToAllFlow>>,
     /// What was taken from the schedules of the shape or put there, in order.
     pub(super) schedules: Vec<ScheduleKey>,
     pub(super) order: &'a Order,
@@ -72,6 +77,8 @@ impl<'a> Work<'a> {
             network: &prepared.topology,
             known: None,
             has_searched: false,
+            // In the caller's labels there may be another.
+            flow: None,
             schedules: Vec::new(),
             algorithm,
             bound: self.bound.clone(),
@@ -151,7 +158,12 @@ impl<'a> Work<'a> {
         let (algorithm, sums) = (self.algorithm, self.order.sums);
         let construction = self.prepared.construction.clone();
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums, construction };
-        let planned = synthesize_explained(self.network, &request, self.stop, &StageReports(self.watch));
+        if self.flow.is_none() {
+            let found = all_to_all_flow(self.order, self.network, (self.stop, self.watch))?;
+            self.flow = found.filter(|_| algorithm == self.order.algorithm).map(|(flow, _)| flow);
+        }
+        let reports = StageReports(self.watch);
+        let planned = synthesize_explained(self.network, &request, self.flow.as_deref(), self.stop, &reports);
         self.timings.synthesis += clock::millis_since(started);
         planned.map_err(PlanFailure::Synthesis)
     }
@@ -214,6 +226,28 @@ impl<'a> Work<'a> {
             }
         }
         Ok(files)
+    }
+}
+
+/// The flow of an all-to-all, and the milliseconds that it took, for orders whose plan is made of it; none where there are
+/// too many variables, or for what else the search for a bound will say.
+///
+/// # Errors
+/// Stopped.
+pub(super) fn all_to_all_flow(
+    order: &Order,
+    network: &Topology,
+    (stop, watch): (&dyn Stop, &dyn Watch),
+) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanFailure> {
+    let is_flow = matches!(order.algorithm, Algorithm::Auto | Algorithm::Flow);
+    if order.kind != CollectiveKind::AllToAll || !is_flow {
+        return Ok(None);
+    }
+    let started = clock::now();
+    match AllToAllFlow::of(network, order.limits.tolerance, stop, &StageReports(watch)) {
+        Ok(flow) => Ok(Some((Arc::new(flow), clock::millis_since(started)))),
+        Err(SynthesisError::Stopped) => Err(PlanFailure::Stopped),
+        Err(_) => Ok(None),
     }
 }
 

@@ -1,7 +1,7 @@
 //! An upper bound on all-to-all, with lengths of links as its proof.
 //!
-//! The best lengths are a linear program, which is not solved here: a few kinds of lengths are tried that are best on
-//! regular networks. So the bound holds, but may be out of reach.
+//! The best lengths are those of a linear program; where that is too large, a few kinds of lengths are tried that are best on
+//! regular networks. Then the bound holds, but may be out of reach.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,12 +13,30 @@ use num_bigint::BigUint;
 use num_integer::Integer;
 
 use super::BoundError;
+use crate::concurrent::AllToAllFlow;
+use crate::error::SynthesisError;
+use crate::progress::Silent;
 
 /// Greatest length that is made: what is longer is rounded, which costs a little of the bound, never its truth.
 const LENGTH_MAX: u64 = 1 << 40;
 
 /// Most boxes whose cuts are tried: the first ones.
 const BOXES_MAX: usize = 64;
+
+/// The bound of the program where it can be solved, else a bound by itself.
+///
+/// * **Errors.** Ranks that cannot reach each other; stopped. **Cost.** That of [`AllToAllFlow::of`].
+pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    match AllToAllFlow::of(topology, None, stop, &Silent) {
+        Ok(flow) => Ok(flow.bound(topology)),
+        Err(SynthesisError::TooManyVariables { .. } | SynthesisError::TooUneven) => quick_bound(topology, stop),
+        Err(SynthesisError::Disconnected { from, from_rank, to, to_rank }) => {
+            Err(BoundError::Disconnected { from, from_rank, to, to_rank })
+        }
+        Err(SynthesisError::Stopped) => Err(BoundError::Stopped),
+        Err(error) => Err(BoundError::Broken { what: error.to_string() }),
+    }
+}
 
 /// The least of the bounds `N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)` for these lengths ℓ:
 ///
@@ -33,7 +51,7 @@ const BOXES_MAX: usize = 64;
 /// * **Source.** Weak duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
 /// * **Errors.** Ranks that cannot reach each other; stopped.
 /// * **Cost.** Three searches by Dijkstra for each rank.
-pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
+fn quick_bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
     if let Some((from, to)) = topology.first_unreachable() {
         let id = |rank: Rank| topology.node(rank.node()).id.clone();
         return Err(BoundError::Disconnected {
