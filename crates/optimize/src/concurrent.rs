@@ -5,10 +5,12 @@
 //! lengths `ℓ_e ≥ 0`, `F ≤ Σ c·ℓ / Σ D[s][t]·dist_ℓ(s, t)`, with equality for the best lengths.
 
 mod bound;
+mod exact;
 mod problem;
 mod whole;
 
 pub use bound::length_bound;
+pub use exact::{EXACT_VARIABLES_MAX, sharpened, solve_exactly};
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
 pub use whole::{Effort, WholeFlow, WholePath};
 

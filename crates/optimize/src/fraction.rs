@@ -35,6 +35,12 @@ impl Fraction {
         Self::new(numerator, self.denominator.checked_mul(left)?)
     }
 
+    /// The nearest float, or one beside it: for display.
+    #[expect(clippy::cast_precision_loss, reason = "no float decides")]
+    pub fn to_float(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
     /// The reciprocal; `None` for zero.
     #[must_use]
     pub fn inverse(self) -> Option<Self> {

@@ -1,6 +1,7 @@
 //! What is to be sent over what.
 
 use crate::digraph::{Digraph, DigraphError};
+use crate::stop::Stopped;
 
 /// What one source has for its sinks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,12 @@ pub enum ConcurrentError {
     Stopped,
     #[error("{what}; this is a fault in the planner, not in the request")]
     Broken { what: &'static str },
+}
+
+impl From<Stopped> for ConcurrentError {
+    fn from(Stopped: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 impl<'a> ConcurrentProblem<'a> {

@@ -1,0 +1,187 @@
+//! Solutions of homogeneous equations with small whole coefficients, in fractions.
+//!
+//! Computed in the field of 2⁶¹ − 1 elements and read back as the fractions of small numbers that they stand for, where
+//! there are some: they may be wrong, and whoever uses them finds out.
+
+use num_integer::Integer;
+
+/// 2⁶¹ − 1, a prime.
+const FIELD: u64 = (1 << 61) - 1;
+
+/// Greatest numerator and denominator: twice their product is below [`FIELD`], so that no two such fractions are one element.
+const PART_MAX: i128 = 1 << 29;
+
+/// A fraction in lowest terms, the denominator positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) numerator: i128,
+    pub(super) denominator: i128,
+}
+
+/// All vectors that satisfy some equations.
+pub(super) struct Nullspace {
+    /// Vectors that span it.
+    basis: Vec<Vec<u64>>,
+}
+
+impl Nullspace {
+    /// All vectors of so many numbers.
+    pub(super) fn new(width: usize) -> Self {
+        let unit = |position| (0..width).map(|other| u64::from(other == position)).collect();
+        Self { basis: (0..width).map(unit).collect() }
+    }
+
+    /// How many numbers can be chosen freely.
+    pub(super) fn dimension(&self) -> usize {
+        self.basis.len()
+    }
+
+    /// Keeps the vectors for which the sum of these multiples of their numbers is zero.
+    ///
+    /// * **Cost.** O(dimension · terms), and O(dimension · width) where the equation is a new one.
+    pub(super) fn require(&mut self, terms: &[(usize, i64)]) {
+        let terms: Vec<(usize, u64)> = terms.iter().map(|&(position, factor)| (position, element(factor))).collect();
+        let sum = |vector: &Vec<u64>| terms.iter().fold(0, |sum, &(at, factor)| add(sum, times(vector[at], factor)));
+        let sums: Vec<u64> = self.basis.iter().map(sum).collect();
+        let Some(last) = sums.iter().rposition(|&sum| sum != 0) else { return };
+        let out = self.basis.swap_remove(last);
+        let mut sums = sums;
+        let divisor = inverse(sums.swap_remove(last));
+        for (vector, sum) in self.basis.iter_mut().zip(sums).filter(|&(_, sum)| sum != 0) {
+            subtract(vector, &out, times(sum, divisor));
+        }
+    }
+
+    /// Vectors that span it, each with a position at which it is 1 and all others 0, ascending; `None` where one has numbers
+    /// that are no fractions of small ones.
+    pub(super) fn reduced(mut self) -> Option<Vec<(usize, Vec<Part>)>> {
+        let mut positions = Vec::new();
+        let width = self.basis.first().map_or(0, Vec::len);
+        for position in 0..width {
+            let done = positions.len();
+            let Some(row) = (done..self.basis.len()).find(|&row| self.basis[row][position] != 0) else { continue };
+            self.basis.swap(done, row);
+            let factor = inverse(self.basis[done][position]);
+            let pivot: Vec<u64> = self.basis[done].iter().map(|&number| times(number, factor)).collect();
+            for vector in self.basis.iter_mut().filter(|vector| vector[position] != 0) {
+                let factor = vector[position];
+                subtract(vector, &pivot, factor);
+            }
+            self.basis[done] = pivot;
+            positions.push(position);
+        }
+        let read = |(position, vector): (usize, Vec<u64>)| {
+            Some((position, vector.into_iter().map(part).collect::<Option<Vec<Part>>>()?))
+        };
+        positions.into_iter().zip(self.basis).map(read).collect()
+    }
+}
+
+/// The element that a whole number stands for.
+fn element(number: i64) -> u64 {
+    u64::try_from(i128::from(number).mod_floor(&FIELD.into())).expect("below FIELD")
+}
+
+fn add(left: u64, right: u64) -> u64 {
+    let sum = left + right;
+    if sum >= FIELD { sum - FIELD } else { sum }
+}
+
+/// The product: 2⁶¹ is 1, so the bits from the 61st on are added to those below.
+fn times(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    let low = u64::try_from(product & u128::from(FIELD)).expect("below 2^61");
+    add(low, u64::try_from(product >> 61).expect("below 2^61"))
+}
+
+/// `vector − factor · other`.
+fn subtract(vector: &mut [u64], other: &[u64], factor: u64) {
+    for (number, &other) in vector.iter_mut().zip(other).filter(|(_, other)| **other != 0) {
+        *number = add(*number, FIELD - times(other, factor));
+        if *number == FIELD {
+            *number = 0;
+        }
+    }
+}
+
+/// By Fermat: the power of two less than the field has elements.
+fn inverse(number: u64) -> u64 {
+    let (mut power, mut base, mut left) = (1, number, FIELD - 2);
+    while left > 0 {
+        if left % 2 == 1 {
+            power = times(power, base);
+        }
+        base = times(base, base);
+        left /= 2;
+    }
+    power
+}
+
+/// The fraction of small numbers that an element stands for: the first remainder of Euclid's algorithm that is small.
+///
+/// * **Source.** Wang 1981, rational reconstruction.
+fn part(number: u64) -> Option<Part> {
+    let (mut before, mut rest) = (i128::from(FIELD), i128::from(number));
+    let (mut before_factor, mut factor) = (0_i128, 1_i128);
+    while rest > PART_MAX {
+        let whole = before / rest;
+        (before, rest) = (rest, before - whole * rest);
+        (before_factor, factor) = (factor, before_factor - whole * factor);
+    }
+    let sign = factor.signum();
+    let (numerator, denominator) = (rest * sign, factor * sign);
+    (denominator <= PART_MAX && numerator.gcd(&denominator) == 1).then_some(Part { numerator, denominator })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_solution_is_found_in_lowest_terms() {
+        // 3a = 2b, 7b = 5c: c = 1, b = 5/7, a = 10/21.
+        let mut space = Nullspace::new(3);
+        space.require(&[(0, 3), (1, -2)]);
+        space.require(&[(1, 7), (2, -5)]);
+        space.require(&[(0, 21), (2, -10)]);
+        assert_eq!(space.dimension(), 1);
+        let parts =
+            |all: [(i128, i128); 3]| all.map(|(numerator, denominator)| Part { numerator, denominator }).to_vec();
+        // The first position is the one that is 1.
+        assert_eq!(space.reduced(), Some(vec![(0, parts([(1, 1), (3, 2), (21, 10)]))]));
+    }
+
+    #[test]
+    fn equations_that_leave_nothing_leave_nothing() {
+        let mut space = Nullspace::new(2);
+        space.require(&[(0, 1), (1, -1)]);
+        space.require(&[(0, 1), (1, 1)]);
+        assert_eq!(space.dimension(), 0);
+        assert_eq!(space.reduced(), Some(Vec::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn every_vector_found_satisfies_every_equation(
+            equations in prop::collection::vec(prop::collection::vec((0..8_usize, -3..4_i64), 1..5), 0..7),
+        ) {
+            let mut space = Nullspace::new(8);
+            equations.iter().for_each(|terms| space.require(terms));
+            let dimension = space.dimension();
+            prop_assert!(dimension >= 8 - equations.len());
+            let vectors = space.reduced().unwrap();
+            prop_assert_eq!(vectors.len(), dimension);
+            for (free, vector) in &vectors {
+                prop_assert_eq!(vector[*free], Part { numerator: 1, denominator: 1 });
+                let common = vector.iter().fold(1, |common: i128, part| common.lcm(&part.denominator));
+                for terms in &equations {
+                    let term = |&(at, factor): &(usize, i64)| {
+                        vector[at].numerator * (common / vector[at].denominator) * i128::from(factor)
+                    };
+                    prop_assert_eq!(terms.iter().map(term).sum::<i128>(), 0);
+                }
+            }
+        }
+    }
+}
