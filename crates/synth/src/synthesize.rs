@@ -108,9 +108,9 @@ pub fn synthesize_explained(
             Err(error) => return Err(error),
         },
         Algorithm::Flow if collective.kind() == CollectiveKind::AllToAll => {
-            let found = known.map(|known| Ok(Cow::Borrowed(known))).unwrap_or_else(|| {
-                AllToAllFlow::of(topology, limits.tolerance, stop, progress).map(Cow::Owned)
-            });
+            let found = known
+                .map(|known| Ok(Cow::Borrowed(known)))
+                .unwrap_or_else(|| AllToAllFlow::of(topology, limits.tolerance, stop, progress).map(Cow::Owned));
             match found.and_then(|flow| flow.plan(topology, limits, stop, progress)) {
                 Ok(flow) => (algorithm, Shape::Flow(flow)),
                 Err(SynthesisError::TooUneven | SynthesisError::TooManyVariables { .. })

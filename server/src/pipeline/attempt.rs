@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, TransferGraph, Verdict, check_until,
-    compile_until,
+    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, TransferGraph, Verdict,
+    check_until, compile_until,
 };
 use canopy_synth::{
     Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,

@@ -53,7 +53,8 @@ impl Division<'_> {
                 return best.ok_or(ConcurrentError::Stopped);
             }
         }
-        let enough = self.optimum.rate.max(self.optimum.limit * (1.0 - self.tolerance / 2.0)) * (1.0 - self.tolerance / 2.0);
+        let enough =
+            self.optimum.rate.max(self.optimum.limit * (1.0 - self.tolerance / 2.0)) * (1.0 - self.tolerance / 2.0);
         let mut chunks = self.first(most);
         loop {
             let effort = if chunks <= EXACT_CHUNKS_MAX { Effort::Full } else { Effort::Quick };

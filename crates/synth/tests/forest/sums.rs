@@ -25,7 +25,7 @@ fn request(topology: &Topology, shares: Shares, sums: SumOptions) -> SynthesisRe
 #[track_caller]
 fn planned(topology: &Topology, shares: Shares, sums: SumOptions) -> (Judged, FormChoice) {
     let request = request(topology, shares, sums);
-    let explained = synthesize_explained(topology, &request, &Never, &Silent).unwrap();
+    let explained = synthesize_explained(topology, &request, None, &Never, &Silent).unwrap();
     assert_eq!(synthesize(topology, &request, &Never, &Silent), Ok(explained.schedule));
     (plan_request(topology, &request), explained.form.unwrap())
 }
@@ -65,7 +65,7 @@ fn the_form_that_is_asked_for_is_had() {
     }
     let limits = TreeLimits { max_chunks: std::num::NonZeroU64::new(2), ..TreeLimits::NONE };
     let limited = SynthesisRequest { limits, ..request(&mesh, Shares::Equal, SumOptions::AUTO) };
-    let choice = synthesize_explained(&mesh, &limited, &Never, &Silent).unwrap().form.unwrap();
+    let choice = synthesize_explained(&mesh, &limited, None, &Never, &Silent).unwrap().form.unwrap();
     assert_eq!((choice.form, choice.reason), (AllreduceForm::TwoPhases, FormReason::Limited));
 }
 

@@ -4,7 +4,6 @@ use canopy_optimize::{Arc, Digraph, Fraction, Stop, Strength, strength};
 use canopy_topology::{LinkIndex, Topology};
 
 use crate::error::SynthesisError;
-use crate::forest::network;
 use crate::forest::sums::refusal;
 use crate::symmetry::boxes;
 

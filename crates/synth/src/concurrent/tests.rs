@@ -1,0 +1,103 @@
+use canopy_optimize::Never;
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, certified_bound, check, compile};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+use super::*;
+use crate::progress::Silent;
+
+fn topology(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+fn schedule(topology: &Topology, flow: Flow) -> Schedule {
+    let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
+    Schedule { collective, algorithm: "flow".to_owned(), shares: Shares::Equal, shape: Shape::Flow(flow) }
+}
+
+/// Bound and algbw of a plan, both judged by those who know nothing of how they were found; in blocks times links.
+fn judged(expression: &str, limits: TreeLimits) -> (Rate, Rate, u64) {
+    let topology = topology(expression);
+    let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+    let bound = found.bound(&topology);
+    let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
+    let proven = certified_bound(&topology, collective, &Shares::Equal, &bound.certificate).unwrap();
+    assert_eq!(proven, bound.upper, "{expression}");
+    let flow = found.plan(&topology, limits, &Never, &Silent).unwrap();
+    let schedule = schedule(&topology, flow);
+    let graph = compile(&topology, &schedule).unwrap();
+    let verdict = check(&topology, &graph).unwrap();
+    (bound.upper, verdict.algbw, schedule.shape.chunks_per_share())
+}
+
+/// algbw of F times the rate of a link, 1 GB/s here, for each block.
+fn algbw(ranks: u64, numerator: u64, denominator: u64) -> Rate {
+    Rate::new(ranks * 1_000_000_000 * numerator, denominator).unwrap()
+}
+
+/// §8.1 and §8.2 of the published values: the fraction is proven, and few chunks reach it.
+#[test]
+fn rates_of_known_networks_are_reached_exactly() {
+    for (expression, ranks, numerator, denominator) in [
+        ("hypercube:3", 8, 1, 4),
+        ("bipartite:4x4", 8, 2, 5),
+        ("torus:3x3", 9, 1, 3),
+        ("torus:4x4", 16, 1, 8),
+        ("torus:5x5", 25, 1, 15),
+        ("torus:3x3x3", 27, 1, 9),
+        ("genkautz:n=5,d=4", 5, 1, 1),
+        ("genkautz:n=10,d=4", 10, 2, 7),
+        ("ring:4,dir=uni", 4, 1, 6),
+    ] {
+        let (upper, reached, chunks) = judged(&with_rate(expression), TreeLimits::NONE);
+        assert_eq!(upper, algbw(ranks, numerator, denominator), "{expression}");
+        assert_eq!(reached, upper, "{expression} in {chunks} chunks");
+        assert!(chunks <= 64, "{expression}: {chunks}");
+    }
+}
+
+fn part(rate: &Rate, numerator: u32, denominator: u32) -> Rate {
+    let (top, bottom) = rate.parts();
+    Rate::new(top * numerator, bottom * denominator).unwrap()
+}
+
+fn with_rate(expression: &str) -> String {
+    format!("{expression}{}bw=1GB/s", if expression.contains('=') || expression.contains(':') { "," } else { ":" })
+}
+
+/// §8.3: punctured tori.
+#[test]
+fn rates_of_punctured_tori_are_proven_and_nearly_reached() {
+    for (fault, ranks, numerator, denominator) in [
+        ("down=121-122+011-211+210-220", 27, 17, 162),
+        ("down=200-201+102-112+111-121", 27, 8, 81),
+        ("nodes-down=100+122+211", 24, 41, 377),
+        ("nodes-down=101+121+002", 24, 13, 119),
+    ] {
+        let (upper, reached, chunks) = judged(&format!("torus:3x3x3,bw=1GB/s,{fault}"), TreeLimits::NONE);
+        assert_eq!(upper, algbw(ranks, numerator, denominator), "{fault}");
+        let least = part(&upper, 999_998, 1_000_000);
+        assert!(reached >= least, "{fault}: {reached} of {upper} in {chunks} chunks");
+    }
+}
+
+#[test]
+fn few_chunks_lose_little() {
+    for expression in ["torus:3x3x3,bw=1GB/s", "genkautz:n=40,d=4,bw=1GB/s"] {
+        let limits = TreeLimits { max_chunks: std::num::NonZeroU64::new(64), ..TreeLimits::NONE };
+        let (upper, reached, chunks) = judged(expression, limits);
+        assert!(chunks <= 64);
+        let least = part(&upper, 98, 100);
+        assert!(reached >= least, "{expression}: {reached} of {upper} in {chunks} chunks");
+    }
+    let limits = TreeLimits { chunks: std::num::NonZeroU64::new(3), ..TreeLimits::NONE };
+    assert_eq!(judged("torus:3x4,bw=1GB/s", limits).2, 3);
+}
+
+/// Switches pass data on but want none; links of different rates.
+#[test]
+fn boxes_with_switches_are_filled() {
+    let (upper, reached, _) = judged("dgx-a100:boxes=2", TreeLimits::NONE);
+    // Half of the blocks leave a box, over eight links of 25 GB/s.
+    assert_eq!(upper, Rate::new(50_000_000_000_u64, 1_u32).unwrap());
+    assert_eq!(reached, upper);
+}
