@@ -5,10 +5,12 @@
 //! all nodes are independent of each other: each is a small transportation problem, solved exactly here.
 //!
 //! * **Source.** Zhao 2026, chapter 3 and appendix A.5: linear program (3.1), theorem 19 for its value as a
-//!   maximum over sets of in-links, (A.11) for whole chunks, where an integral flow makes rounding needless.
+//!   maximum over sets of in-links, (A.11) for whole chunks, where an integral flow makes rounding needless; (A.12) for
+//!   links of different latencies (`delays`).
 
 mod arrivals;
 mod assign;
+mod delays;
 mod load;
 mod sequence;
 #[cfg(test)]
@@ -36,6 +38,8 @@ pub struct BfbGraph {
     amounts: Vec<u64>,
     amount_total: u128,
     unit: u64,
+    /// What the links' delays are counted in parts of; none where they are left out of account.
+    delayed_per: Option<u64>,
 }
 
 /// An arc into a node.
@@ -47,6 +51,8 @@ pub struct InLink {
     pub arc: u32,
     /// Capacity in units of [`BfbGraph::unit`], at least 1.
     pub width: u64,
+    /// How long nothing comes over it at the beginning of a step, as [`BfbGraph::with_delays`] counts it.
+    pub delay: u64,
 }
 
 /// Why there are no breadth-first broadcasts.
@@ -57,6 +63,10 @@ pub enum BfbError {
     WrongLength { found: usize, node_count: u32 },
     #[error("{what} add up to {sum}, over the limit of 2^63; divide them by a common factor")]
     TooLarge { what: &'static str, sum: u128 },
+    #[error("{found} delays are given, but there is arc {arc}; give one each")]
+    TooFewDelays { found: usize, arc: u32 },
+    #[error("times in parts of {per} do not fit 128 bits; use coarser delays or rounder capacities")]
+    InexactDelays { per: u64 },
     #[error("node {node} is not reached from node {from}; add arcs that connect them")]
     Unreachable { from: u32, node: u32 },
     #[error(transparent)]
@@ -97,7 +107,7 @@ impl BfbGraph {
             }
             starts.push(u32::try_from(links.len()).expect("no more than arcs"));
         }
-        Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit })
+        Ok(Self { starts, links, amounts: amounts.to_vec(), amount_total, unit, delayed_per: None })
     }
 
     /// [`new`](Self::new) with shares of one size.
@@ -147,7 +157,7 @@ fn by_head(graph: &Digraph, meter: &mut Meter<'_>) -> Result<Vec<(u32, InLink)>,
             return Err(DigraphError::NoSuchNode { position, from, to, node_count }.into());
         }
         if from != to && capacity > 0 {
-            links.push((to, InLink { from, arc, width: capacity }));
+            links.push((to, InLink { from, arc, width: capacity, delay: 0 }));
         }
     }
     links.sort_unstable_by_key(|&(to, InLink { from, arc, .. })| (to, from, arc));

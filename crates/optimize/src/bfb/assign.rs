@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::arrivals::{Arrivals, Class};
-use super::load::whole;
 use crate::flow::{ArcId, FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
@@ -20,8 +19,8 @@ pub struct Piece {
 }
 
 impl Arrivals<'_> {
-    /// Divides the shares that arrive in a step among the in-links so that none carries more than `load` chunks per width:
-    /// `chunks` chunks for each unit of a share's amount. By the set of links that sources can use, then source, then link.
+    /// Divides the shares that arrive in a step among the in-links so that none carries more than `load` chunks per width,
+    /// less its delay: `chunks` chunks for each unit of a share's amount. By the set of links that sources can use, then source, then link.
     ///
     /// Sources that can use the same links are served together by one integral flow, and laid one after the other on each
     /// link: so few shares are cut, at most one more piece per link and set of links than there are sources.
@@ -40,7 +39,7 @@ impl Arrivals<'_> {
     ) -> Result<Option<Vec<Piece>>, Stopped> {
         self.graph.require_countable(chunks);
         let classes = self.classes(step);
-        let room: Vec<u128> = self.widths().iter().map(|&width| whole(load, width)).collect();
+        let room = self.rooms(load, chunks);
         let Poured::All(flows) = pour(&classes, chunks.into(), &room, stop)? else {
             return Ok(None);
         };

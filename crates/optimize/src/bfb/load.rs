@@ -7,10 +7,12 @@ use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
 
 /// Most in-links whose sets are all looked at; with more, flows find the sets that matter.
-const ENUMERATED_MAX: usize = 10;
+pub(super) const ENUMERATED_MAX: usize = 10;
 
 impl Arrivals<'_> {
     /// Least load of the busiest in-link in a step: amounts per width, `U` of linear program (3.1). Zero if nothing arrives.
+    /// Where links have delays, the least time until everything has come, as amounts per width in which a link without
+    /// delay could have carried: `U` of (A.12).
     ///
     /// What can only come over links of a set P has to: `U = max amount(P)/width(P)`, and a flow shows that no more is needed.
     /// With few in-links all sets are looked at; with more, the set that a flow for the largest ratio so far does not
@@ -22,6 +24,9 @@ impl Arrivals<'_> {
     pub fn load(&mut self, step: u32, stop: &dyn Stop) -> Result<Fraction, Stopped> {
         if self.sources(step).is_empty() {
             return Ok(Fraction::ZERO);
+        }
+        if let Some(pipes) = self.pipes(1) {
+            return self.delayed_load(step, &pipes, stop);
         }
         if self.widths().len() > ENUMERATED_MAX {
             return self.load_by_flows(step, stop);
@@ -57,6 +62,9 @@ impl Arrivals<'_> {
         self.graph.require_countable(chunks);
         if self.sources(step).is_empty() {
             return Ok(floor);
+        }
+        if let Some(pipes) = self.pipes(chunks) {
+            return self.delayed_chunk_load(step, chunks, floor, &pipes, stop);
         }
         let widths = self.widths();
         let mut load = floor;
@@ -124,7 +132,7 @@ impl Arrivals<'_> {
     }
 
     /// Fills `sums`: by set of in-links, the amounts that can come over links of the set only.
-    fn sum_up(&mut self, step: u32) {
+    pub(super) fn sum_up(&mut self, step: u32) {
         let link_count = self.widths().len();
         self.sums.clear();
         self.sums.resize(1 << link_count, 0);

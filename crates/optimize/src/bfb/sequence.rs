@@ -11,7 +11,7 @@ use crate::stop::Stop;
 /// A step takes as long as its busiest link anywhere, so only the maximum over the nodes counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepLoads {
-    /// By step, the first one first: amounts, or chunks, per width of a link.
+    /// By step, the first one first: amounts, or chunks, per width of a link; delays of links included.
     pub loads: Vec<Fraction>,
 }
 
