@@ -112,6 +112,9 @@ pub struct SynthesisRequest {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
+    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] alone, which then weighs latencies against
+    /// rates. None: latencies are left out of account.
+    pub size_bytes: Option<NonZeroU64>,
     /// How the network is made of smaller ones, with rank `i` as node `i`; for [`Algorithm::Expansion`] alone.
     pub construction: Option<Construction>,
 }
@@ -120,7 +123,7 @@ impl SynthesisRequest {
     /// Equal shares, and everything else left to the planner.
     pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
         let (shares, limits, sums) = (Shares::Equal, TreeLimits::NONE, SumOptions::AUTO);
-        Self { collective, shares, algorithm, limits, sums, construction: None }
+        Self { collective, shares, algorithm, limits, sums, size_bytes: None, construction: None }
     }
 }
 

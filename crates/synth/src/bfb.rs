@@ -9,10 +9,11 @@
 //! Sums go the other way: a reduce-scatter is the allgather of the network with all links turned around, run backwards.
 //! That is not the allgather's own reverse unless the network is its own mirror image, and may cost more or less.
 //!
-//! Source: Zhao 2026, chapter 3 and appendix A.5. Links of different capacities are divided by what they carry in equal
-//! times (A.12 with equal latencies); latencies are left out of account, as the size of messages is not known here.
+//! Source: Zhao 2026, chapter 3 and appendix A.5. Links of different capacities carry what they can in equal times, and
+//! where the size of messages is known, those of longer latencies so much less that all are done together (A.12, `latencies`).
 
 mod chunks;
+mod latencies;
 mod likeness;
 mod network;
 mod parts;
@@ -20,6 +21,8 @@ mod sends;
 
 #[cfg(test)]
 mod tests;
+
+use std::num::NonZeroU64;
 
 use canopy_optimize::{BfbError, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule, Shape, Shares};
@@ -54,10 +57,19 @@ pub fn breadth_first(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, limits, .. } = request;
-    let shape = plan(topology, collective, shares, limits, symmetry, stop, progress)?;
+    let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = request;
+    let shape = plan(topology, (collective, shares), Asked { limits, size_bytes, symmetry }, stop, progress)?;
     let algorithm = Algorithm::Bfb.name().to_owned();
     Ok(Schedule { collective, algorithm, shares: shares.clone(), shape })
+}
+
+/// What is asked of a plan, besides what it is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) limits: TreeLimits,
+    /// Size of the messages, for which latencies are weighed against rates; none: latencies are left out of account.
+    pub(crate) size_bytes: Option<NonZeroU64>,
+    pub(crate) symmetry: Symmetry,
 }
 
 /// Plans a collective as breadth-first broadcasts.
@@ -65,16 +77,16 @@ pub fn breadth_first(
 /// * **In.** Any network whose ranks are linked with each other, without switches and devices that only forward. Shares of
 ///   any sizes. **Out.** As many steps as the greatest distance, twice that for an allreduce; the bandwidth term is the
 ///   least that steps of breadth-first broadcasts have with this number of chunks per share, by default the least number
-///   with which no other one does better ([`canopy_optimize::chunks_needed`]).
+///   with which no other one does better ([`canopy_optimize::chunks_needed`]). Where links into a rank differ in latency and
+///   that counts at the size stated, it is the time of the steps, latencies included, that is the least, by default
+///   with a number of chunks that comes close to what undivided shares would take.
 /// * **Errors.** [`SynthesisError`]: another collective, switches, disconnected, too many chunks or hops, stopped.
 /// * **Cost.** O(ranks · links) for the searches, and for each rank and step a flow of as many arcs as there are sets of
 ///   in-links; on all threads of the caller's pool. Memory of some 80 bytes for each pair of ranks.
 pub(crate) fn plan(
     topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    limits: TreeLimits,
-    symmetry: Symmetry,
+    (collective, shares): (Collective, &Shares),
+    Asked { limits, size_bytes, symmetry }: Asked,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
@@ -97,7 +109,14 @@ pub(crate) fn plan(
     };
     let directions = actions.iter().map(|&action| Direction::new(topology, action, &amounts, stop));
     let directions = directions.collect::<Result<Vec<_>, _>>()?;
-    let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
+    let size_bytes = size_bytes.filter(|_| latencies::are_unequal(topology, &directions));
+    let (directions, chunks, loads) = match size_bytes {
+        Some(size_bytes) => chunks::choose_in_time(topology, directions, &likeness, (limits, size_bytes), stop)?,
+        None => {
+            let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
+            (directions, chunks, loads)
+        }
+    };
     progress.report(Stage::Optimum, 1, 1);
     let mut divided = Vec::with_capacity(directions.len());
     for (direction, loads) in directions.iter().zip(&loads) {
@@ -116,9 +135,11 @@ impl From<BfbError> for SynthesisError {
         match error {
             BfbError::Stopped(_) => Self::Stopped,
             BfbError::TooLarge { .. } => Self::Bfb(error),
-            BfbError::WrongLength { .. } | BfbError::Unreachable { .. } | BfbError::Graph(_) => {
-                Self::Broken { what: format!("breadth-first broadcasts: {error}") }
-            }
+            BfbError::WrongLength { .. }
+            | BfbError::TooFewDelays { .. }
+            | BfbError::InexactDelays { .. }
+            | BfbError::Unreachable { .. }
+            | BfbError::Graph(_) => Self::Broken { what: format!("breadth-first broadcasts: {error}") },
         }
     }
 }

@@ -7,7 +7,7 @@ use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, Fo
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
-use crate::bfb::{self, Symmetry};
+use crate::bfb::{self, Asked, Symmetry};
 use crate::concurrent::AllToAllFlow;
 use crate::direct;
 use crate::error::SynthesisError;
@@ -77,7 +77,7 @@ pub fn synthesize_explained(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, ref construction } = request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, size_bytes, ref construction } = request;
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
@@ -122,7 +122,10 @@ pub fn synthesize_explained(
             }
         }
         Algorithm::Flow => (algorithm, Shape::Flow(flow::plan(topology, collective, shares, stop, progress)?)),
-        Algorithm::Bfb => (algorithm, bfb::plan(topology, collective, shares, limits, Symmetry::Used, stop, progress)?),
+        Algorithm::Bfb => {
+            let asked = Asked { limits, size_bytes, symmetry: Symmetry::Used };
+            (algorithm, bfb::plan(topology, (collective, shares), asked, stop, progress)?)
+        }
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), construction.as_ref(), stop, progress);
             (algorithm, planned?)

@@ -1,5 +1,6 @@
 //! One plan within given limits: made, checked, and written to files.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -157,7 +158,8 @@ impl<'a> Work<'a> {
         };
         let (algorithm, sums) = (self.algorithm, self.order.sums);
         let construction = self.prepared.construction.clone();
-        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, construction };
+        let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, construction };
         if self.flow.is_none() {
             let found = all_to_all_flow(self.order, self.network, (self.stop, self.watch))?;
             self.flow = found.filter(|_| algorithm == self.order.algorithm).map(|(flow, _)| flow);

@@ -14,6 +14,7 @@ use crate::order::{Output, TopologyInput};
 mod fewer;
 mod oneccl;
 mod recall;
+mod steps;
 
 /// Remembers what it is told.
 #[derive(Default)]

@@ -3,8 +3,10 @@
 use std::num::NonZeroU64;
 
 use canopy_optimize::{Arrivals, BfbGraph, Fraction, StepLoads, Stop, chunks_needed};
+use canopy_topology::Topology;
 use rayon::prelude::*;
 
+use super::latencies;
 use super::likeness::Likeness;
 use super::network::Direction;
 use crate::algorithm::TreeLimits;
@@ -15,6 +17,12 @@ const CHUNKS_MAX: u128 = 1 << 62;
 
 /// Numbers of chunks that are tried where there is a limit, besides the limit itself: one to so many.
 const TRIED: u64 = 16;
+
+/// Numbers beyond these that are tried where no number is exact, because latencies count.
+const TRIED_IN_TIME: [u64; 3] = [24, 32, 64];
+
+/// Then a number will do that takes no more than this part longer than undivided shares.
+const SLACK: (u128, u128) = (1, 100);
 
 /// The number of chunks for each unit of a share's weight, and by phase the loads of all steps, in chunks.
 ///
@@ -30,17 +38,12 @@ pub(super) fn choose(
     limits: TreeLimits,
     stop: &dyn Stop,
 ) -> Result<(u64, Vec<StepLoads>), SynthesisError> {
-    let with = |chunks: u64| -> Result<Vec<StepLoads>, SynthesisError> {
-        require_countable(directions, chunks)?;
-        directions.iter().map(|direction| loads(&direction.graph, likeness, Some(chunks), stop)).collect()
-    };
+    let with = |chunks: u64| all_loads(directions, likeness, Some(chunks), stop);
     if let Some(chunks) = limits.chunks.map(NonZeroU64::get) {
         return Ok((chunks, with(chunks)?));
     }
-    let exact = directions.iter().map(|direction| loads(&direction.graph, likeness, None, stop));
-    let exact: Vec<StepLoads> = exact.collect::<Result<_, _>>()?;
-    let all = StepLoads { loads: exact.iter().flat_map(|loads| &loads.loads).copied().collect() };
-    let needed = chunks_needed(&all);
+    let exact = all_loads(directions, likeness, None, stop)?;
+    let needed = needed_by(&exact);
     let limit = limits.max_chunks.map(NonZeroU64::get);
     match (needed, limit) {
         (Some(needed), limit) if limit.is_none_or(|limit| needed <= limit) => {
@@ -49,18 +52,91 @@ pub(super) fn choose(
         }
         (_, None) => Err(SynthesisError::TooManyChunks { needed: None, limit: CHUNKS_MAX }),
         (_, Some(limit)) => {
-            let mut best: Option<(Fraction, u64, Vec<StepLoads>)> = None;
-            for chunks in (1..=limit.min(TRIED)).chain((limit > TRIED).then_some(limit)) {
-                let loads = with(chunks)?;
-                let time = time_per_share(&loads, chunks);
-                if best.as_ref().is_none_or(|(least, ..)| time < *least) {
-                    best = Some((time, chunks, loads));
-                }
-            }
-            let (_, chunks, loads) = best.expect("a limit is at least 1");
-            Ok((chunks, loads))
+            best_of((1..=limit.min(TRIED)).chain((limit > TRIED).then_some(limit)), Fraction::ZERO, with)
         }
     }
+}
+
+/// [`choose`] where links into ranks differ in latency, for messages of a size; with the directions as they are divided.
+///
+/// Where the differences count, times of steps have no common measure and no number of chunks is exact. Then a stated
+/// number is taken, or the smallest one tried, of those within the limit, that comes close to the time of undivided
+/// shares; if none does, the best one.
+///
+/// # Errors
+/// The same.
+pub(super) fn choose_in_time(
+    topology: &Topology,
+    directions: Vec<Direction>,
+    likeness: &Likeness,
+    (limits, size_bytes): (TreeLimits, NonZeroU64),
+    stop: &dyn Stop,
+) -> Result<(Vec<Direction>, u64, Vec<StepLoads>), SynthesisError> {
+    let exact = all_loads(&directions, likeness, None, stop)?;
+    let delayed = match latencies::that_count(topology, &directions, &exact, size_bytes) {
+        Some(delays) => latencies::delayed(&directions, &delays)?,
+        None => None,
+    };
+    let Some(delayed) = delayed else {
+        let (chunks, loads) = choose(&directions, likeness, limits, stop)?;
+        return Ok((directions, chunks, loads));
+    };
+    let with = |chunks: u64| all_loads(&delayed, likeness, Some(chunks), stop);
+    if let Some(chunks) = limits.chunks.map(NonZeroU64::get) {
+        let loads = with(chunks)?;
+        return Ok((delayed, chunks, loads));
+    }
+    let (over, of) = SLACK;
+    let least = time_per_share(&all_loads(&delayed, likeness, None, stop)?, 1);
+    let parts = least.numerator.checked_mul(of + over).zip(least.denominator.checked_mul(of));
+    let enough = parts.and_then(|(top, bottom)| Fraction::new(top, bottom)).unwrap_or(Fraction::ZERO);
+    let limit = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
+    let exactly = needed_by(&exact).filter(|&needed| require_countable(&delayed, needed).is_ok());
+    let mut tried: Vec<u64> =
+        (1..=TRIED).chain(TRIED_IN_TIME).chain(exactly).filter(|&chunks| chunks <= limit).collect();
+    tried.sort_unstable();
+    tried.dedup();
+    let (chunks, loads) = best_of(tried.into_iter(), enough, with)?;
+    Ok((delayed, chunks, loads))
+}
+
+/// Of numbers of chunks, the first one whose time is `enough`, or else the one of least time, the first one among equals.
+fn best_of(
+    tried: impl Iterator<Item = u64>,
+    enough: Fraction,
+    with: impl Fn(u64) -> Result<Vec<StepLoads>, SynthesisError>,
+) -> Result<(u64, Vec<StepLoads>), SynthesisError> {
+    let mut best: Option<(Fraction, u64, Vec<StepLoads>)> = None;
+    for chunks in tried {
+        let loads = with(chunks)?;
+        let time = time_per_share(&loads, chunks);
+        if time <= enough {
+            return Ok((chunks, loads));
+        }
+        if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+            best = Some((time, chunks, loads));
+        }
+    }
+    let (_, chunks, loads) = best.expect("1 is tried");
+    Ok((chunks, loads))
+}
+
+/// Greatest loads of all directions, in so many chunks or undivided.
+fn all_loads(
+    directions: &[Direction],
+    likeness: &Likeness,
+    chunks: Option<u64>,
+    stop: &dyn Stop,
+) -> Result<Vec<StepLoads>, SynthesisError> {
+    if let Some(chunks) = chunks {
+        require_countable(directions, chunks)?;
+    }
+    directions.iter().map(|direction| loads(&direction.graph, likeness, chunks, stop)).collect()
+}
+
+/// The least number of chunks with which all these loads are whole, if 64 bits count it.
+fn needed_by(exact: &[StepLoads]) -> Option<u64> {
+    chunks_needed(&StepLoads { loads: exact.iter().flat_map(|loads| &loads.loads).copied().collect() })
 }
 
 /// Greatest loads over all ranks, of which one of each kind is looked at.

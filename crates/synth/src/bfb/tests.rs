@@ -1,5 +1,7 @@
 //! Every schedule is judged by the checker, which counts the steps and adds up their times.
 
+mod latencies;
+
 use canopy_optimize::Never;
 use canopy_schedule::{StepCost, check, compile};
 use canopy_topology::{Capacity, Latency, Rank, TopologyDraft, TopologyLimits, generate};
@@ -45,7 +47,8 @@ fn planned(
     limits: TreeLimits,
     symmetry: Symmetry,
 ) -> Result<Schedule, SynthesisError> {
-    let shape = plan(topology, collective, shares, limits, symmetry, &Never, &Silent)?;
+    let asked = Asked { limits, size_bytes: None, symmetry };
+    let shape = plan(topology, (collective, shares), asked, &Never, &Silent)?;
     Ok(Schedule { collective, algorithm: "bfb".to_owned(), shares: shares.clone(), shape })
 }
 
@@ -161,10 +164,8 @@ fn what_it_cannot_plan_is_refused() {
     );
     let stopped = plan(
         &generated("ring:4"),
-        collective(&generated("ring:4"), CollectiveKind::Allgather, 0),
-        &Shares::Equal,
-        none,
-        Symmetry::Used,
+        (collective(&generated("ring:4"), CollectiveKind::Allgather, 0), &Shares::Equal),
+        Asked { limits: none, size_bytes: None, symmetry: Symmetry::Used },
         &|| true,
         &Silent,
     );
