@@ -26,7 +26,8 @@ const SLACK: (u128, u128) = (1, 100);
 
 /// The number of chunks for each unit of a share's weight, and by phase the loads of all steps, in chunks.
 ///
-/// A number that is stated is taken. Else it is the one with which links reach the exact optimum of each step; where that
+/// A number that is stated is taken. Else it is one with which links reach the exact optimum of each step, the smallest one on
+/// links of one width, and on others if it is one of the first few; where that
 /// exceeds the stated limit, the best one found of those within it: of the first few numbers and the limit itself, the one
 /// of least time in all, the smaller one among equals.
 ///
@@ -45,6 +46,9 @@ pub(super) fn choose(
     let exact = all_loads(directions, likeness, None, stop)?;
     let needed = needed_by(&exact);
     let limit = limits.max_chunks.map(NonZeroU64::get);
+    if let Some(few) = fewer(directions, &exact, needed.into_iter().chain(limit).min(), with)? {
+        return Ok(few);
+    }
     match (needed, limit) {
         (Some(needed), limit) if limit.is_none_or(|limit| needed <= limit) => {
             require_countable(directions, needed)?;
@@ -55,6 +59,31 @@ pub(super) fn choose(
             best_of((1..=limit.min(TRIED)).chain((limit > TRIED).then_some(limit)), Fraction::ZERO, with)
         }
     }
+}
+
+/// A small number of chunks below `limit` with which links reach the exact times, where links are of different widths.
+///
+/// Loads are counted for each width there, so that whole chunks need not be whole loads; on links of one width they must be,
+/// and fewer chunks than that never do.
+fn fewer(
+    directions: &[Direction],
+    exact: &[StepLoads],
+    limit: Option<u64>,
+    with: impl Fn(u64) -> Result<Vec<StepLoads>, SynthesisError>,
+) -> Result<Option<(u64, Vec<StepLoads>)>, SynthesisError> {
+    let is_even =
+        |graph: &BfbGraph| (0..graph.node_count()).all(|node| graph.in_links(node).iter().all(|link| link.width == 1));
+    if directions.iter().all(|direction| is_even(&direction.graph)) {
+        return Ok(None);
+    }
+    let least = time_per_share(exact, 1);
+    for chunks in 1..=TRIED.min(limit.unwrap_or(TRIED)) {
+        let loads = with(chunks)?;
+        if time_per_share(&loads, chunks) <= least {
+            return Ok(Some((chunks, loads)));
+        }
+    }
+    Ok(None)
 }
 
 /// [`choose`] where links into ranks differ in latency, for messages of a size; with the directions as they are divided.

@@ -144,6 +144,23 @@ fn wide_links_carry_more() {
     assert!(limited.0 < chunks && limited.1 >= exact && limited.1 <= coarse.1, "{limited:?}");
 }
 
+/// Shares that come whole over one link each need no division, whatever the rates are.
+#[test]
+fn rates_without_a_common_factor_need_no_more_chunks_than_steps_do() {
+    let rate = |units: u64| Capacity::from_bytes_per_sec(units * 1_000_000).unwrap();
+    let both = |(a, b, there, back)| [(a, b, rate(there)), (b, a, rate(back))];
+    let chunks = |links: &[(u32, u32, u64, u64)], ranks| {
+        let topology = weighted(ranks, links.iter().copied().flat_map(both));
+        let collective = collective(&topology, CollectiveKind::Allreduce, 0);
+        let schedule = planned(&topology, collective, &Shares::Equal, TreeLimits::NONE, Symmetry::Used).unwrap();
+        judged(&topology, &schedule);
+        schedule.shape.chunks_per_share()
+    };
+    assert_eq!(chunks(&[(0, 1, 99_991, 99_991), (1, 2, 60_013, 60_013), (0, 2, 40_009, 40_009)], 3), 1);
+    // From across, what 9 and 5 carry in equal times: parts of 14.
+    assert_eq!(chunks(&[(0, 1, 9, 5), (1, 2, 9, 5), (2, 3, 9, 5), (3, 0, 9, 5)], 4), 14);
+}
+
 #[test]
 fn what_it_cannot_plan_is_refused() {
     let refused = |expression: &str, kind, limits| {
