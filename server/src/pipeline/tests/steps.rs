@@ -36,3 +36,35 @@ fn latencies_count_at_the_size_that_was_asked_for() {
     assert_eq!(chunks(["1us", "9us"], 4_000), (1, "1/1".to_owned()));
     assert_eq!(chunks(["1us", "9us"], 1 << 30), (2, "3/4".to_owned()));
 }
+
+/// From across, 20,011 and 19,997 parts of 40,008 come either way in equal times. MSCCL files name 32,767 chunks in all: the plan
+/// has the best number of them that was tried instead, and says so.
+#[test]
+fn a_plan_in_steps_too_large_for_its_runtime_gets_fewer_chunks() {
+    let network = || around([20_011, 19_997], ["0us", "0us"]);
+    let json = by_steps(network(), 1 << 30, Output::Json).unwrap();
+    assert_eq!((json.plan.chunks_per_rank % 40_008, json.warnings.len()), (0, 0));
+    let msccl = by_steps(network(), 1 << 30, Output::MscclXml(Profile::Msccl, Instances::ONE)).unwrap();
+    assert_eq!(msccl.plan.chunks_per_rank, 7_629);
+    let fewer = msccl.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
+    let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 160031: planned with 7629 chunks \
+                    per share instead of 800039976, at 3053532819865/3053576873256 of their rate; state chunks to have a \
+                    number of your own";
+    assert_eq!(fewer.text, expected);
+}
+
+#[test]
+fn a_number_of_chunks_that_was_stated_is_never_changed() {
+    let exactly = |chunks| {
+        let limits = TreeLimits { chunks: NonZeroU64::new(chunks), ..TreeLimits::NONE };
+        let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+        let order = order(around([20_011, 19_997], ["0us", "0us"]), CollectiveKind::Allgather, outputs);
+        let order = Order { algorithm: Algorithm::Bfb, limits, ..order };
+        produce(&order, &Witness::default()).map(|produced| produced.plan)
+    };
+    match exactly(40_008) {
+        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { limit: 32_767, .. } }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(exactly(3).unwrap().plan.chunks_per_rank, 3);
+}
