@@ -10,7 +10,7 @@ mod problem;
 mod whole;
 
 pub use bound::length_bound;
-pub use exact::{EXACT_VARIABLES_MAX, sharpened, solve_exactly};
+pub use exact::{EXACT_VARIABLES_MAX, PATHS_MAX, PathOptimum, path_optimum, sharpened, solve_exactly};
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
 pub use whole::{Effort, WholeFlow, WholePath};
 

@@ -20,8 +20,8 @@ mod whole;
 pub use balance::{BalancedOptimum, balanced_optimum};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
 pub use concurrent::{
-    Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, ProposedFlow,
-    WholeFlow, WholePath, length_bound, sharpened, solve_exactly,
+    Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
+    PathOptimum, ProposedFlow, WholeFlow, WholePath, length_bound, path_optimum, sharpened, solve_exactly,
 };
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};

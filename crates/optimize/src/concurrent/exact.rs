@@ -2,6 +2,7 @@
 
 mod mend;
 mod nullspace;
+mod paths;
 mod program;
 mod snap;
 mod tree;
@@ -12,6 +13,7 @@ use super::problem::{ConcurrentError, ConcurrentProblem};
 use super::{ConcurrentOptimum, ProposedFlow, length_bound};
 use crate::stop::Stop;
 use mend::{as_float, mended};
+pub use paths::{PATHS_MAX, PathOptimum, path_optimum};
 use program::{Program, Solution};
 pub use snap::sharpened;
 use tree::{Distances, distances};

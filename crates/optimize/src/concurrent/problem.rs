@@ -47,6 +47,12 @@ pub enum ConcurrentError {
     OrbitCount { found: usize, expected: usize },
     #[error("lengths for {found} arcs are given, but there are {expected}")]
     LengthCount { found: usize, expected: usize },
+    #[error("demands of {found} pairs are given, but paths of {expected}; give one for each")]
+    PairCount { found: usize, expected: usize },
+    #[error("pairs[{pair}] wants something but has no path; give it one, or no demand")]
+    NoPath { pair: usize },
+    #[error("pairs[{pair}][{path}] passes arc {arc}; arcs are below {arc_count} and have some capacity")]
+    PathArc { pair: usize, path: usize, arc: u32, arc_count: usize },
     #[error("sums of demands, capacities and lengths go beyond 128 bits; use smaller units")]
     TooLarge,
     #[error("stopped before a result was found")]
