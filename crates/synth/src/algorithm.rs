@@ -28,12 +28,14 @@ pub enum Algorithm {
     Direct,
     /// Around a ring of all ranks, both ways where the links allow.
     Ring,
+    /// One shortest path for each pair of an all-to-all, source after source (Basu 2024, section 5).
+    Sssp,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 7] =
-        [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Expansion, Self::Direct, Self::Ring];
+    pub const ALL: [Self; 8] =
+        [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Expansion, Self::Direct, Self::Ring, Self::Sssp];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Algorithm {
             Self::Expansion => "expansion",
             Self::Direct => "direct",
             Self::Ring => "ring",
+            Self::Sssp => "sssp",
         }
     }
 }
@@ -65,6 +68,7 @@ impl Algorithm {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
+            Self::Sssp => "all-to-all",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
@@ -243,7 +247,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct or ring"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring or sssp"
         );
     }
 }

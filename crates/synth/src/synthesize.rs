@@ -7,6 +7,7 @@ use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, Fo
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::all_to_all;
 use crate::bfb::{self, Asked, Symmetry};
 use crate::concurrent::AllToAllFlow;
 use crate::direct;
@@ -26,7 +27,7 @@ use crate::sum_options::SumOptions;
 /// where both are alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
-///   see `bfb.rs`, `expansion.rs`, `flow.rs`, `direct.rs` and `ring.rs`.
+///   see `bfb.rs`, `expansion.rs`, `flow.rs`, `direct.rs`, `ring.rs` and `all_to_all`.
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
@@ -132,6 +133,7 @@ pub fn synthesize_explained(
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
+        Algorithm::Sssp => (algorithm, all_to_all::plan(topology, request, stop, progress)?),
     };
     let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
     Ok(Synthesized { schedule, form: None })

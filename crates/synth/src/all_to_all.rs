@@ -1,0 +1,43 @@
+//! All-to-all by named routings: what people use, or compare with, where they do not solve a flow problem.
+//!
+//! Every pair of ranks gets paths chosen by a simple rule, each with a whole number of chunks of the block. None of them claims
+//! an optimum; what they reach is the checker's word.
+
+mod sssp;
+
+use canopy_optimize::Stop;
+use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
+use canopy_topology::Topology;
+
+use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::error::SynthesisError;
+use crate::progress::Progress;
+use crate::reach::require_reach;
+
+/// Routes handled between two looks at whether to stop.
+const ASK_INTERVAL: usize = 64;
+
+/// Plans an all-to-all by one of the algorithms that plan nothing else.
+///
+/// * **In.** Any topology whose ranks reach each other, as far as the algorithm says nothing else.
+/// * **Errors.** Another collective or algorithm, disconnected, too many hops, stopped, and what each algorithm says.
+pub(crate) fn plan(
+    topology: &Topology,
+    request: &SynthesisRequest,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Shape, SynthesisError> {
+    let (collective, algorithm) = (request.collective, request.algorithm);
+    if collective.kind() != CollectiveKind::AllToAll {
+        return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
+    }
+    require_reach(topology, collective, &Shares::Equal)?;
+    let flow: Flow = match algorithm {
+        Algorithm::Sssp => sssp::plan(topology, stop, progress)?,
+        other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
+    };
+    Ok(Shape::Flow(flow))
+}
+
+#[cfg(test)]
+mod tests;
