@@ -356,6 +356,10 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::TooShallow { max_depth, least, .. } => {
             Refusal::infeasible("DEPTH_INFEASIBLE", "max_depth").with("max_depth", max_depth).with("least", least)
         }
+        SynthesisError::TooManyVariables { limit, .. } => {
+            Refusal::infeasible("TOO_MANY_VARIABLES", "algorithm").with("limit", limit)
+        }
+        SynthesisError::TooUneven => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
         SynthesisError::Expansion(_) => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
