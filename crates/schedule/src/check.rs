@@ -8,6 +8,7 @@ mod flow;
 mod in_network;
 mod load;
 mod meaning;
+mod once;
 mod order;
 mod pieces;
 mod steps;
@@ -23,6 +24,7 @@ pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, 
 pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
 pub(crate) use load::{link_loads, size};
+pub use once::check_steps_until;
 pub use steps::StepCost;
 
 /// Whether the caller wants the work to end.

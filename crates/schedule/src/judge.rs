@@ -2,7 +2,7 @@
 
 use canopy_topology::Topology;
 
-use crate::check::{CheckError, Verdict, check_flow_until, check_until};
+use crate::check::{CheckError, Verdict, check_flow_until, check_steps_until, check_until};
 use crate::compile::{CompileError, compile_until};
 use crate::schedule::{Schedule, Shape};
 
@@ -28,7 +28,8 @@ impl JudgeError {
     }
 }
 
-/// Judges a schedule: a flow by its paths, as [`check_flow`](crate::check_flow) does, anything else by its transfer graph.
+/// Judges a schedule: a flow by its paths, as [`check_flow`](crate::check_flow) does, steps by their sends where
+/// [`check_steps_until`] can, anything else by its transfer graph.
 ///
 /// # Errors
 /// Those of the compiler and the checker, or [`Stopped`](CheckError::Stopped) soon after `stop` says so.
@@ -40,6 +41,9 @@ pub fn judge_until(
     match schedule.shape {
         Shape::Flow(_) => Ok(check_flow_until(topology, schedule, stop)?),
         Shape::Forest(_) | Shape::Steps(_) => {
+            if let Some(verdict) = check_steps_until(topology, schedule, stop)? {
+                return Ok(verdict);
+            }
             let graph = compile_until(topology, schedule, stop)?;
             Ok(check_until(topology, &graph, stop)?)
         }

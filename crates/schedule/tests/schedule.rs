@@ -19,6 +19,8 @@ mod in_network;
 mod mutate;
 #[path = "schedule/mutations.rs"]
 mod mutations;
+#[path = "schedule/once.rs"]
+mod once;
 #[path = "schedule/properties.rs"]
 mod properties;
 #[path = "schedule/reference.rs"]

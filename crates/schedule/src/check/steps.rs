@@ -8,6 +8,8 @@ use num_integer::Integer as _;
 
 use super::error::{LoadError, StructureError, TransferFault};
 use super::load::{size, takes_longer};
+use crate::route::RouteTable;
+use crate::schedule::Carrier;
 use crate::shares::ChunkLayout;
 use crate::transfer::{Transfer, TransferGraph};
 
@@ -40,13 +42,30 @@ pub(super) fn check_steps(
         return Ok(None);
     }
     check_order(graph)?;
-    let (count, seconds) = seconds_per_chunk(topology, graph)?;
-    let size = BigUint::from(size(graph, layout));
-    let (numerator, denominator) = seconds;
-    let algbw = Rate::new(size * denominator, numerator).ok_or(LoadError::NothingMoves)?;
+    let mut start = 0;
+    let groups = graph.steps.chunk_by(|a, b| a == b).map(|steps| {
+        let transfers = &graph.transfers[start..start + steps.len()];
+        start += steps.len();
+        (steps[0], transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)))
+    });
+    let seconds = seconds_per_chunk(topology, &graph.routes, groups)?;
+    Ok(Some(step_cost(topology, size(graph, layout), seconds)?))
+}
+
+/// What steps cost that take so long in all for chunks of one byte.
+pub(super) fn step_cost(topology: &Topology, size: u128, seconds: Seconds) -> Result<StepCost, LoadError> {
+    let Seconds { count, numerator, denominator } = seconds;
+    let algbw = Rate::new(BigUint::from(size) * denominator, numerator).ok_or(LoadError::NothingMoves)?;
     let most = Rate::new(topology.node_bandwidth(), 1_u8).expect("1 is not 0");
     let bandwidth = most.ratio_to(&algbw).ok_or(LoadError::NothingMoves)?;
-    Ok(Some(StepCost { count, bandwidth, algbw }))
+    Ok(StepCost { count, bandwidth, algbw })
+}
+
+/// A number of steps, and the sum of their times for chunks of one byte as a fraction that need not be reduced.
+pub(super) struct Seconds {
+    count: u32,
+    numerator: BigUint,
+    denominator: BigUint,
 }
 
 /// Steps in order, and each transfer after the step that brought what it sends.
@@ -80,21 +99,22 @@ fn check_order(graph: &TransferGraph) -> Result<(), StructureError> {
     Ok(())
 }
 
-/// Number of steps, and the sum of their times for chunks of one byte as a fraction that need not be reduced.
-fn seconds_per_chunk(topology: &Topology, graph: &TransferGraph) -> Result<(u32, (BigUint, BigUint)), LoadError> {
+/// Times of steps, given by increasing number with what carries their chunks.
+pub(super) fn seconds_per_chunk<'a>(
+    topology: &Topology,
+    routes: &RouteTable,
+    steps: impl Iterator<Item = (u32, impl Iterator<Item = &'a Carrier>)>,
+) -> Result<Seconds, LoadError> {
     let capacities: Vec<u64> = topology.links().iter().map(|link| link.capacity.bytes_per_sec()).collect();
     // Chunks over the busiest link of each step and its capacity.
     let mut busiest: Vec<(u128, u64)> = Vec::new();
     let mut loads = vec![0_u128; capacities.len()];
     let mut touched: Vec<usize> = Vec::new();
     let mut count = 0;
-    let mut start = 0;
-    for steps in graph.steps.chunk_by(|a, b| a == b) {
-        let transfers = &graph.transfers[start..start + steps.len()];
-        start += steps.len();
-        count = count.max(steps[0].saturating_add(1));
-        for carrier in transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
-            for link in graph.routes.get(carrier.route).unwrap_or_default() {
+    for (step, carriers) in steps {
+        count = count.max(step.saturating_add(1));
+        for carrier in carriers {
+            for link in routes.get(carrier.route).unwrap_or_default() {
                 let load = &mut loads[link.index()];
                 if *load == 0 {
                     touched.push(link.index());
@@ -108,8 +128,8 @@ fn seconds_per_chunk(topology: &Topology, graph: &TransferGraph) -> Result<(u32,
         busiest.extend(longest);
         touched.drain(..).for_each(|link| loads[link] = 0);
     }
-    let common =
+    let denominator =
         busiest.iter().fold(BigUint::from(1_u8), |common, &(_, capacity)| common.lcm(&BigUint::from(capacity)));
-    let sum = busiest.iter().map(|&(load, capacity)| load * (&common / capacity)).sum();
-    Ok((count, (sum, common)))
+    let numerator = busiest.iter().map(|&(load, capacity)| load * (&denominator / capacity)).sum();
+    Ok(Seconds { count, numerator, denominator })
 }
