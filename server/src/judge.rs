@@ -9,7 +9,7 @@ use canopy_plan::{
     prove_execution_plan, read_plan,
 };
 use canopy_proto::v1::{Artifact, OutputFormat, Plan};
-use canopy_schedule::{Collective, CollectiveKind, certified_bound, check, compile};
+use canopy_schedule::{Collective, CollectiveKind, certified_bound, judge_until};
 use canopy_topology::{Rank, TopologyLimits};
 
 use crate::digest::sha256_hex;
@@ -24,7 +24,8 @@ use crate::pipeline::{collective_on_the_wire, weights};
 /// collective and rank count that are stated, and could hold as many instances; it is not run on bytes again.
 ///
 /// # Errors
-/// What is wrong, for people. O(size of the transfer graph), some tenth of what making the plan took.
+/// What is wrong, for people. O(size of the transfer graph, or of the paths of a flow), some tenth of what making the plan
+/// took.
 pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), String> {
     for artifact in &plan.artifacts {
         let content = artifact.content.as_deref().unwrap_or_default();
@@ -60,8 +61,7 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
     {
         return Err("its json file is for another collective, rank count, algorithm or shares".to_owned());
     }
-    let graph = compile(&file.topology, &file.schedule).map_err(|error| error.to_string())?;
-    let verdict = check(&file.topology, &graph).map_err(|error| error.to_string())?;
+    let verdict = judge_until(&file.topology, &file.schedule, &|| false).map_err(|error| error.to_string())?;
     let proven = certified_bound(&file.topology, collective, &file.schedule.shares, &file.bound.certificate);
     let proven = proven.map_err(|error| error.to_string())?;
     let optimality = verdict.algbw.ratio_to(&proven).ok_or("its bound is zero")?;

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, TransferGraph, Verdict,
-    check_until, compile_until,
+    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, TransferGraph, Verdict,
+    check_flow_until, check_until, compile_until,
 };
 use canopy_synth::{
     Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,
@@ -64,7 +64,8 @@ pub(super) struct Work<'a> {
 /// A checked plan.
 pub(super) struct Attempt {
     pub(super) plan: PlanFile,
-    pub(super) graph: TransferGraph,
+    /// Its transfers; none for a flow of which no file needs them, as they take several times the memory of its paths.
+    pub(super) graph: Option<TransferGraph>,
     pub(super) verdict: Verdict,
 }
 
@@ -176,7 +177,7 @@ impl<'a> Work<'a> {
         ask(self.stop)?;
         self.watch.stage("check", 0, 1);
         let topology = &self.prepared.topology;
-        let (graph, verdict) = checked(topology, &schedule, &self.bound, self.stop)?;
+        let (graph, verdict) = checked(topology, &schedule, &self.order.outputs, &self.bound, self.stop)?;
         if verdict.algbw > self.bound.lower {
             // What a plan reaches is reachable, whatever was known before.
             self.bound.lower = verdict.algbw.clone();
@@ -206,24 +207,22 @@ impl<'a> Work<'a> {
     fn write(&self, Attempt { plan, graph, .. }: &Attempt) -> Result<Files, PlanFailure> {
         let Self { order, prepared, stop, .. } = *self;
         let mut files = Files::new(order.size_bytes_max);
+        let transfers = || {
+            let none = || rejected("structure", "the file of a runtime needs the plan's transfers".to_owned());
+            graph.as_ref().map(|graph| (&plan.topology, graph)).ok_or_else(none)
+        };
         let total = order.outputs.len() as u64;
         for (done, &output) in (0_u64..).zip(&order.outputs) {
             ask(stop)?;
             self.watch.stage("lower", done, total);
             match output {
                 Output::Json => files.add_json(plan, self.limits)?,
-                Output::OnecclXml => files.add_oneccl(order, (&plan.topology, graph), &prepared.key, stop)?,
+                Output::OnecclXml => files.add_oneccl(order, transfers()?, &prepared.key, stop)?,
                 Output::MscclXml(profile, instances) => {
-                    files.add_msccl((profile, instances), order, (&plan.topology, graph), &prepared.key, stop)?;
+                    files.add_msccl((profile, instances), order, transfers()?, &prepared.key, stop)?;
                 }
                 Output::MscclppJson(profile, switches) => {
-                    files.add_execution_plan(
-                        (profile, switches),
-                        order,
-                        (&plan.topology, graph),
-                        &prepared.key,
-                        stop,
-                    )?;
+                    files.add_execution_plan((profile, switches), order, transfers()?, &prepared.key, stop)?;
                 }
             }
         }
@@ -253,31 +252,43 @@ pub(super) fn all_to_all_flow(
     }
 }
 
-/// The transfers of a schedule and what the checker says of them.
+/// What the checker says of a schedule, and its transfers; a flow is judged by its paths unless an output needs transfers.
 fn checked(
     topology: &Topology,
     schedule: &Schedule,
+    outputs: &[Output],
     bound: &Bound,
     stop: &dyn Stop,
-) -> Result<(TransferGraph, Verdict), PlanFailure> {
-    let rejected = |check: &'static str| move |problem: String| PlanFailure::Rejected { check, problem };
+) -> Result<(Option<TransferGraph>, Verdict), PlanFailure> {
+    let needs_graph = outputs.iter().any(|&output| output != Output::Json);
     let is_stopped = || stop.is_requested();
-    let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
-        CompileError::Stopped => PlanFailure::Stopped,
-        error => rejected("structure")(chain(&error)),
-    })?;
-    let verdict = check_until(topology, &graph, &is_stopped).map_err(|error| match error {
+    let refused = |error: CheckError| match error {
         CheckError::Stopped => PlanFailure::Stopped,
-        error => rejected(error.check())(chain(&error)),
-    })?;
+        error => rejected(error.check(), chain(&error)),
+    };
+    let (graph, verdict) = if matches!(schedule.shape, Shape::Flow(_)) && !needs_graph {
+        (None, check_flow_until(topology, schedule, &is_stopped).map_err(refused)?)
+    } else {
+        let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
+            CompileError::Stopped => PlanFailure::Stopped,
+            error => rejected("structure", chain(&error)),
+        })?;
+        let verdict = check_until(topology, &graph, &is_stopped).map_err(refused)?;
+        (Some(graph), verdict)
+    };
     if verdict.algbw > bound.upper {
         let (rate, limit) = (&verdict.algbw, &bound.upper);
-        return Err(rejected("certificate")(format!("the plan reaches {rate}, more than the proven bound {limit}")));
+        return Err(rejected("certificate", format!("the plan reaches {rate}, more than the proven bound {limit}")));
     }
     if verdict.algbw == Rate::zero() {
-        return Err(rejected("load")("the plan moves nothing".to_owned()));
+        return Err(rejected("load", "the plan moves nothing".to_owned()));
     }
     Ok((graph, verdict))
+}
+
+/// A plan that fails one of its checks.
+const fn rejected(check: &'static str, problem: String) -> PlanFailure {
+    PlanFailure::Rejected { check, problem }
 }
 
 /// Passes a synthesizer's reports on.

@@ -35,11 +35,14 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     let topology = &work.prepared.topology;
     let size_bytes = work.order.size_bytes_max;
     let is_stopped = || work.stop.is_requested();
-    let time = |attempt: &Attempt| match time_ps(topology, &attempt.graph, size_bytes, &is_stopped) {
-        Ok(time) => Ok(Some(time)),
-        Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
-        // Too much work, or too long: then the plan of the best rate it is.
-        Err(_) => Ok(None),
+    let time = |attempt: &Attempt| {
+        let Some(graph) = &attempt.graph else { return Ok(None) };
+        match time_ps(topology, graph, size_bytes, &is_stopped) {
+            Ok(time) => Ok(Some(time)),
+            Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
+            // Too much work, or too long: then the plan of the best rate it is.
+            Err(_) => Ok(None),
+        }
     };
     let Some(by_trees) = time(&fitted.attempt)? else { return Ok(fitted) };
     let mut other = work.by(Algorithm::Bfb);
@@ -73,7 +76,7 @@ fn is_open(work: &Work<'_>, attempt: &Attempt) -> bool {
         && matches!(attempt.plan.schedule.shape, Shape::Forest(_))
         && topology.nodes().len() == topology.rank_count() as usize
         && topology.rank_count() <= RANKS_MAX
-        && attempt.graph.transfers.len() <= TRANSFERS_MAX
+        && attempt.graph.as_ref().is_some_and(|graph| graph.transfers.len() <= TRANSFERS_MAX)
 }
 
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.

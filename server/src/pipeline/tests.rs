@@ -12,6 +12,7 @@ use crate::order::{Group, SwitchUse};
 use crate::order::{Output, TopologyInput};
 
 mod fewer;
+mod flows;
 mod oneccl;
 mod recall;
 mod steps;
