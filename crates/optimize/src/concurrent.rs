@@ -6,11 +6,13 @@
 
 mod bound;
 mod exact;
+mod first_order;
 mod problem;
 mod whole;
 
 pub use bound::length_bound;
 pub use exact::{EXACT_VARIABLES_MAX, PATHS_MAX, PathOptimum, path_optimum, sharpened, solve_exactly};
+pub use first_order::{SolverOptions, solve};
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
 pub use whole::{Effort, WholeFlow, WholePath};
 

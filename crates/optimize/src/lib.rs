@@ -21,7 +21,8 @@ pub use balance::{BalancedOptimum, balanced_optimum};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
 pub use concurrent::{
     Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
-    PathOptimum, ProposedFlow, WholeFlow, WholePath, length_bound, path_optimum, sharpened, solve_exactly,
+    PathOptimum, ProposedFlow, SolverOptions, WholeFlow, WholePath, length_bound, path_optimum, sharpened, solve,
+    solve_exactly,
 };
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};

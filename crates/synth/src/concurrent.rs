@@ -8,7 +8,9 @@ mod chunks;
 mod network;
 mod routes;
 
-use canopy_optimize::{ConcurrentError, ConcurrentOptimum, Fraction, Stop, WholeFlow, length_bound, solve_exactly};
+use canopy_optimize::{
+    ConcurrentError, ConcurrentOptimum, Fraction, SolverOptions, Stop, WholeFlow, length_bound, solve, solve_exactly,
+};
 use canopy_schedule::{Bound, Certificate, Flow};
 use canopy_topology::{Rank, Rate, Topology};
 use num_bigint::BigUint;
@@ -24,7 +26,6 @@ use crate::tolerance::Tolerance;
 /// Part of the rate that a flow may lack where no tolerance is stated: less than any chunk counts.
 const TOLERANCE: f64 = 1e-6;
 /// Variables times iterations that the first-order solver may spend: some ten seconds on two cores.
-#[allow(dead_code)]
 const WORK_MAX: u64 = 6_000_000_000;
 
 /// Most variables: some gigabytes.
@@ -76,7 +77,9 @@ impl AllToAllFlow {
         let optimum = match exact {
             Some(optimum) => optimum,
             None => {
-                return Err(SynthesisError::TooManyVariables { ranks, links, limit: VARIABLES_MAX });
+                // Half of what may be lacking is left to whole chunks.
+                let options = SolverOptions { tolerance: tolerance / 2.0, work_max: WORK_MAX };
+                solve(&problem, &options, stop, &mut |_, _| ()).map_err(fault)?
             }
         };
         let limit = length_bound(&problem, &optimum.lengths, stop).map_err(fault)?;
