@@ -27,7 +27,7 @@ use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
 use self::attempt::{Attempt, Work};
 use self::canon::Canon;
 pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary, weights};
-use self::fewer::Fitted;
+use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
 use self::seats::Seats;
@@ -82,11 +82,11 @@ impl Pipeline {
         };
         let mut known = None;
         if let Some((canon, plan)) =
-            canon.and_then(|canon| Some((canon, canon.known(&self.shapes, order, order.limits)?)))
+            canon.and_then(|canon| Some((canon, canon.known(&self.shapes, order, first_limits(order))?)))
         {
             match own(&plan.bound) {
                 Ok(bound) => known = Some((plan, bound)),
-                Err(failure) => canon.refuse(&self.shapes, order, order.limits, &failure),
+                Err(failure) => canon.refuse(&self.shapes, order, first_limits(order), &failure),
             }
         }
         let base = canon.map_or(&prepared.topology, |canon| &canon.normal.topology);

@@ -60,6 +60,18 @@ fn exact_optima_equal_the_oracle() {
     }
 }
 
+/// All-to-all: the lengths prove what another linear program found, and a flow in whole chunks reaches it.
+#[test]
+fn all_to_all_bounds_meet_the_linear_program() {
+    for (name, topology, expected) in cases() {
+        let optimum = expected["all-to-all"].as_f64().unwrap() / 1e9;
+        let bound = certified(&topology, CollectiveKind::AllToAll);
+        let (lower, upper) = (bound.lower.gigabytes_per_sec(), bound.upper.gigabytes_per_sec());
+        assert!((upper / optimum - 1.0).abs() <= 1e-6, "{name}: the bound is {upper}, the optimum {optimum}");
+        assert!((lower / optimum - 1.0).abs() <= 2e-6, "{name}: {lower} is reached, the optimum is {optimum}");
+    }
+}
+
 /// The linear program gives the true optimum, up to rounding: nothing may be below it. On the networks whose links
 /// are alike in both directions the partition attains it, as the theorem says; on the other Eulerian ones it does, too.
 #[test]

@@ -7,16 +7,20 @@ use std::num::NonZeroU64;
 
 use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
-use canopy_schedule::{Shape, Shares};
+use canopy_schedule::{CollectiveKind, Shape, Shares};
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
 use super::files::Files;
 use crate::failure::PlanFailure;
+use crate::order::{Order, Output};
 
 /// Most plans made to find a better one, once one fits. To find that, as many as halve the number of trees to one.
 const IMPROVEMENTS_MAX: u32 = 4;
+
+/// Most chunks of a block in an all-to-all that a runtime is to run, unless the order says otherwise.
+const RUNTIME_CHUNKS_MAX: u64 = 64;
 
 /// A plan whose files all fit.
 pub(super) struct Fitted {
@@ -34,7 +38,7 @@ pub(super) struct Fitted {
 ///
 /// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
 pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
-    let limits = work.order.limits;
+    let limits = first_limits(work.order);
     let first = work.attempt(limits)?;
     let failure = match work.files(&first) {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
@@ -53,6 +57,18 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     Ok(Fitted { attempt, files, warning })
 }
 
+/// The limits that a plan is made within at first: those of the order, and for an all-to-all by flow that a runtime is to run
+/// no more chunks than it can be expected to have room for. A plan of canopy's own may have any number of them.
+pub(super) fn first_limits(order: &Order) -> TreeLimits {
+    let limits = order.limits;
+    let is_flow =
+        order.kind == CollectiveKind::AllToAll && matches!(order.algorithm, Algorithm::Auto | Algorithm::Flow);
+    let is_open = limits.chunks.is_none() && limits.max_chunks.is_none();
+    let is_run = order.outputs.iter().any(|output| !matches!(output, Output::Json));
+    let max_chunks = if is_flow && is_open && is_run { NonZeroU64::new(RUNTIME_CHUNKS_MAX) } else { limits.max_chunks };
+    TreeLimits { max_chunks, ..limits }
+}
+
 /// How many trees or chunks a plan has whose files get smaller with them.
 #[derive(Clone, Copy)]
 struct Trees {
@@ -67,7 +83,7 @@ enum Counted {
     PerRoot,
     /// Trees of all roots together: the planner has chosen how much each rank adds up, and so how many are rooted there.
     OfAll,
-    /// Chunks of each share, in steps.
+    /// Chunks of each share, in steps, or of each block, on paths.
     Chunks,
 }
 
@@ -75,6 +91,7 @@ impl Trees {
     fn of(attempt: &Attempt, asked: &Shares) -> Option<Self> {
         let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
         let of_a_unit = schedule.shape.chunks_per_share();
+        let is_by_flow = schedule.algorithm == Algorithm::Flow.name();
         match &schedule.shape {
             Shape::Forest(_) if schedule.shares == *asked => Some(Self { count: of_a_unit, counted: Counted::PerRoot }),
             Shape::Forest(_) => {
@@ -83,6 +100,9 @@ impl Trees {
             }
             // Other schedules in steps have the chunks they have.
             Shape::Steps(_) if schedule.algorithm == Algorithm::Bfb.name() => {
+                Some(Self { count: of_a_unit, counted: Counted::Chunks })
+            }
+            Shape::Flow(_) if schedule.collective.kind() == CollectiveKind::AllToAll && is_by_flow => {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }
             Shape::Steps(_) | Shape::Flow(_) => None,
@@ -99,7 +119,7 @@ impl Trees {
 }
 
 /// The limit that a file exceeds, in words; none where that is not what is wrong.
-fn over_limit(failure: &PlanFailure) -> Option<String> {
+pub(super) fn over_limit(failure: &PlanFailure) -> Option<String> {
     match failure {
         PlanFailure::Lower { error: LowerError::OverLimit { profile, what, limit, need, .. }, .. } => {
             Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}"))

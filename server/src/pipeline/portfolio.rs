@@ -3,7 +3,8 @@
 //! Rates say what large messages take. Where latencies count beside them, both plans are simulated at the largest message
 //! that was asked for, and the faster one is taken; trees where both are alike.
 
-use canopy_schedule::{Shape, TransferGraph};
+use canopy_proto::v1;
+use canopy_schedule::{CollectiveKind, Shape, TransferGraph};
 use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, simulate};
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{Rate, Topology};
@@ -11,6 +12,7 @@ use canopy_topology::{Rate, Topology};
 use super::attempt::{Attempt, Work};
 use super::fewer::{self, Fitted};
 use crate::failure::PlanFailure;
+use crate::order::Order;
 
 /// Latencies count if all hops of the deepest tree, so many times, take longer than the bytes do: a plan without any latency
 /// would be faster by one part in seventeen at least.
@@ -28,7 +30,19 @@ const WORK_MAX: u64 = 20_000_000;
 /// # Errors
 /// As [`fewer::that_fit`].
 pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
-    let fitted = fewer::that_fit(work)?;
+    let fitted = match fewer::that_fit(work) {
+        // Routes of one chunk each may have room where the least that a flow needs has not.
+        Err(failure) if is_by_default(work.order) && fewer::over_limit(&failure).is_some() => {
+            let mut other = work.by(Algorithm::Direct);
+            let fitted = fewer::that_fit(&mut other).map_err(|_| failure)?;
+            let timings = other.timings;
+            drop(other);
+            add(&mut work.timings, &timings);
+            work.schedules.clear();
+            return Ok(fitted);
+        }
+        fitted => fitted?,
+    };
     if !is_open(work, &fitted.attempt) || !latency_counts(work, &fitted.attempt) {
         return Ok(fitted);
     }
@@ -50,9 +64,7 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     // It is written down rather than searched for: a shape whose trees are known needs no search.
     let timings = other.timings;
     drop(other);
-    work.timings.synthesis += timings.synthesis;
-    work.timings.check += timings.check;
-    work.timings.lower += timings.lower;
+    add(&mut work.timings, &timings);
     let steps = match steps {
         Ok(steps) => steps,
         Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
@@ -65,6 +77,19 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         work.schedules.clear();
     }
     Ok(if is_faster { steps } else { fitted })
+}
+
+/// Whether an all-to-all is planned by flow because nothing was said.
+fn is_by_default(order: &Order) -> bool {
+    order.kind == CollectiveKind::AllToAll
+        && order.algorithm == Algorithm::Auto
+        && order.limits.without_tolerance() == TreeLimits::NONE
+}
+
+fn add(timings: &mut v1::Timings, others: &v1::Timings) {
+    timings.synthesis += others.synthesis;
+    timings.check += others.check;
+    timings.lower += others.lower;
 }
 
 /// Whether the request leaves the choice to the planner, and the network is one that has it.

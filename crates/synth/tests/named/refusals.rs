@@ -60,11 +60,11 @@ fn forest_says_who_plans_the_others() {
 }
 
 #[test]
-fn flow_plans_what_has_one_end() {
-    let error = refusal(&topology("ring:4"), Algorithm::Flow, AllToAll);
+fn flow_plans_what_is_different_for_everyone() {
+    let error = refusal(&topology("ring:4"), Algorithm::Flow, Allgather);
     assert_eq!(
         error.to_string(),
-        "flow does not plan all-to-all; it plans gather and scatter, and direct and ring plan all collectives"
+        "flow does not plan allgather; it plans gather, scatter and all-to-all, and direct and ring plan all collectives"
     );
 }
 
