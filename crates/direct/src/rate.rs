@@ -1,5 +1,7 @@
 //! How fast all nodes can send to all others at once: exactly where that is known, else no faster than how fast.
 
+mod proven;
+
 use std::ops::ControlFlow;
 
 use canopy_optimize::{Fraction, Stop, Stopped};
@@ -9,6 +11,8 @@ use crate::construction::{Construction, GraphError};
 use crate::cost::times;
 use crate::digraph::Digraph;
 use crate::size::Limit;
+
+pub use proven::proven_rate;
 
 /// The rate of an all-to-all: what each node sends each other one at the same time, in what one edge carries.
 ///
@@ -39,7 +43,7 @@ pub enum RateError {
 
 impl Construction {
     /// The rate of an all-to-all on its graph: of a product or power by the least of the factors' rates times their part of
-    /// the nodes, otherwise [`all_to_all_rate`] of the graph.
+    /// the nodes, otherwise [`proven_rate`], or else [`all_to_all_rate`] of the graph.
     ///
     /// Routes that go through the dimensions in order load no link of a factor more than that factor's own all-to-all does,
     /// once for each node of the others; and no routes do better.
@@ -47,6 +51,9 @@ impl Construction {
     /// # Errors
     /// [`RateError`]. Cost: that of the factors' graphs.
     pub fn all_to_all_rate(&self, limit: Limit, stop: &dyn Stop) -> Result<AllToAllRate, RateError> {
+        if let Some(rate) = proven_rate(self) {
+            return Ok(AllToAllRate { rate, is_reached: true });
+        }
         let factors: Vec<(&Self, u32)> = match self {
             Self::Power { n, inner } if *n >= 1 => vec![(inner, *n)],
             Self::Product(factors) if !factors.is_empty() => factors.iter().map(|factor| (factor, 1)).collect(),
@@ -242,15 +249,18 @@ mod tests {
         check(&base(Family::BiRing { n: 4, d: 2 }).power(2), (1, 8), true);
         let rings = Construction::Product(vec![base(Family::BiRing { n: 8, d: 2 }), uni_ring(4).power(2)]);
         check(&rings, (1, 192), true);
-        // 0.0571429 and the rates of the dissertation for its line graphs, which equal the bound.
-        check(&base(Family::Bipartite { left: 4, right: 4 }).line(1), (2, 35), false);
+        check(&base(Family::Bipartite { left: 4, right: 4 }).line(1), (2, 35), true);
+        check(&base(Family::Diamond), (3, 20), true);
+        check(&base(Family::Diamond).power(2), (3, 160), true);
+        // 2.936e-3.
+        check(&base(Family::ModifiedDeBruijn { d: 2, n: 4 }).power(2), (7, 16 * 149), true);
     }
 
-    /// The bound alone is above what an all-to-all reaches there: 3/20 and 0.132075.
+    /// The bound alone is above what an all-to-all reaches there: 0.132075, and 3/20 for the graph by itself.
     #[test]
     fn bounds_are_marked_where_they_are_not_known_to_be_reached() {
-        let found = base(Family::Diamond).all_to_all_rate(LIMIT, &Never).unwrap();
-        assert!(found.rate >= Fraction::new(3, 20).unwrap() && !found.is_reached);
+        let found = all_to_all_rate(&Family::Diamond.graph(LIMIT).unwrap(), &Never).unwrap();
+        assert!(found.rate > Fraction::new(3, 20).unwrap() && !found.is_reached);
         let found = base(Family::DeBruijn { d: 4, n: 2 }).all_to_all_rate(LIMIT, &Never).unwrap();
         assert!(found.rate > Fraction::new(132_075, 1_000_000).unwrap() && !found.is_reached);
     }

@@ -310,14 +310,16 @@ fn with_stored_schedule(family: Family, bases: &mut Bases, stop: &dyn Stop) -> O
         cycles.add(1 + *lengths.iter().min()?, 1);
     }
     let links = u64::from(graph.edge_count());
+    let construction = Construction::Base(family);
+    let bound = AllToAll::by_distances(links - returns.count(0), distance_sum, false);
     let known = Known {
         prediction,
         diameter,
         distance_sum,
         cycles,
         loop_count: returns.count(0),
-        all_to_all: AllToAll::by_distances(links - returns.count(0), distance_sum, false),
+        all_to_all: bound.or_listed(&construction),
         is_bidirectional: false,
     };
-    Some(Candidate::with_returns(Construction::Base(family), known, returns))
+    Some(Candidate::with_returns(construction, known, returns))
 }

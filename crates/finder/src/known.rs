@@ -1,6 +1,6 @@
 //! What is known of a network without building it, and how the operators change it.
 
-use canopy_direct::{Prediction, RuleError};
+use canopy_direct::{Construction, Prediction, RuleError, proven_rate};
 use canopy_optimize::Fraction;
 
 use crate::histogram::Histogram;
@@ -42,6 +42,9 @@ pub enum RateProof {
     Offsets,
     /// The least of the factors' rates in a Cartesian product, which are exact: one dimension is crossed after the other.
     Factors,
+    /// Routes that were found for this network alone, and lengths of links that no others can undercut
+    /// ([`canopy_direct::proven_rate`]).
+    Listed,
     /// Links ÷ sum of distances, which no routes can exceed; whether some reach it is not known.
     Bound,
 }
@@ -59,6 +62,11 @@ impl AllToAll {
     pub(crate) fn by_distances(links: u64, distance_sum: u64, is_met: bool) -> Self {
         let rate = Fraction::new(links.into(), distance_sum.into()).expect("there are at least two nodes");
         Self { rate, proof: if is_met { RateProof::LoadedAlike } else { RateProof::Bound } }
+    }
+
+    /// What is listed of this construction instead, if anything is.
+    pub(crate) fn or_listed(self, construction: &Construction) -> Self {
+        proven_rate(construction).map_or(self, |rate| Self { rate, proof: RateProof::Listed })
     }
 }
 

@@ -97,12 +97,15 @@ impl Search {
                 continue;
             }
             // Counted on a network that is smaller than the one in question.
-            let Some(known) = inner.returns(stop).and_then(|returns| inner.known.line(returns).ok()) else { continue };
+            let Some(mut known) = inner.returns(stop).and_then(|returns| inner.known.line(returns).ok()) else {
+                continue;
+            };
             if found.has_place_for(&known) {
                 let construction = match inner.construction.clone() {
                     Construction::Line { n, inner } => Construction::Line { n: n + 1, inner },
                     other => other.line(1),
                 };
+                known.all_to_all = known.all_to_all.or_listed(&construction);
                 found.insert(Candidate::new(construction, known), Keep::Inputs);
             }
         }

@@ -54,15 +54,18 @@ fn no_published_network_is_missed() {
     }
 }
 
-/// Table A.1, column of all-to-all rates, of those that follow from formulas: 2/35, 33/32 with its bound 9.889e-3, 1.881e-3.
+/// Table A.1, column of all-to-all rates: exactly 2/35 and 3/160; of line graphs of line graphs the bounds 9.889e-3 and 1.881e-3.
 #[test]
 fn published_rates() {
     let rate = |nodes, expression: &str| {
         let found = find(nodes, 4);
         let named = found.candidates.into_iter().find(|candidate| candidate.construction.to_string() == expression);
-        named.unwrap().known.all_to_all.rate
+        let all_to_all = named.unwrap().known.all_to_all;
+        assert_eq!(all_to_all.proof.is_exact(), !expression.contains("line:2") && !expression.contains("line:3"));
+        all_to_all.rate
     };
     assert_eq!(rate(32, "line:1(bipartite:4x4)"), Fraction::new(2, 35).unwrap());
+    assert_eq!(rate(64, "power:2(diamond)"), Fraction::new(3, 160).unwrap());
     let near = |found: Fraction, printed: u128| {
         assert_eq!((found.numerator * 2_000_000 / found.denominator).div_ceil(2), printed);
     };
