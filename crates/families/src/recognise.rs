@@ -85,15 +85,18 @@ pub(crate) fn recognise_among(
     Ok(undetermined.map_or(Recognition::Other, |expression| Recognition::Undetermined { expression }))
 }
 
-enum Judged {
+/// What came of a comparison.
+pub(crate) enum Judged {
     Same(Topology, Vec<NodeIndex>),
     Different,
     Undetermined,
 }
 
-/// Has the generator build a member, which must not be larger than the network, and compares.
-fn compared(topology: &Topology, expression: &str, budget: Budget<'_>) -> Result<Judged, Stopped> {
-    let (nodes_max, links_max) = (topology.nodes().len(), topology.links().len());
+/// Has the generator build a member, which must not be larger than the network but for ports that lead back to their nodes,
+/// and compares.
+pub(crate) fn compared(topology: &Topology, expression: &str, budget: Budget<'_>) -> Result<Judged, Stopped> {
+    let nodes_max = topology.nodes().len();
+    let links_max = topology.links().len() + nodes_max;
     let limits = TopologyLimits { nodes_max, links_max, ..TopologyLimits::STANDARD };
     let Ok(member) = generate(expression, &limits) else { return Ok(Judged::Different) };
     if is_same_as_numbered(topology, &member) {

@@ -71,6 +71,11 @@ impl<'a> Summary<'a> {
         format!("{family}:{parameters}{latency}")
     }
 
+    /// The latency of every link.
+    pub(crate) const fn latency(&self) -> Latency {
+        self.latency
+    }
+
     /// The capacity of every link, if there are no switches and all are alike.
     pub(crate) fn uniform(&self) -> Option<Capacity> {
         let mut rates = self.among_ranks.keys();

@@ -4,6 +4,8 @@
 
 #[path = "families/boxed.rs"]
 mod boxed;
+#[path = "families/made.rs"]
+mod made;
 #[path = "families/members.rs"]
 mod members;
 #[path = "families/misses.rs"]
