@@ -8,7 +8,7 @@ use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{
     Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, TransferGraph, Verdict,
-    check_flow_until, check_until, compile_until,
+    check_flow_until, check_steps_until, check_until, compile_until,
 };
 use canopy_synth::{
     Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,
@@ -19,6 +19,7 @@ use canopy_topology::{Rate, Topology, TopologyLimits};
 use super::ask;
 use super::canon::Canon;
 use super::files::Files;
+use super::portfolio::TRANSFERS_MAX as COMPARED_TRANSFERS_MAX;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::key::ScheduleKey;
@@ -64,7 +65,7 @@ pub(super) struct Work<'a> {
 /// A checked plan.
 pub(super) struct Attempt {
     pub(super) plan: PlanFile,
-    /// Its transfers; none for a flow of which no file needs them, as they take several times the memory of its paths.
+    /// Its transfers; none for flows and many sends of which no file needs them, as they take several times the memory.
     pub(super) graph: Option<TransferGraph>,
     pub(super) verdict: Verdict,
 }
@@ -252,7 +253,8 @@ pub(super) fn all_to_all_flow(
     }
 }
 
-/// What the checker says of a schedule, and its transfers; a flow is judged by its paths unless an output needs transfers.
+/// What the checker says of a schedule, and its transfers; unless an output needs them, flows and most schedules of many
+/// steps are judged without.
 fn checked(
     topology: &Topology,
     schedule: &Schedule,
@@ -266,15 +268,25 @@ fn checked(
         CheckError::Stopped => PlanFailure::Stopped,
         error => rejected(error.check(), chain(&error)),
     };
-    let (graph, verdict) = if matches!(schedule.shape, Shape::Flow(_)) && !needs_graph {
-        (None, check_flow_until(topology, schedule, &is_stopped).map_err(refused)?)
-    } else {
-        let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
-            CompileError::Stopped => PlanFailure::Stopped,
-            error => rejected("structure", chain(&error)),
-        })?;
-        let verdict = check_until(topology, &graph, &is_stopped).map_err(refused)?;
-        (Some(graph), verdict)
+    let verdict = match &schedule.shape {
+        _ if needs_graph => None,
+        Shape::Flow(_) => Some(check_flow_until(topology, schedule, &is_stopped).map_err(refused)?),
+        // Fewer may be simulated.
+        Shape::Steps(steps) if steps.sends.len() > COMPARED_TRANSFERS_MAX => {
+            check_steps_until(topology, schedule, &is_stopped).map_err(refused)?
+        }
+        Shape::Steps(_) | Shape::Forest(_) => None,
+    };
+    let (graph, verdict) = match verdict {
+        Some(verdict) => (None, verdict),
+        None => {
+            let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
+                CompileError::Stopped => PlanFailure::Stopped,
+                error => rejected("structure", chain(&error)),
+            })?;
+            let verdict = check_until(topology, &graph, &is_stopped).map_err(refused)?;
+            (Some(graph), verdict)
+        }
     };
     if verdict.algbw > bound.upper {
         let (rate, limit) = (&verdict.algbw, &bound.upper);

@@ -20,7 +20,7 @@ const LATENCY_FACTOR: u128 = 16;
 
 /// Most ranks, and transfers, of a plan that is compared: both are made and simulated in less than a tenth of a second or so.
 const RANKS_MAX: u32 = 128;
-const TRANSFERS_MAX: usize = 1 << 16;
+pub(super) const TRANSFERS_MAX: usize = 1 << 16;
 
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
