@@ -18,6 +18,25 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, started.elapsed())
 }
 
+/// Says how long ago it was started.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    started: Instant,
+}
+
+impl Stopwatch {
+    /// Starts it.
+    #[expect(clippy::disallowed_methods, reason = "measuring is what these programs are for")]
+    pub fn start() -> Self {
+        Self { started: Instant::now() }
+    }
+
+    /// Time since then.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
 /// Runs something on this thread and says how long it had a processor, to some milliseconds: unlike [`timed`], that
 /// does not depend on what else the machine does. Where the system does not say (Linux does), it is as [`timed`].
 pub fn timed_alone<T>(work: impl FnOnce() -> T) -> (T, Duration) {
