@@ -8,12 +8,14 @@ mod bound;
 mod exact;
 mod first_order;
 mod problem;
+mod stepped;
 mod whole;
 
 pub use bound::length_bound;
 pub use exact::{EXACT_VARIABLES_MAX, PATHS_MAX, PathOptimum, path_optimum, sharpened, solve_exactly};
 pub use first_order::{SolverOptions, solve};
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
+pub use stepped::{SteppedOptions, SteppedRoutes, Trajectory, stepped_routes};
 pub use whole::{Effort, WholeFlow, WholePath};
 
 /// A flow for each commodity, in floating point: what solvers propose, and rounding makes whole and exact.

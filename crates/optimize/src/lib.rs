@@ -21,8 +21,8 @@ pub use balance::{BalancedOptimum, balanced_optimum};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
 pub use concurrent::{
     Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
-    PathOptimum, ProposedFlow, SolverOptions, WholeFlow, WholePath, length_bound, path_optimum, sharpened, solve,
-    solve_exactly,
+    PathOptimum, ProposedFlow, SolverOptions, SteppedOptions, SteppedRoutes, Trajectory, WholeFlow, WholePath,
+    length_bound, path_optimum, sharpened, solve, solve_exactly, stepped_routes,
 };
 pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};

@@ -12,9 +12,10 @@ use good_lp::{Expression, Variable};
 use super::problem::{ConcurrentError, ConcurrentProblem};
 use super::{ConcurrentOptimum, ProposedFlow, length_bound};
 use crate::stop::Stop;
-use mend::{as_float, mended};
+pub(super) use mend::as_float;
+use mend::mended;
 pub use paths::{PATHS_MAX, PathOptimum, path_optimum};
-use program::{Program, Solution};
+pub(super) use program::{Program, Solution};
 pub use snap::sharpened;
 use tree::{Distances, distances};
 

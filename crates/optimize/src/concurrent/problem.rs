@@ -53,6 +53,10 @@ pub enum ConcurrentError {
     NoPath { pair: usize },
     #[error("pairs[{pair}][{path}] passes arc {arc}; arcs are below {arc_count} and have some capacity")]
     PathArc { pair: usize, path: usize, arc: u32, arc_count: usize },
+    #[error("commodities[{commodity}] stands for others; flows in steps need each one by itself, with copies 1")]
+    Copies { commodity: usize },
+    #[error("limits of {found} nodes are given, but there are {expected}; give one for each, or none")]
+    LimitCount { found: usize, expected: usize },
     #[error("sums of demands, capacities and lengths go beyond 128 bits; use smaller units")]
     TooLarge,
     #[error("stopped before a result was found")]

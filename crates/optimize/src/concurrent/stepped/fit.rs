@@ -1,0 +1,322 @@
+//! Whole chunks in the times of steps, by negotiated congestion.
+
+use super::program::StepTimes;
+use super::{SteppedOptions, Trajectory};
+use crate::concurrent::exact::as_float;
+use crate::concurrent::{ConcurrentError, ConcurrentProblem};
+use crate::fraction::Fraction;
+use crate::stop::Stop;
+
+/// Rounds in which chunks look for another way, at most.
+const ROUNDS_MAX: u32 = 1000;
+
+/// Rounds without an improvement, at most.
+const IDLE_ROUNDS_MAX: u32 = 300;
+
+/// What a hop costs, and what one costs on top where all are of one price.
+const HOP_COST: u64 = 1 << 6;
+const PRICE_COST: u64 = 1 << 10;
+
+/// Parts of a unit of time, the least in which the widest link carries a chunk, that are noise.
+const NOISE: f64 = 1e-5;
+
+/// Loss that is noise of the times.
+pub(super) const LOSS_NOISE: f64 = 1e-7;
+
+/// Trajectories for all chunks.
+pub(super) struct Fit {
+    /// Of a unit of demand.
+    pub(super) chunks: u64,
+    /// What they take longer than divided ones, in parts.
+    pub(super) loss: f64,
+    pub(super) time: Option<Fraction>,
+    pub(super) routes: Vec<Vec<Vec<Trajectory>>>,
+}
+
+/// The best of some tries with so many chunks for each unit of demand; `None` where all lose as much as `loss_known`.
+///
+/// # Errors
+/// Stopped.
+pub(super) fn fitted(
+    problem: &ConcurrentProblem<'_>,
+    options: &SteppedOptions<'_>,
+    times: &StepTimes,
+    chunks: u64,
+    loss_known: Option<f64>,
+    stop: &dyn Stop,
+) -> Result<Option<Fit>, ConcurrentError> {
+    let room = Room::new(problem, options.node_limits, times);
+    let units = times.total() * as_float(chunks) * as_float(room.widest);
+    let least = whole_up(units - NOISE);
+    let most = least.max(whole_down(units * (1.0 + options.loss_max)));
+    let mut tries: Vec<Vec<u64>> = Vec::new();
+    let mut loss = loss_known.unwrap_or(f64::INFINITY);
+    for total in [least, least + (most - least) / 2, most] {
+        if as_float(total) / units - 1.0 >= loss {
+            continue;
+        }
+        for rounded in [divided(times, total, 0.5), divided(times, total, 1.0 - NOISE)] {
+            if !tries.contains(&rounded) {
+                tries.push(rounded);
+            }
+        }
+    }
+    let mut best: Option<(f64, Search<'_>)> = None;
+    for parts in tries {
+        let mut search = Search::new(problem, &room, &parts, chunks);
+        let found = search.run(stop, times.total() * as_float(chunks))?;
+        if found < loss {
+            loss = found;
+            best = Some((found, search));
+        }
+        if loss <= options.loss_max + LOSS_NOISE {
+            break;
+        }
+    }
+    Ok(best.map(|(loss, search)| Fit { chunks, loss, time: search.time(chunks), routes: search.routes() }))
+}
+
+/// What limits how much fits a step: arcs, and ends of arcs.
+struct Room {
+    /// By arc, the limits that count for it.
+    limits_of: Vec<Vec<u32>>,
+    /// By limit, how much is carried in a unit of time.
+    capacities: Vec<u64>,
+    /// The greatest of them.
+    widest: u64,
+    /// By step and arc, what a hop costs where there is room.
+    costs: Vec<Vec<u64>>,
+}
+
+impl Room {
+    fn new(problem: &ConcurrentProblem<'_>, node_limits: &[u64], times: &StepTimes) -> Self {
+        let arcs = &problem.graph().arcs;
+        let number = |index: usize| u32::try_from(index).expect("the linear program had few variables");
+        let mut capacities: Vec<u64> = arcs.iter().map(|arc| arc.capacity).collect();
+        let first = number(arcs.len());
+        let mut limits_of: Vec<Vec<u32>> = (0..first).map(|arc| vec![arc]).collect();
+        if !node_limits.is_empty() {
+            for (limits, arc) in limits_of.iter_mut().zip(arcs) {
+                limits.extend([first + 2 * arc.from, first + 2 * arc.to + 1]);
+            }
+            capacities.extend(node_limits.iter().flat_map(|&limit| [limit, limit]));
+        }
+        let all = || times.prices.iter().flatten();
+        let paid = all().filter(|price| **price > 0.0).count();
+        let mean = (all().sum::<f64>() / as_float(paid.max(1) as u64)).max(f64::MIN_POSITIVE);
+        let cost = |price: &f64| HOP_COST + whole_down((price / mean * as_float(PRICE_COST)).min(as_float(1 << 20)));
+        let costs = times.prices.iter().map(|prices| prices.iter().map(cost).collect()).collect();
+        Self { limits_of, widest: capacities.iter().copied().max().unwrap_or(1).max(1), capacities, costs }
+    }
+}
+
+/// `total` units of time for all steps, in proportion to what each takes; `up` of a unit is rounded up.
+fn divided(times: &StepTimes, total: u64, up: f64) -> Vec<u64> {
+    let unit = as_float(total) / times.total();
+    let (mut sum, mut before) = (0.0, 0);
+    let last = times.times.len() - 1;
+    let part = |(step, time): (usize, &f64)| {
+        sum += time;
+        let end = if step == last { total } else { whole_down(sum * unit + up).clamp(before, total) };
+        end - std::mem::replace(&mut before, end)
+    };
+    times.times.iter().enumerate().map(part).collect()
+}
+
+/// A chunk and its way.
+struct Chunk {
+    commodity: usize,
+    sink: usize,
+    hops: Vec<(u32, u32)>,
+}
+
+/// One try.
+struct Search<'a> {
+    problem: &'a ConcurrentProblem<'a>,
+    room: &'a Room,
+    /// By step and limit, how many chunks there is room for.
+    places: Vec<Vec<u64>>,
+    /// By step and limit, how many there are.
+    used: Vec<Vec<u64>>,
+    /// By step and limit, what fullness in earlier rounds has added to the cost.
+    history: Vec<Vec<u64>>,
+    chunks: Vec<Chunk>,
+    /// The best ways so far.
+    best: Vec<Vec<(u32, u32)>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(problem: &'a ConcurrentProblem<'a>, room: &'a Room, parts: &[u64], chunks: u64) -> Self {
+        let place = |part: u64, capacity: u64| {
+            let product = u128::from(part) * u128::from(capacity) / u128::from(room.widest);
+            u64::try_from(product).unwrap_or(u64::MAX)
+        };
+        let places: Vec<Vec<u64>> =
+            parts.iter().map(|&part| room.capacities.iter().map(|&capacity| place(part, capacity)).collect()).collect();
+        let nothing: Vec<Vec<u64>> = places.iter().map(|places| vec![0; places.len()]).collect();
+        let mut all = Vec::new();
+        for (commodity, of) in problem.commodities().iter().enumerate() {
+            for (sink, &(_, demand)) in of.sinks.iter().enumerate() {
+                (0..demand * chunks).for_each(|_| all.push(Chunk { commodity, sink, hops: Vec::new() }));
+            }
+        }
+        Self { problem, room, places, used: nothing.clone(), history: nothing, chunks: all, best: Vec::new() }
+    }
+
+    /// Looks for ways until all fit, or it gets no better; the loss against so much time for all chunks.
+    fn run(&mut self, stop: &dyn Stop, divided: f64) -> Result<f64, ConcurrentError> {
+        let mut least = f64::INFINITY;
+        let mut idle = 0;
+        for round in 0..ROUNDS_MAX {
+            // Gently at first; then history alone goes on growing, or it would not count.
+            let pressure = PRICE_COST / 2 * u64::from(round + 1).min(4);
+            for number in 0..self.chunks.len() {
+                if number % 64 == 0 && stop.is_requested() {
+                    return Err(ConcurrentError::Stopped);
+                }
+                if round == 0 || self.is_crowded(number) {
+                    self.count(number, false);
+                    self.chunks[number].hops = self.cheapest(number, pressure);
+                    self.count(number, true);
+                }
+            }
+            let loss = self.total() / divided - 1.0;
+            idle += 1;
+            if loss < least - 1e-9 {
+                (least, idle) = (loss, 0);
+                self.best = self.chunks.iter().map(|chunk| chunk.hops.clone()).collect();
+            }
+            let mut is_full = false;
+            for ((history, used), places) in self.history.iter_mut().zip(&self.used).zip(&self.places) {
+                for ((history, &used), &places) in history.iter_mut().zip(used).zip(places) {
+                    is_full |= used > places;
+                    *history += used.saturating_sub(places).min(4) * PRICE_COST / 4;
+                }
+            }
+            if !is_full || idle > IDLE_ROUNDS_MAX {
+                break;
+            }
+        }
+        Ok(least)
+    }
+
+    /// Whether a chunk passes where there are too many.
+    fn is_crowded(&self, number: usize) -> bool {
+        self.chunks[number].hops.iter().any(|&(arc, step)| {
+            let limits = &self.room.limits_of[arc as usize];
+            let (used, places) = (&self.used[step as usize], &self.places[step as usize]);
+            limits.iter().any(|&limit| used[limit as usize] > places[limit as usize])
+        })
+    }
+
+    /// Puts a chunk where its way leads, or takes it away.
+    fn count(&mut self, number: usize, is_there: bool) {
+        for &(arc, step) in &self.chunks[number].hops {
+            for &limit in &self.room.limits_of[arc as usize] {
+                let used = &mut self.used[step as usize][limit as usize];
+                *used = if is_there { *used + 1 } else { *used - 1 };
+            }
+        }
+    }
+
+    /// The cheapest way in time for a chunk: step by step, staying costs nothing.
+    fn cheapest(&self, number: usize, pressure: u64) -> Vec<(u32, u32)> {
+        let Chunk { commodity, sink, .. } = self.chunks[number];
+        let of = &self.problem.commodities()[commodity];
+        let arcs = &self.problem.graph().arcs;
+        let mut costs: Vec<u64> = vec![u64::MAX; self.problem.graph().node_count as usize];
+        costs[of.source as usize] = 0;
+        // By step, the arc on which each node was reached more cheaply than before.
+        let mut into: Vec<Vec<Option<u32>>> = Vec::with_capacity(self.places.len());
+        for step in 0..self.places.len() {
+            let before = costs.clone();
+            let mut reached = vec![None; costs.len()];
+            for turn in 0..arcs.len() {
+                // Chunks prefer different ones of equal ways.
+                let number = (turn + number) % arcs.len();
+                let arc = arcs[number];
+                let cost = before[arc.from as usize];
+                if cost == u64::MAX || arc.capacity == 0 || cost >= costs[arc.to as usize] {
+                    continue;
+                }
+                let mut through = cost + self.room.costs[step][number];
+                for &limit in &self.room.limits_of[number] {
+                    let over = (self.used[step][limit as usize] + 1).saturating_sub(self.places[step][limit as usize]);
+                    through += self.history[step][limit as usize] + over.min(1 << 20) * pressure;
+                }
+                if through < costs[arc.to as usize] {
+                    costs[arc.to as usize] = through;
+                    reached[arc.to as usize] = Some(number);
+                }
+            }
+            into.push(reached.into_iter().map(|arc| arc.and_then(|arc| u32::try_from(arc).ok())).collect());
+        }
+        let mut hops = Vec::new();
+        let mut at = of.sinks[sink].0;
+        for (step, into) in into.iter().enumerate().rev() {
+            let step = u32::try_from(step).expect("steps are counted so");
+            if let Some(arc) = into[at as usize] {
+                hops.push((arc, step));
+                at = arcs[arc as usize].from;
+            }
+        }
+        hops.reverse();
+        hops
+    }
+
+    /// How long all steps take, for chunks and units of capacity.
+    fn total(&self) -> f64 {
+        let busiest = |used: &Vec<u64>| {
+            let times = used.iter().zip(&self.room.capacities).filter(|(used, _)| **used > 0);
+            times.map(|(&used, &capacity)| as_float(used) / as_float(capacity)).fold(0.0, f64::max)
+        };
+        self.used.iter().map(busiest).sum()
+    }
+
+    /// How long the best ways take, for units of demand.
+    fn time(&self, chunks: u64) -> Option<Fraction> {
+        let mut used: Vec<Vec<u64>> = self.used.iter().map(|used| vec![0; used.len()]).collect();
+        for &(arc, step) in self.best.iter().flatten() {
+            for &limit in &self.room.limits_of[arc as usize] {
+                used[step as usize][limit as usize] += 1;
+            }
+        }
+        used.iter().try_fold(Fraction::ZERO, |sum, used| {
+            let times = used.iter().zip(&self.room.capacities).filter(|(used, _)| **used > 0);
+            let times =
+                times.map(|(&used, &capacity)| Fraction::new(used.into(), u128::from(capacity) * u128::from(chunks)));
+            sum.checked_add(times.flatten().max().unwrap_or(Fraction::ZERO))
+        })
+    }
+
+    /// The best ways, by commodity and sink, in order; chunks of one way together.
+    fn routes(self) -> Vec<Vec<Vec<Trajectory>>> {
+        let commodities = self.problem.commodities();
+        let mut routes: Vec<Vec<Vec<Trajectory>>> =
+            commodities.iter().map(|commodity| vec![Vec::new(); commodity.sinks.len()]).collect();
+        for (chunk, hops) in self.chunks.iter().zip(self.best) {
+            routes[chunk.commodity][chunk.sink].push(Trajectory { hops, chunk_count: 1 });
+        }
+        for trajectories in routes.iter_mut().flatten() {
+            trajectories.sort();
+            trajectories.dedup_by(|next, kept| {
+                let same = next.hops == kept.hops;
+                kept.chunk_count += if same { next.chunk_count } else { 0 };
+                same
+            });
+        }
+        routes
+    }
+}
+
+/// Up to the next whole number; nothing negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates; programs are scaled")]
+fn whole_up(number: f64) -> u64 {
+    number.max(0.0).ceil() as u64
+}
+
+/// Down to the next whole number; nothing negative.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates; programs are scaled")]
+fn whole_down(number: f64) -> u64 {
+    number.max(0.0).floor() as u64
+}

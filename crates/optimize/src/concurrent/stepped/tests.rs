@@ -1,0 +1,192 @@
+//! Published times, and flows that are flows.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::stop::Never;
+use proptest::prelude::*;
+
+fn everyone(terminals: u32) -> Vec<Commodity> {
+    let others = |source: u32| (0..terminals).filter(|&node| node != source).map(|node| (node, 1)).collect();
+    (0..terminals).map(|source| Commodity { source, sinks: others(source), copies: 1 }).collect()
+}
+
+fn graph(node_count: u32, arcs: impl IntoIterator<Item = (u32, u32)>) -> Digraph {
+    let arc = |(from, to)| Arc { from, to, capacity: 1 };
+    Digraph { node_count, arcs: arcs.into_iter().map(arc).collect() }
+}
+
+fn both(cables: impl IntoIterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+    cables.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]).collect()
+}
+
+fn torus(dimensions: u32, side: u32) -> Digraph {
+    let node_count = side.pow(dimensions);
+    let next = |node: u32, dimension: u32, steps: u32| {
+        let unit = side.pow(dimension);
+        let digit = node / unit % side;
+        node - digit * unit + (digit + steps) % side * unit
+    };
+    let all = (0..node_count).flat_map(|node| (0..dimensions).map(move |dimension| (node, dimension)));
+    graph(node_count, all.flat_map(|(node, dimension)| [1, side - 1].map(|steps| (node, next(node, dimension, steps)))))
+}
+
+fn generalized_kautz(node_count: u32, degree: u32) -> Digraph {
+    let to = |from: u32, a: u32| (degree * (node_count - from) + node_count - a) % node_count;
+    graph(node_count, (0..node_count).flat_map(|from| (1..=degree).map(move |a| (from, to(from, a)))))
+}
+
+fn twisted_cube() -> Digraph {
+    let cables = (0..8).flat_map(|node| [1, 2, 4].map(|bit| (node, node ^ bit))).filter(|(from, to)| from < to);
+    let kept = cables.filter(|&cable| cable != (0, 1) && cable != (2, 3)).chain([(0, 3), (1, 2)]);
+    graph(8, both(kept))
+}
+
+/// Every chunk goes from arc to arc and from step to step to where it is wanted, and the steps take as long as they say.
+#[track_caller]
+fn check_routes(problem: &ConcurrentProblem<'_>, node_limits: &[u64], found: &SteppedRoutes) {
+    let mut loads: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
+    for (commodity, sinks) in problem.commodities().iter().zip(&found.routes) {
+        assert_eq!(sinks.len(), commodity.sinks.len());
+        for (&(sink, demand), trajectories) in commodity.sinks.iter().zip(sinks) {
+            let sum: u64 = trajectories.iter().map(|trajectory| trajectory.chunk_count).sum();
+            assert_eq!(sum, demand * found.chunks_per_unit);
+            for Trajectory { hops, chunk_count } in trajectories {
+                let mut at = (commodity.source, None);
+                for &(number, step) in hops {
+                    let arc = problem.graph().arcs[number as usize];
+                    assert!(arc.from == at.0 && at.1 < Some(step) && step < found.step_count, "{hops:?}");
+                    at = (arc.to, Some(step));
+                    *loads.entry((step, 0, number)).or_default() += chunk_count;
+                    *loads.entry((step, 1, arc.from)).or_default() += chunk_count;
+                    *loads.entry((step, 2, arc.to)).or_default() += chunk_count;
+                }
+                assert_eq!(at.0, sink);
+            }
+        }
+    }
+    let mut times: BTreeMap<u32, Fraction> = BTreeMap::new();
+    for (&(step, kind, number), &load) in &loads {
+        let limit = match kind {
+            0 => problem.graph().arcs[number as usize].capacity,
+            _ if node_limits.is_empty() => continue,
+            _ => node_limits[number as usize],
+        };
+        let time = Fraction::new(load.into(), u128::from(limit) * u128::from(found.chunks_per_unit)).unwrap();
+        let most = times.entry(step).or_insert(Fraction::ZERO);
+        *most = time.max(*most);
+    }
+    let sum = times.values().try_fold(Fraction::ZERO, |sum, &time| sum.checked_add(time));
+    assert_eq!(found.time, sum);
+}
+
+/// The time of divided chunks, the number of steps, and what whole chunks of at most so many may lose.
+#[track_caller]
+fn check(graph: &Digraph, step_count: u32, time: f64, chunks_max: u64, loss_max: f64) {
+    let commodities = everyone(graph.node_count);
+    let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
+    let options = SteppedOptions { chunks: (1, chunks_max), loss_max, node_limits: &[] };
+    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+    check_routes(&problem, &[], &found);
+    assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
+    assert_eq!(found.step_count, step_count);
+    let whole = found.time.unwrap().to_float();
+    assert!(whole <= time * (1.0 + loss_max + 1e-7), "{} chunks: {whole} of {time}", found.chunks_per_unit);
+}
+
+/// The digest of Basu 2024 §3.3: as many steps as hops.
+#[test]
+fn regular_networks_take_no_longer_in_steps() {
+    let cables = (0..8).flat_map(|node| [1, 2, 4].map(|bit| (node, node ^ bit)));
+    check(&graph(8, cables), 3, 4.0, 12, 0.0);
+    check(&twisted_cube(), 2, 4.0, 12, 0.0);
+    check(&graph(8, both((0..4).flat_map(|left| (4..8).map(move |right| (left, right))))), 2, 2.5, 12, 0.0);
+    check(&torus(2, 3), 2, 3.0, 12, 0.0);
+    check(&torus(2, 4), 4, 8.0, 12, 0.0);
+    check(&graph(4, (0..4).map(|node| (node, (node + 1) % 4))), 3, 6.0, 12, 0.0);
+}
+
+#[test]
+fn a_torus_of_three_dimensions_takes_no_longer_in_steps() {
+    check(&torus(3, 3), 3, 9.0, 4, 0.0);
+}
+
+/// There, three steps reach what two do not: 3.5 and 33/5.
+#[test]
+fn expanders_need_a_step_more_than_hops() {
+    check(&generalized_kautz(10, 4), 3, 3.5, 4, 0.0);
+    check(&generalized_kautz(12, 3), 3, 6.6, 12, 0.02);
+}
+
+/// Two steps only: 3.7 and 7.
+#[test]
+fn as_many_steps_as_hops_take_longer_on_expanders() {
+    for (graph, rate, expected) in
+        [(generalized_kautz(10, 4), 2.0 / 7.0, 3.7), (generalized_kautz(12, 3), 5.0 / 33.0, 7.0)]
+    {
+        let commodities = everyone(graph.node_count);
+        let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
+        let hops = program::Hops::new(&problem);
+        let times = program::step_times(&problem, &[], &hops, 2, rate, &Never).unwrap().unwrap();
+        assert!((times.total() / expected - 1.0).abs() < 1e-6, "{}", times.total());
+    }
+}
+
+/// Basu 2024 §3.2.2: a 3 × 3 torus whose nodes send and receive over three links' worth at once; F is 1/4 for 1/3.
+#[test]
+fn limits_of_nodes_count() {
+    let graph = torus(2, 3);
+    let commodities = everyone(9);
+    let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
+    let options = SteppedOptions { chunks: (1, 12), loss_max: 0.0, node_limits: &[3; 9] };
+    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+    check_routes(&problem, &[3; 9], &found);
+    assert!((found.time_divided - 4.0).abs() < 1e-6 && (found.time_unstepped - 4.0).abs() < 1e-6, "{found:?}");
+    assert_eq!(found.time, Fraction::new(4, 1));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let ring = graph(3, [(0, 1), (1, 2), (2, 0)]);
+    let (copied, single) = ([Commodity { copies: 3, ..everyone(3)[0].clone() }], everyone(3));
+    let refused = |commodities: &[Commodity], node_limits: &[u64]| {
+        let problem = ConcurrentProblem::new(&ring, commodities, &[]).unwrap();
+        let options = SteppedOptions { chunks: (1, 1), loss_max: 0.0, node_limits };
+        stepped_routes(&problem, &options, &Never).unwrap_err().to_string()
+    };
+    assert!(refused(&copied, &[]).contains("commodities[0]"));
+    assert!(refused(&single, &[1]).contains("limits of 1 nodes"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Unequal links and demands: a flow, no faster than any can be, and near that.
+    #[test]
+    fn unequal_networks_get_flows(
+        node_count in 3..7_u32,
+        stride in 1..4_u32,
+        capacities in prop::collection::vec(1..5_u64, 7),
+        demands in prop::collection::vec(0..3_u64, 5),
+    ) {
+        let pairs = (0..node_count).flat_map(|node| [(node, 1), (node, stride), (node, node_count - 1)]);
+        let arcs = pairs.zip(capacities.iter().cycle());
+        let arcs = arcs.map(|((from, step), &capacity)| Arc { from, to: (from + step) % node_count, capacity });
+        let graph = Digraph { node_count, arcs: arcs.collect() };
+        let demand = &|source: u32, node: u32| demands[((source * 3 + node * 7) % 5) as usize];
+        let sinks = |source: u32| {
+            let all = (0..node_count).filter(move |&node| node != source);
+            all.map(move |node| (node, demand(source, node))).filter(|(_, wanted)| *wanted > 0)
+        };
+        let all = (0..node_count).map(|source| Commodity { source, sinks: sinks(source).collect(), copies: 1 });
+        let all: Vec<Commodity> = all.collect();
+        let Ok(problem) = ConcurrentProblem::new(&graph, &all, &[]) else { return Ok(()) };
+        let options = SteppedOptions { chunks: (1, 12), loss_max: 0.05, node_limits: &[] };
+        let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+        check_routes(&problem, &[], &found);
+        let time = found.time.unwrap().to_float();
+        prop_assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
+        prop_assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
+        prop_assert!(time <= found.time_divided * 1.5, "{time} of {}", found.time_divided);
+    }
+}
