@@ -258,10 +258,10 @@ fn proven(topology: &Topology, collective: Collective, shares: &Shares, bound: B
     Ok(bound)
 }
 
-/// What an order's network is made of, if the algorithm composes along it and the order says it.
+/// What an order's network is made of, if the algorithm goes by that and the order says it.
 fn construction(order: &Order, limits: &TopologyLimits) -> Result<Option<Construction>, PlanFailure> {
     match (order.algorithm, &order.topology) {
-        (Algorithm::Expansion, TopologyInput::Expression(text)) => {
+        (Algorithm::Expansion | Algorithm::Dor, TopologyInput::Expression(text)) => {
             canopy_topology::construction(text, limits).map_err(PlanFailure::Expression)
         }
         _ => Ok(None),

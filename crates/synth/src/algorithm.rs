@@ -30,12 +30,26 @@ pub enum Algorithm {
     Ring,
     /// One shortest path for each pair of an all-to-all, source after source (Basu 2024, section 5).
     Sssp,
+    /// Every pair of an all-to-all divided equally among all shortest paths (Basu 2024, section 5).
+    Ewsp,
+    /// One path for each pair of an all-to-all, through the dimensions of a grid in their order.
+    Dor,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 8] =
-        [Self::Auto, Self::Forest, Self::Flow, Self::Bfb, Self::Expansion, Self::Direct, Self::Ring, Self::Sssp];
+    pub const ALL: [Self; 10] = [
+        Self::Auto,
+        Self::Forest,
+        Self::Flow,
+        Self::Bfb,
+        Self::Expansion,
+        Self::Direct,
+        Self::Ring,
+        Self::Sssp,
+        Self::Ewsp,
+        Self::Dor,
+    ];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
@@ -48,6 +62,8 @@ impl Algorithm {
             Self::Direct => "direct",
             Self::Ring => "ring",
             Self::Sssp => "sssp",
+            Self::Ewsp => "ewsp",
+            Self::Dor => "dor",
         }
     }
 }
@@ -68,7 +84,7 @@ impl Algorithm {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
-            Self::Sssp => "all-to-all",
+            Self::Sssp | Self::Ewsp | Self::Dor => "all-to-all",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
@@ -119,7 +135,7 @@ pub struct SynthesisRequest {
     /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] alone, which then weighs latencies against
     /// rates. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
-    /// How the network is made of smaller ones, with rank `i` as node `i`; for [`Algorithm::Expansion`] alone.
+    /// How the network is made of smaller ones, with rank `i` as node `i`; for [`Algorithm::Expansion`] and [`Algorithm::Dor`].
     pub construction: Option<Construction>,
 }
 
@@ -247,7 +263,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring or sssp"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp or dor"
         );
     }
 }

@@ -3,9 +3,12 @@
 //! Every pair of ranks gets paths chosen by a simple rule, each with a whole number of chunks of the block. None of them claims
 //! an optimum; what they reach is the checker's word.
 
+mod dor;
+mod error;
+mod ewsp;
 mod sssp;
 
-use canopy_optimize::Stop;
+use canopy_optimize::{Arc, Digraph, PathGraph, Stop};
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::Topology;
 
@@ -13,6 +16,8 @@ use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::progress::Progress;
 use crate::reach::require_reach;
+
+pub use error::AllToAllError;
 
 /// Routes handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;
@@ -34,9 +39,21 @@ pub(crate) fn plan(
     require_reach(topology, collective, &Shares::Equal)?;
     let flow: Flow = match algorithm {
         Algorithm::Sssp => sssp::plan(topology, stop, progress)?,
+        Algorithm::Ewsp => ewsp::plan(topology, stop, progress)?,
+        Algorithm::Dor => dor::plan(topology, request.construction.as_ref(), stop, progress)?,
         other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
     };
     Ok(Shape::Flow(flow))
+}
+
+/// The links to look for paths in: arc `i` is link `i`. O(nodes + links).
+fn link_graph(topology: &Topology) -> PathGraph {
+    let node_count = u32::try_from(topology.nodes().len()).expect("a topology has fewer than 2³² nodes");
+    let arcs = topology.links().iter().map(|link| {
+        let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());
+        Arc { from, to, capacity }
+    });
+    PathGraph::new(&Digraph { node_count, arcs: arcs.collect() })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
+use crate::all_to_all::AllToAllError;
 use crate::expansion::ExpansionError;
 use crate::sum_options::SumOptionsError;
 
@@ -86,6 +87,8 @@ pub enum SynthesisError {
     Bfb(canopy_optimize::BfbError),
     #[error(transparent)]
     Expansion(#[from] ExpansionError),
+    #[error(transparent)]
+    AllToAll(#[from] AllToAllError),
     #[error("stopped before a schedule was found")]
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]

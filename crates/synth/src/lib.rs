@@ -28,6 +28,7 @@ mod synthesize;
 mod tolerance;
 
 pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
+pub use all_to_all::AllToAllError;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, bound};
 pub use canopy_optimize::{Never, Stop, Stopped};

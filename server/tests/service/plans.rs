@@ -148,7 +148,10 @@ async fn status_and_queue_tell_what_there_is() {
     server.client().plan(request("ring:4")).await.unwrap();
     let status = admin(&server).get_status(GetStatusRequest {}).await.unwrap().into_inner();
     assert_eq!((&*status.version, status.draining), (env!("CARGO_PKG_VERSION"), false));
-    assert_eq!(status.algorithms, ["auto", "forest", "flow", "bfb", "expansion", "direct", "ring", "sssp"]);
+    assert_eq!(
+        status.algorithms,
+        ["auto", "forest", "flow", "bfb", "expansion", "direct", "ring", "sssp", "ewsp", "dor"]
+    );
     assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 2, 1]);
     let (limits, counts) = (status.limits.unwrap(), status.counts.unwrap());
     assert_eq!((limits.nodes_max, limits.queue_length_max, limits.workers), (1000, 64, 2));

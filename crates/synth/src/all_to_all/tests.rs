@@ -2,8 +2,9 @@
 
 use canopy_optimize::{Fraction, Never};
 use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
-use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits, generate};
+use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
+use super::AllToAllError;
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
@@ -15,7 +16,8 @@ fn all_to_all(topology: &Topology) -> Collective {
 }
 
 fn planned(topology: &Topology, algorithm: Algorithm) -> Result<Shape, SynthesisError> {
-    let request = SynthesisRequest::new(all_to_all(topology), algorithm);
+    let construction = topology.name().and_then(|name| construction(name, &TopologyLimits::STANDARD).unwrap());
+    let request = SynthesisRequest { construction, ..SynthesisRequest::new(all_to_all(topology), algorithm) };
     let schedule = synthesize(topology, &request, &Never, &Silent)?;
     assert_eq!(schedule.algorithm, algorithm.name());
     let graph = compile(topology, &schedule).unwrap();
@@ -26,8 +28,8 @@ fn planned(topology: &Topology, algorithm: Algorithm) -> Result<Shape, Synthesis
 /// Blocks over the busiest link of 1 B/s, and chunks of each block: what the checker accepts.
 #[track_caller]
 fn load(expression: &str, algorithm: Algorithm) -> (Fraction, u64) {
-    let colon = if expression.contains([':', '(']) { "," } else { ":" };
-    let topology = generate(&format!("{expression}{colon}bw=1B/s"), &TopologyLimits::STANDARD).unwrap();
+    let mark = if expression.ends_with(')') { ':' } else { ',' };
+    let topology = generate(&format!("{expression}{mark}bw=1B/s"), &TopologyLimits::STANDARD).unwrap();
     let shape = planned(&topology, algorithm).unwrap();
     (seconds_per_byte(&topology, &shape), shape.chunks_per_share())
 }
@@ -74,10 +76,94 @@ fn weights_count_capacities() {
     assert_eq!(seconds_per_byte(&topology, &shape), whole(2));
 }
 
+/// Basu 2024 at `ewsp`, reproduced by other programs: K4,4, the 3-cube, tori, GenKautz(40,4). With hosts as fast as three links every
+/// rank of the 3×3 torus passes twelve blocks, and of K4,4 ten.
+#[test]
+fn equal_parts_of_all_shortest_paths() {
+    for (expression, expected, chunks) in [
+        ("bipartite:4x4", (5, 2), 4),
+        ("hypercube:3", (4, 1), 6),
+        ("torus:3x3x3", (9, 1), 6),
+        ("torus:4x4", (8, 1), 24),
+        ("genkautz:n=40,d=4", (63, 2), 2),
+        ("torus:3x3,host=3B/s", (4, 1), 2),
+        ("bipartite:4x4,host=3B/s", (10, 3), 4),
+        ("complete:5,host=2B/s", (2, 1), 1),
+        ("ring:4,host=2B/s", (2, 1), 2),
+        ("ring:4,host=1B/s", (4, 1), 2),
+        ("ring:4,host=1B/s,nicforward=true", (3, 1), 2),
+    ] {
+        let expected = Fraction::new(expected.0, expected.1).unwrap();
+        assert_eq!(load(expression, Algorithm::Ewsp), (expected, chunks), "{expression}");
+    }
+}
+
+/// A path over each of p switches for the pairs of each two of 26 ranks, p being the primes up to 101: no number of chunks divides
+/// by all of them.
+#[test]
+fn parts_that_can_not_be_counted_are_refused() {
+    let mut draft = TopologyDraft::default();
+    let rate = Capacity::from_bytes_per_sec(1).unwrap();
+    let primes = (2_u32..102).filter(|n| (2..*n).all(|divisor| n % divisor > 0));
+    draft.add_compute("hub");
+    for prime in primes {
+        draft.add_compute(format!("r{prime}"));
+        for way in 0..prime {
+            let switch = format!("s{prime}w{way}");
+            draft.add_switch(switch.as_str());
+            draft.add_both("hub", &switch, rate, Latency::default());
+            draft.add_both(&format!("r{prime}"), &switch, rate, Latency::default());
+        }
+    }
+    let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+    let error = planned(&topology, Algorithm::Ewsp).unwrap_err();
+    assert!(matches!(error, SynthesisError::AllToAll(AllToAllError::TooManyParts { .. })), "{error}");
+    assert!(error.to_string().contains("sssp or direct"));
+    let cube = generate("hypercube:9", &TopologyLimits::STANDARD).unwrap();
+    assert!(matches!(planned(&cube, Algorithm::Ewsp), Err(SynthesisError::TooManyHops { .. })));
+}
+
+/// Optimal where every dimension is a ring of odd extent or a multiple of four, or complete: 9 and 8 on the tori of §8, and
+/// n²·(mean distance)/4 of n×n.
+#[test]
+fn dimensions_one_after_the_other() {
+    for (expression, expected) in [
+        ("torus:3x3x3", 9),
+        ("torus:3x3", 3),
+        ("torus:4x4", 8),
+        ("torus:5x5", 15),
+        ("hypercube:3", 4),
+        ("hamming:3x3", 3),
+        ("dfc2:3x4", 4),
+        ("mesh:2x3", 4),
+        ("ring:6", 5),
+        ("ring:5,dir=uni", 10),
+        ("product(ring:4;mesh:3)", 8),
+        ("power:2(ring:3)", 3),
+    ] {
+        assert_eq!(load(expression, Algorithm::Dor), (whole(expected), 1), "{expression}");
+    }
+}
+
+#[test]
+fn other_networks_have_no_dimensions() {
+    for (expression, words) in [
+        ("diamond", "is not told of any"),
+        ("dgx-a100:boxes=2", "is not told of any"),
+        ("torus:3x3,host=3GB/s", "without host="),
+        ("torus:3x3,down=00>01", "no link leads from 00 to 01"),
+        ("torus:3x3,nodes-down=11", "it has 8 ranks left"),
+    ] {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let error = planned(&topology, Algorithm::Dor).unwrap_err().to_string();
+        assert!(error.contains(words), "{expression}: {error}");
+    }
+}
+
 #[test]
 fn other_collectives_are_refused() {
     let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
-    for algorithm in [Algorithm::Sssp] {
+    for algorithm in [Algorithm::Sssp, Algorithm::Ewsp, Algorithm::Dor] {
         let collective = Collective::new(CollectiveKind::Allgather, None, 4).unwrap();
         let error = synthesize(&topology, &SynthesisRequest::new(collective, algorithm), &Never, &Silent).unwrap_err();
         let expected = format!(

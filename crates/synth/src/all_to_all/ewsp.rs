@@ -1,0 +1,58 @@
+//! `ewsp`: every pair divides its block equally among all of its shortest paths.
+
+use std::ops::ControlFlow;
+
+use canopy_optimize::Stop;
+use canopy_schedule::Flow;
+use canopy_topology::{LinkIndex, Topology};
+use num_integer::Integer;
+
+use super::error::AllToAllError;
+use super::{ASK_INTERVAL, link_graph};
+use crate::error::SynthesisError;
+use crate::parts::{FlowParts, require_room};
+use crate::progress::{Progress, Stage};
+use crate::reach::ask;
+
+/// Divides every block exactly: into the least common multiple of all pairs' numbers of paths.
+///
+/// * **Source.** Basu 2024 §5, `EwSP`: shortest by number of links. **Out.** k is that multiple.
+/// * **Errors.** More hops than there is room for, more chunks than 64 bits count, stopped.
+/// * **Cost.** O(N · links + length of all paths).
+pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress) -> Result<Flow, SynthesisError> {
+    let graph = link_graph(topology);
+    let (mut chunks, mut hops) = (1_u64, 0_u64);
+    for source in topology.ranks() {
+        ask(stop)?;
+        let paths = graph.shortest_from(source.number());
+        for destination in topology.ranks().filter(|&rank| rank != source) {
+            let count = u64::try_from(paths.count(destination.number())).unwrap_or(u64::MAX);
+            let length = u64::from(paths.distance(destination.number()).unwrap_or_default());
+            hops = hops.saturating_add(count.saturating_mul(length));
+            require_room(hops)?;
+            let all = u64::from(topology.rank_count()).pow(2);
+            let multiple = chunks.checked_mul(count / count.gcd(&chunks)).filter(|chunks| *chunks <= u64::MAX / all);
+            chunks = multiple.ok_or(AllToAllError::TooManyParts { limit: u64::MAX / all })?;
+        }
+    }
+    let mut parts = FlowParts::new(topology, chunks);
+    for source in topology.ranks() {
+        let paths = graph.shortest_from(source.number());
+        for (destination, position) in topology.ranks().zip(1_usize..).filter(|&(rank, _)| rank != source) {
+            if position % ASK_INTERVAL == 0 {
+                ask(stop)?;
+            }
+            // Counted above: there is room for all of them.
+            let count = u64::try_from(paths.count(destination.number())).unwrap_or(1);
+            let mut added = Ok(());
+            paths.each(destination.number(), &mut |arcs| {
+                let links: Vec<LinkIndex> = arcs.iter().map(|&arc| LinkIndex::new(arc)).collect();
+                added = parts.add_path(source, destination, chunks / count, &links);
+                if added.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            added?;
+        }
+        progress.report(Stage::Routes, u64::from(source.number()) + 1, topology.rank_count().into());
+    }
+    Ok(parts.finish())
+}
