@@ -5,7 +5,7 @@ use std::time::Duration;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{BoundError, bound};
+use canopy_synth::{BoundError, PlainBounds, bound, plain_bounds};
 use canopy_topology::Topology;
 use serde::Serialize;
 
@@ -62,6 +62,9 @@ struct Bounded {
     shares: Option<Vec<u64>>,
     bound: BoundSummary,
     certificate: CertificateSummary,
+    /// Of an all-to-all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain_bounds: Option<PlainBoundsSummary>,
     /// With the explanation.
     #[serde(skip_serializing_if = "Option::is_none")]
     family: Option<FamilySummary>,
@@ -82,6 +85,50 @@ struct BoundSummary {
     upper: Option<String>,
 }
 
+/// Bounds by counting alone, to compare with.
+#[derive(Serialize)]
+struct PlainBoundsSummary {
+    distances: String,
+    #[serde(rename = "distances_GBps")]
+    distances_gigabytes: f64,
+    /// Where all ranks have as many ports of one rate.
+    #[serde(flatten)]
+    by_degree: Option<DegreeBoundSummary>,
+}
+
+#[derive(Serialize)]
+struct DegreeBoundSummary {
+    degree: u32,
+    full_tree: String,
+    #[serde(rename = "full_tree_GBps")]
+    full_tree_gigabytes: f64,
+}
+
+impl PlainBoundsSummary {
+    fn of(bounds: &PlainBounds) -> Self {
+        let by_degree = bounds.degree.as_ref().map(|(degree, rate)| DegreeBoundSummary {
+            degree: *degree,
+            full_tree: rate.to_string(),
+            full_tree_gigabytes: gigabytes_per_sec(rate),
+        });
+        let distances = &bounds.distances;
+        Self { distances: distances.to_string(), distances_gigabytes: gigabytes_per_sec(distances), by_degree }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let Self { distances, distances_gigabytes, by_degree } = self;
+        let mut lines = vec![format!(
+            "distances  at most {distances_gigabytes} GB/s ({distances} bytes/s): all links together, each pair on a shortest path"
+        )];
+        lines.extend(by_degree.as_ref().map(|DegreeBoundSummary { degree, full_tree, full_tree_gigabytes }| {
+            format!(
+                "full trees at most {full_tree_gigabytes} GB/s ({full_tree} bytes/s): any network of so many ranks with {degree} ports each"
+            )
+        }));
+        lines
+    }
+}
+
 /// Finds the bound, adds its certificate up again and prints both.
 pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     if args.explain && args.collective.kind()? != CollectiveKind::Allreduce {
@@ -100,6 +147,11 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     let found = bound(network, collective, &shares, &stop).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &shares, &found)?;
     let mut object = object(&topology, collective, shares, &found, checked);
+    if collective.kind() == CollectiveKind::AllToAll {
+        let ports = topology.ports(&input::limits()?);
+        let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
+        object.plain_bounds = Some(PlainBoundsSummary::of(&plain));
+    }
     if args.explain {
         // Nodes outside a group are not broken.
         let expression = args.part.ranks.is_none().then_some(args.topology.as_str());
@@ -155,6 +207,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
             upper: when_open(&found.upper),
         },
         certificate: CertificateSummary::of(topology, &found.certificate, checked),
+        plain_bounds: None,
         family: None,
         explanation: None,
     }
@@ -178,6 +231,7 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
         ),
     });
     lines.push(object.certificate.readable());
+    lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));
     lines.extend(object.family.as_ref().map(FamilySummary::line));
     lines.extend(object.explanation.iter().flat_map(|explained| explained.readable(found)));
     lines.join("\n")

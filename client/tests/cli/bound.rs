@@ -58,6 +58,15 @@ fn the_object_has_the_shape_of_the_contract() {
     check_members(&object["certificate"], &["kind", "lengths", "volume", "distance", "checked"]);
     assert_eq!(object["certificate"]["kind"], "lp-dual");
     check_members(&object["certificate"]["lengths"][0], &["from", "to", "length"]);
+    check_members(&object["plain_bounds"], &["distances", "distances_GBps", "degree", "full_tree", "full_tree_GBps"]);
+    // Each rank is one, one and two links from the others: 4 · 8 · 25 GB/s / 16, and 4 · 2 · 25 / 4.
+    assert_eq!(object["plain_bounds"]["distances"], "50000000000");
+    assert_eq!(
+        (&object["plain_bounds"]["full_tree"], &object["plain_bounds"]["degree"]),
+        (&"50000000000".into(), &2.into())
+    );
+    let boxes = desk.json("bound dgx-a100:boxes=2 --collective all-to-all --json");
+    check_members(&boxes["plain_bounds"], &["distances", "distances_GBps"]);
 
     let object = desk.json("bound ring:4 --collective broadcast --json");
     assert_eq!(object["root"], 0, "a missing root is rank 0");

@@ -27,7 +27,7 @@ pub use expand::{bidirect, degree, line, power, product};
 pub use facts::{Facts, diameter, distances_from, facts, moore_steps, moore_steps_undirected};
 pub use families::{Family, FamilyError};
 pub use prediction::{Prediction, RuleError, Side};
-pub use rate::{AllToAllRate, RateError, all_to_all_rate, proven_rate};
+pub use rate::{AllToAllRate, RateError, all_to_all_rate, full_tree_rate, proven_rate};
 pub use reversal::reversal;
 pub use schedule::{Composed, Heading, ScheduleError, Transfer};
 pub use size::{Limit, Size, TooLarge};

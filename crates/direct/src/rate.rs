@@ -112,6 +112,29 @@ pub fn all_to_all_rate(graph: &Digraph, stop: &dyn Stop) -> Result<AllToAllRate,
     Ok(AllToAllRate { rate, is_reached })
 }
 
+/// The rate that no all-to-all exceeds on any graph of so many nodes with so many edges each: `degree / Σ depth` over the nodes
+/// of an out-tree of this degree, full but for its last level. `None` for fewer than two nodes, without edges, or beyond
+/// 128 bits.
+///
+/// Every unit uses as many edges as its distance, and no node has others nearer to it than such a tree has.
+///
+/// * **Source.** Basu 2024, equation (25), turned over. **Cost.** O(log order), O(1) for degree 1.
+#[must_use]
+pub fn full_tree_rate(order: u32, degree: u32) -> Option<Fraction> {
+    let (degree, mut left) = (u128::from(degree), u128::from(order).checked_sub(1)?);
+    if degree == 1 {
+        return Fraction::new(1, left * (left + 1) / 2);
+    }
+    let (mut sum, mut depth, mut width) = (0, 1, degree);
+    while left > 0 && degree > 0 {
+        let level = left.min(width);
+        sum += level * depth;
+        left -= level;
+        (depth, width) = (depth + 1, width * degree);
+    }
+    Fraction::new(degree, sum)
+}
+
 /// Loads of edges when all pairs divide what they send evenly among their shortest paths.
 struct EvenRoutes<'a> {
     graph: &'a Digraph,
@@ -280,5 +303,53 @@ mod tests {
         let apart = Digraph::new(3, [(0, 1), (1, 0)]).unwrap();
         assert_eq!(all_to_all_rate(&apart, &Never), Err(RateError::Unreachable { from: 0, to: 2 }));
         assert_eq!(all_to_all_rate(&Digraph::new(1, [(0, 0)]).unwrap(), &Never), Err(RateError::Trivial));
+    }
+
+    /// Basu 2024, the last columns but one of the table of generalised Kautz graphs, and closed forms: all others at distance 1, and
+    /// Σ i·dⁱ of full trees.
+    #[test]
+    fn full_trees_bound_the_rate() {
+        for (order, degree, time) in [
+            (5, 4, (1, 1)),
+            (8, 3, (11, 3)),
+            (10, 4, (7, 2)),
+            (12, 2, (25, 2)),
+            (12, 3, (19, 3)),
+            (15, 4, (6, 1)),
+            (20, 4, (17, 2)),
+            (25, 4, (12, 1)),
+            (27, 8, (11, 2)),
+            (30, 4, (63, 4)),
+            (40, 4, (93, 4)),
+            (48, 4, (117, 4)),
+            (80, 4, (213, 4)),
+            (85, 4, (57, 1)),
+            (100, 4, (72, 1)),
+            (6, 1, (15, 1)),
+            (1 + 3 + 9 + 27, 3, (3 + 2 * 9 + 3 * 27, 3)),
+        ] {
+            assert_eq!(full_tree_rate(order, degree), Fraction::new(time.1, time.0), "{order} {degree}");
+        }
+        for (order, degree) in [(0, 4), (1, 4), (5, 0), (1, 1)] {
+            assert_eq!(full_tree_rate(order, degree), None, "{order} {degree}");
+        }
+        assert!(full_tree_rate(u32::MAX, u32::MAX).is_some() && full_tree_rate(u32::MAX, 1).is_some());
+    }
+
+    /// The rate by distances is never above it, and reaches it where nodes are as near as they can be.
+    #[test]
+    fn trees_are_full_at_best() {
+        for family in [
+            Family::GenKautz { n: 10, d: 4 },
+            Family::GenKautz { n: 30, d: 4 },
+            Family::Torus { extents: vec![3, 3] },
+            Family::Hypercube { n: 4 },
+            Family::Kautz { d: 2, n: 3 },
+        ] {
+            let graph = family.graph(LIMIT).unwrap();
+            let degree = u32::try_from(graph.out(0).len()).unwrap();
+            let least = full_tree_rate(graph.order(), degree).unwrap();
+            assert!(all_to_all_rate(&graph, &Never).unwrap().rate <= least, "{family}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod all_to_all;
 mod allreduce;
 mod network;
+mod plain;
 
 use canopy_optimize::{
     BalancedOptimum, Digraph, Fraction, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum,
@@ -15,6 +16,8 @@ use canopy_topology::{NodeIndex, Rank, Rate, Topology};
 use num_bigint::BigUint;
 
 use network::Network;
+
+pub use plain::{PlainBounds, plain_bounds};
 
 /// Why there is no bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -30,7 +30,7 @@ mod tolerance;
 pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
 pub use all_to_all::AllToAllError;
 pub use bfb::{Symmetry, breadth_first};
-pub use bound::{BoundError, bound};
+pub use bound::{BoundError, PlainBounds, bound, plain_bounds};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use concurrent::AllToAllFlow;
 pub use error::SynthesisError;
