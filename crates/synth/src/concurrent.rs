@@ -7,9 +7,11 @@
 mod chunks;
 mod network;
 mod routes;
+mod symmetric;
 
 use canopy_optimize::{
-    ConcurrentError, ConcurrentOptimum, Fraction, SolverOptions, Stop, WholeFlow, length_bound, solve, solve_exactly,
+    ConcurrentError, ConcurrentOptimum, ConcurrentProblem, Fraction, SolverOptions, Stop, WholeFlow, length_bound,
+    sharpened, solve, solve_exactly,
 };
 use canopy_schedule::{Bound, Certificate, Flow};
 use canopy_topology::{Rank, Rate, Topology};
@@ -17,16 +19,26 @@ use num_bigint::BigUint;
 
 use self::chunks::Division;
 use self::network::Network;
+use self::symmetric::Symmetric;
 use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
 use crate::tolerance::Tolerance;
 
-/// Part of the rate that a flow may lack where no tolerance is stated: less than any chunk counts.
-const TOLERANCE: f64 = 1e-6;
-/// Variables times iterations that the first-order solver may spend: some ten seconds on two cores.
-const WORK_MAX: u64 = 6_000_000_000;
+/// Variables up to which the program is solved whole, and up to which what iterations find is made exact.
+const WHOLE_MAX: u64 = 1 << 13;
+const SHARP_MAX: u64 = 40_000;
+/// Variables from which on symmetries are looked for that leave several kinds of ranks.
+const SYMMETRY_MIN: u64 = 1 << 17;
+/// Gap at which iterations end whose result is made exact.
+const SHARP_GAP: f64 = 1e-9;
+
+/// Part of the rate that a flow may lack where no tolerance is stated, by variables: some seconds on two cores.
+const TOLERANCES: [(u64, f64); 3] = [(1 << 18, 1e-6), (1 << 21, 1e-3), (u64::MAX, 1e-2)];
+/// Variables times iterations that may be spent: some ten seconds, and where a tolerance is stated some minutes.
+const WORK_MAX: u64 = 4_000_000_000;
+const WORK_MAX_ASKED: u64 = 64_000_000_000;
 
 /// Most variables: some gigabytes.
 const VARIABLES_MAX: u64 = 1 << 25;
@@ -47,8 +59,8 @@ impl AllToAllFlow {
     /// Solves the program for a network.
     ///
     /// * **Source.** Basu 2024 §3.1.2, equations (6)–(9), the flows of each source together.
-    /// * **In.** `tolerance`: how much of the best rate may be lacking, so that the search ends sooner; by itself it ends at
-    ///   a millionth, or where its work is done.
+    /// * **In.** `tolerance`: how much of the best rate may be lacking, so that the search ends sooner, or later; by itself it
+    ///   ends at a millionth up to some hundred ranks, at a percent for a thousand, or where its work is done.
     /// * **Errors.** Ranks that do not reach each other, capacities too uneven to be counted, stopped.
     /// * **Cost.** One rank of a network with translations: milliseconds; else 10 ms for 16 ranks, and for 1,000 ranks
     ///   of degree 4 some seconds at one percent.
@@ -66,20 +78,27 @@ impl AllToAllFlow {
         let network = Network::of(topology, stop)?;
         let fault = |error| fault(topology, error);
         let problem = network.problem().map_err(fault)?;
-        if problem.commodities().len() as u64 * links as u64 > VARIABLES_MAX {
+        let variables = problem.commodities().len() as u64 * links as u64;
+        if variables > VARIABLES_MAX {
             return Err(SynthesisError::TooManyVariables { ranks, links, limit: VARIABLES_MAX });
         }
-        let tolerance = tolerance.map_or(TOLERANCE, |tolerance| {
+        let usual = TOLERANCES.iter().find(|&&(most, _)| variables <= most).map_or(1.0, |&(_, usual)| usual);
+        let asked = tolerance.map(|tolerance| {
             let (numerator, denominator) = tolerance.parts();
             f64::from(numerator) / f64::from(denominator)
         });
-        let exact = solve_exactly(&problem, stop).map_err(fault)?;
-        let optimum = match exact {
-            Some(optimum) => optimum,
-            None => {
-                // Half of what may be lacking is left to whole chunks.
-                let options = SolverOptions { tolerance: tolerance / 2.0, work_max: WORK_MAX };
-                solve(&problem, &options, stop, &mut |_, _| ()).map_err(fault)?
+        let solver = Solver { tolerance: asked.unwrap_or(usual), work_max: asked.map_or(WORK_MAX, |_| WORK_MAX_ASKED) };
+        let tolerance = solver.tolerance;
+        let symmetric = match variables >= SYMMETRY_MIN && !network.is_translated() {
+            true => Symmetric::of(topology, (problem.graph(), problem.commodities()), stop)?,
+            false => None,
+        };
+        let optimum = match symmetric {
+            None => solver.optimum(&problem, stop).map_err(fault)?,
+            Some(symmetric) => {
+                let found = solver.optimum(&symmetric.problem(problem.graph()).map_err(fault)?, stop).map_err(fault)?;
+                let flow = symmetric.spread(problem.graph(), ranks as usize, &found.flow, stop)?;
+                ConcurrentOptimum { flow, ..found }
             }
         };
         let limit = length_bound(&problem, &optimum.lengths, stop).map_err(fault)?;
@@ -125,6 +144,41 @@ impl AllToAllFlow {
         progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
         let whole = other.as_ref().unwrap_or(&self.finest);
         routes::flow(topology, &self.network, &problem, whole, stop, progress)
+    }
+}
+
+/// How the program is solved.
+struct Solver {
+    tolerance: f64,
+    work_max: u64,
+}
+
+impl Solver {
+    /// Small programs whole; others by iterations, whose lengths are made exact where that is quick.
+    fn optimum(&self, problem: &ConcurrentProblem<'_>, stop: &dyn Stop) -> Result<ConcurrentOptimum, ConcurrentError> {
+        let variables = problem.commodities().len() as u64 * problem.graph().arcs.len() as u64;
+        if variables <= WHOLE_MAX
+            && let Some(optimum) = solve_exactly(problem, stop)?
+        {
+            return Ok(optimum);
+        }
+        // Half of what may be lacking is left to whole chunks.
+        let is_sharp = variables <= SHARP_MAX && self.tolerance <= TOLERANCES[0].1;
+        let tolerance = if is_sharp { SHARP_GAP } else { self.tolerance / 2.0 };
+        let options = SolverOptions { tolerance, work_max: self.work_max };
+        let mut optimum = solve(problem, &options, stop, &mut |_, _| ())?;
+        if is_sharp {
+            #[expect(clippy::cast_precision_loss, reason = "near which lengths exact ones are looked for")]
+            let near: Vec<f64> = optimum.lengths.iter().map(|&length| length as f64).collect();
+            let lengths = sharpened(problem, &near, stop)?;
+            let bound = |lengths: &[u64]| length_bound(problem, lengths, stop);
+            if let (Some(sharp), Some(plain)) = (bound(&lengths)?, bound(&optimum.lengths)?)
+                && sharp < plain
+            {
+                optimum = ConcurrentOptimum { lengths, limit: sharp.to_float(), ..optimum };
+            }
+        }
+        Ok(optimum)
     }
 }
 

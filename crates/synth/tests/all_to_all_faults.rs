@@ -1,6 +1,6 @@
 //! All-to-all on networks at random, some of their links gone or slower: certified plans or clear refusals.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
 use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound, check, compile};
 use canopy_synth::{Algorithm, AllToAllFlow, Never, Silent, SynthesisError, SynthesisRequest, synthesize};

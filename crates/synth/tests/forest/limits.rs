@@ -278,7 +278,7 @@ fn limits_without_trees_are_refused() {
         (Allgather, Algorithm::Ring, Algorithm::Ring),
         (Broadcast, Algorithm::Direct, Algorithm::Direct),
         (Gather, Algorithm::Auto, Algorithm::Flow),
-        (AllToAll, Algorithm::Auto, Algorithm::Auto),
+        (AllToAll, Algorithm::Direct, Algorithm::Direct),
     ] {
         for (limits, limit) in [(exactly(2), "trees_per_root"), (at_most(2), "max_chunks")] {
             let error = refusal(kind, algorithm, limits);

@@ -134,8 +134,8 @@ fn auto_takes_the_better_one() {
     for (expression, kind, expected) in [
         ("ring:8", Allgather, "forest"),
         ("ring:8", Gather, "flow"),
-        ("ring:8", AllToAll, "direct"),
-        ("torus:4x4", AllToAll, "direct"),
+        ("ring:8", AllToAll, "flow"),
+        ("torus:4x4", AllToAll, "flow"),
         ("dgx-a100:boxes=2", Scatter, "flow"),
     ] {
         let topology = topology(expression);
