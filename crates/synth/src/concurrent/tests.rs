@@ -101,3 +101,21 @@ fn boxes_with_switches_are_filled() {
     assert_eq!(upper, Rate::new(50_000_000_000_u64, 1_u32).unwrap());
     assert_eq!(reached, upper);
 }
+
+/// Ten automorphisms leave twenty kinds of ranks, whose flows serve all.
+#[test]
+fn kinds_of_ranks_stand_for_each_other() {
+    let topology = topology("genkautz:n=200,d=4,bw=1GB/s");
+    let network = Network::of(&topology, &Never).unwrap();
+    let problem = network.problem().unwrap();
+    let symmetric = Symmetric::of(&topology, (problem.graph(), problem.commodities()), &Never).unwrap().unwrap();
+    let few = symmetric.problem(problem.graph()).unwrap();
+    assert_eq!(few.commodities().iter().map(|one| one.copies).sum::<u64>(), 200);
+    assert_eq!(few.commodities().len(), 20);
+    let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+    let bound = found.bound(&topology);
+    // Published: F = 0.0055520590 of a link for each pair.
+    let (upper, lower) = (bound.upper.gigabytes_per_sec(), bound.lower.gigabytes_per_sec());
+    assert!((upper / (200.0 * 0.005_552_059_0) - 1.0).abs() < 1e-6, "{upper}");
+    assert!(lower <= upper && lower > upper * (1.0 - 2e-6), "{lower} of {upper}");
+}

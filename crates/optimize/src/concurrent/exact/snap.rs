@@ -63,7 +63,7 @@ pub fn sharpened(
             let near = likeness * mean;
             let kept: Vec<f64> = lengths.iter().map(|&length| if length > near { length } else { 0.0 }).collect();
             let found = distances(problem, &kept)?;
-            for classes in [alike(&kept, near), alike(&kept, 0.0)] {
+            for classes in [alike(problem.orbits(), &kept, near), alike(problem.orbits(), &kept, 0.0)] {
                 solve_equations(problem, &kept, &classes, (&found, near), &mut best)?;
             }
         }
@@ -122,19 +122,27 @@ fn whole(part: f64, bits: u32) -> u64 {
 }
 
 /// Positive lengths in classes: by arc, the number of its class, and by class a length. Within a class neighbours in order
-/// differ by no more than `near`; with `near` zero each length is alone.
-fn alike(lengths: &[f64], near: f64) -> (Vec<Option<usize>>, Vec<f64>) {
+/// differ by no more than `near`; with `near` zero each arc is alone, or each orbit where there are any.
+fn alike(orbits: &[u32], lengths: &[f64], near: f64) -> (Vec<Option<usize>>, Vec<f64>) {
+    let orbit = |arc: usize| orbits.get(arc).copied();
     let mut order: Vec<usize> = (0..lengths.len()).filter(|&arc| lengths[arc] > 0.0).collect();
     // The longest first: numbers that can be chosen freely are rounded the better, the longer they are.
-    order.sort_by(|&first, &second| lengths[second].total_cmp(&lengths[first]).then(first.cmp(&second)));
+    order.sort_by(|&first, &second| {
+        let by_length = lengths[second].total_cmp(&lengths[first]);
+        by_length.then(orbit(first).cmp(&orbit(second))).then(first.cmp(&second))
+    });
     let mut class_of = vec![None; lengths.len()];
     let mut classes: Vec<f64> = Vec::new();
-    let mut before = f64::INFINITY;
+    let mut before: Option<usize> = None;
     for arc in order {
-        if near <= 0.0 || before - lengths[arc] > near {
+        let follows = |before: usize| match near > 0.0 {
+            true => lengths[before] - lengths[arc] <= near,
+            false => orbit(arc).is_some() && orbit(before) == orbit(arc),
+        };
+        if !before.is_some_and(follows) {
             classes.push(lengths[arc]);
         }
-        before = lengths[arc];
+        before = Some(arc);
         class_of[arc] = Some(classes.len() - 1);
     }
     (class_of, classes)
