@@ -9,6 +9,7 @@ use canopy_direct::{
 use canopy_optimize::{Arc, BfbGraph, Fraction, Stop, step_loads};
 
 use crate::candidate::Candidate;
+use crate::circulants::{Narrow, narrow};
 use crate::histogram::Histogram;
 use crate::imase_itoh::imase_itoh;
 use crate::known::{AllToAll, Known, RateProof};
@@ -69,6 +70,9 @@ pub(crate) fn factors(nodes: u32, degree: u32, stop: &dyn Stop) -> Vec<Candidate
     if degree == 4 && nodes > 6 {
         found.extend(least_circulant(nodes, 4));
     }
+    if NARROW_DEGREES.contains(&degree) {
+        found.extend(narrow_circulant(nodes, degree, 1, stop));
+    }
     if degree == 4 && Family::DISTANCE_REGULAR_ORDERS.contains(&n) {
         found.extend(looked_at(Family::DistanceRegular { n }, nodes, degree, SYMMETRIC));
     }
@@ -92,6 +96,10 @@ pub(crate) fn others(nodes: u32, degree: u32, bases: &mut Bases, stop: &dyn Stop
     }
     if degree > 4 && degree.is_multiple_of(4) && nodes > 6 {
         found.extend(least_circulant(nodes, degree));
+    }
+    if let Some(ports) = NARROW_DEGREES.into_iter().rev().find(|&ports| degree > ports && degree.is_multiple_of(ports))
+    {
+        found.extend(narrow_circulant(nodes, ports, degree / ports, stop));
     }
     let stored = match (nodes, degree) {
         (8, 2) => vec![Family::Diamond, Family::ModifiedDeBruijn { d: 2, n: 3 }],
@@ -182,6 +190,19 @@ fn least_circulant(nodes: u32, degree: u32) -> Option<Candidate> {
         found.known.all_to_all = AllToAll { rate, proof: RateProof::Offsets };
     }
     Some(found)
+}
+
+/// Ports of circulants of more than two offsets.
+const NARROW_DEGREES: [u32; 2] = [6, 8];
+
+/// A circulant of three or four offsets whose broadcast was found bandwidth-optimal, each link so many times: loads of links
+/// are as many times less.
+fn narrow_circulant(nodes: u32, ports: u32, copies: u32, stop: &dyn Stop) -> Option<Candidate> {
+    let n = u64::from(nodes);
+    let Narrow { offsets, diameter, from_one, is_alike } = narrow(n, ports / 2, stop)?;
+    let kind = Kind { is_simple: copies == 1, is_loaded_alike: is_alike, ..SYMMETRIC };
+    let family = Family::Circulant { n, offsets, copies: copies.into() };
+    Some(both_ways(family, nodes, ports * copies, diameter, n * from_one, kind))
 }
 
 /// The greatest distance from one node and the sum of all. O(nodes · offsets).

@@ -37,7 +37,7 @@ impl Query {
 }
 
 /// Counts the changes of what is found for the same query: a kept answer of another number is of no use.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Most nodes of a network that is looked for.
 pub const NODES_MAX: u32 = 1 << 14;
 /// Most ports of each.

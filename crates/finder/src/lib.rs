@@ -8,6 +8,7 @@ mod bounds;
 mod candidate;
 mod catalogue;
 mod choice;
+mod circulants;
 mod finder;
 mod hall;
 mod histogram;
