@@ -20,7 +20,7 @@ use certificate::CertificateDocument;
 use forest::{Routes, Trees};
 use shapes::{Paths, Sends};
 
-/// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text.
+/// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text, sends up to 32 times.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 
 /// Why bytes are not a plan file. Each variant says where, what was found, and what would be accepted.
@@ -94,7 +94,7 @@ impl PlanFileError {
 /// Whatever is wrong with the text, with line and column or field; a topology over `limits`; over 1 GiB in all. Never
 /// panics, whatever the bytes.
 ///
-/// O(bytes) time; memory for the plan itself, at most a few times the bytes.
+/// O(bytes) time; memory for the plan itself, at most a few times the bytes, of schedules in steps up to 32 times.
 pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, PlanFileError> {
     if bytes.len() > PLAN_BYTES_MAX {
         return Err(PlanFileError::TooLarge { found: bytes.len(), limit: PLAN_BYTES_MAX });
@@ -150,7 +150,7 @@ fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Er
     let found = u64::deserialize(deserializer)?;
     let unknown = || {
         D::Error::custom(format_args!(
-            "format version {found} is not known; this program reads `canopy: 1` and `canopy: 2`"
+            "format version {found} is not known; this program reads `canopy: 1` to `canopy: {FORMAT_VERSION}`"
         ))
     };
     (1..=FORMAT_VERSION).contains(&found).then_some(()).ok_or_else(unknown)

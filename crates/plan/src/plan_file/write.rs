@@ -8,7 +8,7 @@ use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Shape, Shares};
 use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::schedule::{ScheduleView, list};
+use self::schedule::{ScheduleView, has_runs, list};
 use super::{FORMAT_VERSION, PlanFile};
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.
@@ -28,10 +28,16 @@ pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
 
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
 fn format_version(plan: &PlanFile) -> u64 {
-    let first = matches!(plan.schedule.shape, Shape::Forest(_))
-        && plan.schedule.shares == Shares::Equal
-        && !matches!(plan.bound.certificate, Certificate::LpDual { .. });
-    if first { 1 } else { FORMAT_VERSION }
+    match &plan.schedule.shape {
+        Shape::Steps(steps) if has_runs(steps) => FORMAT_VERSION,
+        Shape::Forest(_)
+            if plan.schedule.shares == Shares::Equal
+                && !matches!(plan.bound.certificate, Certificate::LpDual { .. }) =>
+        {
+            1
+        }
+        _ => 2,
+    }
 }
 
 struct Document<'a>(&'a PlanFile);

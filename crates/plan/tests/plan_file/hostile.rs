@@ -27,7 +27,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn refusals_say_what_is_wrong() {
     let plan = text(&by_hand());
     for (from, to, expected) in [
-        (r#""canopy":1,"kind""#, r#""canopy":3,"kind""#, "format version 3 is not known"),
+        (r#""canopy":1,"kind""#, r#""canopy":4,"kind""#, "format version 4 is not known"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "format version 0 is not known"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (
@@ -104,7 +104,7 @@ fn refusals_say_what_is_wrong() {
     }
 }
 
-/// The same for the shapes of version 2.
+/// The same for the shapes of later versions.
 #[test]
 fn refusals_of_sends_and_paths() {
     let plan = text(&steps_by_hand());
@@ -116,6 +116,11 @@ fn refusals_of_sends_and_paths() {
         (r#"[-1,"copy",0,1,0,2,0]"#, "invalid value: integer `-1`, expected u32"),
         (r#"[0,"copy",0,1,18446744073709551615,2,0]"#, "2 chunks from 18446744073709551615 on"),
         (r#"[0,"copy",0,1,0,2,[[0,0]]]"#, "a carrier of 0 chunks"),
+        (r#"[0,"copy",0,1,[],2,0]"#, "invalid length 0, expected a first chunk, or a list of them"),
+        (r#"[0,"copy",0,1,[0,-1],2,0]"#, "invalid value: integer `-1`, expected u64"),
+        (r#"[0,"copy",0,1,[0,18446744073709551615],2,0]"#, "2 chunks from 18446744073709551615 on"),
+        (r#"[0,"copy",0,1,[0,2],2,[[0,1],[1,1]]]"#, "several first chunks need one route"),
+        (r#"[0,"copy",0,1,"0",2,0]"#, "expected a first chunk, or a list of them"),
         ("7", "invalid type: integer `7`, expected a send"),
     ] {
         assert!(plan.contains(send), "{plan}");
@@ -125,10 +130,12 @@ fn refusals_of_sends_and_paths() {
     let plan = text(&flow_by_hand());
     let path = "[0,1,3,[0]]";
     for (to, expected) in [
-        ("[0,1,3]", "invalid length 3, expected a tuple of size 4"),
+        ("[0,1,3]", "invalid length 3, expected a path"),
         ("[0,1,-3,[0]]", "invalid value: integer `-3`, expected u64"),
         ("[0,1,3,[4294967296]]", "invalid value: integer `4294967296`, expected u32"),
-        ("[0,1,3,0]", "invalid type: integer `0`, expected a sequence"),
+        ("[0,1,3,0]", "invalid type: integer `0`, expected a list of routes"),
+        ("[0,1,3,[0],0]", "trailing characters"),
+        ("7", "invalid type: integer `7`, expected a path"),
     ] {
         assert!(plan.contains(path), "{plan}");
         let message = refusal(plan.replacen(path, to, 1).as_bytes());

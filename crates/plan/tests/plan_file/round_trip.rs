@@ -1,5 +1,7 @@
 //! Writing and reading is the identity, and what is written is what one would write by hand.
 
+use std::ops::Range;
+
 use canopy_plan::{PlanFile, Provenance, read_plan};
 use canopy_schedule::{
     Action, AllreduceForm, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest,
@@ -57,6 +59,36 @@ fn text_of_steps_and_flows() {
         assert!(written.contains(expected), "{written}");
     }
     assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
+/// Sends that differ in their first chunks alone are one entry, whatever comes between others; a file that lists them one
+/// by one says the same.
+#[test]
+fn runs_of_sends_are_written_once() {
+    let mut plan = steps_by_hand();
+    let Shape::Steps(steps) = &mut plan.schedule.shape else { panic!("not in steps") };
+    let mut add = |step, chunks: Range<u64>, route| {
+        let start = u32::try_from(steps.carriers.len()).unwrap();
+        let chunk_count = chunks.end - chunks.start;
+        steps.carriers.push(Carrier { route: RouteIndex::new(route), chunk_count });
+        let (action, from, to) = (Action::Copy, Rank::new(0), Rank::new(1));
+        steps.sends.push(Send { step, action, from, to, chunks, carriers: start..start + 1 });
+    };
+    add(1, 7..8, 1);
+    add(1, 5..6, 1);
+    add(1, 6..7, 0);
+    add(1, 4..5, 0);
+    add(2, 3..4, 0);
+    add(2, 1..3, 0);
+    let written = text(&plan);
+    let runs = r#"[1,"copy",0,1,[2,7,5],1,1],[1,"copy",0,1,[6,4],1,0],[2,"copy",0,1,3,1,0],[2,"copy",0,1,1,2,0]]"#;
+    assert!(written.starts_with(r#"{"canopy":3,"#) && written.contains(runs), "{written}");
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+    let singly = written
+        .replace("[2,7,5],1,1]", r#"2,1,1],[1,"copy",0,1,[7],1,1],[1,"copy",0,1,5,1,1]"#)
+        .replace("[6,4],1,0]", r#"6,1,0],[1,"copy",0,1,4,1,0]"#)
+        .replace(r#""canopy":3"#, r#""canopy":2"#);
+    assert_eq!(read_plan(singly.as_bytes(), &LIMITS).unwrap(), plan);
 }
 
 /// A file alone is enough to judge the plan: what it says of itself can be derived again from what it holds.
@@ -153,13 +185,14 @@ fn certificates() -> impl Strategy<Value = Certificate> {
     prop_oneof![cut(CutDirection::Out), cut(CutDirection::In), partition]
 }
 
-/// A send by chance: step, whether it copies, ends, first chunk and count, carriers.
-type LooseSend = (u32, bool, (u32, u32), (u32, u64), Vec<(u32, u64)>);
+/// Sends alike by chance: step, whether they copy, ends, first chunks and count, carriers.
+type LooseSend = (u32, bool, (u32, u32), (Vec<u32>, u64), Vec<(u32, u64)>);
 
 /// Sends and paths by chance, laid out in flat tables.
 fn steps(chunks_per_share: u64, routes: &[Vec<u32>], loose: &[LooseSend]) -> Steps {
     let (mut carriers, mut sends) = (Vec::new(), Vec::new());
-    for &(step, copies, (from, to), (first, chunk_count), ref parts) in loose {
+    let each = loose.iter().flat_map(|send| send.3.0.iter().map(move |&first| (send, first)));
+    for (&(step, copies, (from, to), (_, chunk_count), ref parts), first) in each {
         let start = u32::try_from(carriers.len()).unwrap();
         let carrier = |&(route, count): &(u32, u64)| Carrier { route: RouteIndex::new(route), chunk_count: count };
         carriers.extend(parts.iter().map(carrier));
@@ -189,7 +222,7 @@ proptest! {
         (chunks, weights) in (any::<u64>(), prop::collection::vec(any::<u64>(), 0..5)),
         routes in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..4), 0..4),
         sends in prop::collection::vec((
-            any::<u32>(), any::<bool>(), any::<(u32, u32)>(), (any::<u32>(), 1..1_u64 << 63),
+            any::<u32>(), any::<bool>(), any::<(u32, u32)>(), (prop::collection::vec(any::<u32>(), 1..4), 1..1_u64 << 63),
             prop::collection::vec((any::<u32>(), 1..=u64::MAX), 0..3),
         ), 0..5),
         paths in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u64>(), prop::collection::vec(any::<u32>(), 0..3)), 0..5),

@@ -83,7 +83,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":3,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":4,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),
@@ -101,11 +101,14 @@ fn schema_refuses_what_is_no_plan() {
         (r#""sends":["#, r#""others":["#),
         (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,3,0,2]"#),
         (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,1,0,3,1,2]"#),
+        (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,[],1,2]"#),
+        (r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,["3"],1,2]"#),
         (r#""shares":[3,1]"#, r#""shares":[3,-1]"#),
     ] {
         assert!(plan.contains(from), "{plan}");
         assert!(!check(&plan.replace(from, to)), "{from} -> {to}");
     }
+    assert!(check(&plan.replace(r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,[3,5],1,2]"#)));
     let plan = text(&flow_by_hand());
     for (from, to) in [("[0,1,3,[0]]", "[0,1,3,[]]"), (r#""lengths":[0,0,7]"#, r#""lengths":7"#)] {
         assert!(plan.contains(from), "{plan}");

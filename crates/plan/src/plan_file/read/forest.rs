@@ -12,9 +12,10 @@ use serde::de::{
 
 use super::ActionName;
 
-/// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much.
+/// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much, and runs of sends stand for
+/// at most 2²⁷.
 pub(super) fn position(length: usize) -> u32 {
-    u32::try_from(length).expect("at most one entry per byte of a file of at most 2³⁰ bytes")
+    u32::try_from(length).expect("at most one entry per byte of a file of at most 2³⁰ bytes, and 2²⁷ more")
 }
 
 /// `[[link, …], …]`.

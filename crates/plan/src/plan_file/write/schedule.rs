@@ -26,7 +26,7 @@ impl Serialize for ScheduleView<'_> {
                 fields.serialize_field("phases", &list(&forest.phases, |phase| PhaseView { forest, phase }))?;
             }
             Shape::Steps(steps) => {
-                fields.serialize_field("sends", &list(&steps.sends, |send| SendView { steps, send }))?;
+                fields.serialize_field("sends", &SendsView(steps))?;
             }
             Shape::Flow(flow) => {
                 fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
@@ -98,18 +98,54 @@ impl Serialize for HopView<'_> {
     }
 }
 
-struct SendView<'a> {
-    steps: &'a Steps,
-    send: &'a Send,
+/// Sends in their order, one entry for each run of sends alike.
+struct SendsView<'a>(&'a Steps);
+
+impl Serialize for SendsView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let steps = self.0;
+        let runs = steps.sends.chunk_by(|a, b| are_alike(steps, a, b));
+        serializer.collect_seq(runs.map(|run| RunView { steps, run }))
+    }
 }
 
-/// `[step, action, from, to, first chunk, chunks, route or [[route, count], …]]`.
-impl Serialize for SendView<'_> {
+/// Whether some sends have to be written as a run.
+pub(super) fn has_runs(steps: &Steps) -> bool {
+    steps.sends.windows(2).any(|pair| are_alike(steps, &pair[0], &pair[1]))
+}
+
+/// Whether two sends differ in nothing but their chunks, as many of each, which travel on one route.
+fn are_alike(steps: &Steps, a: &Send, b: &Send) -> bool {
+    (a.step, a.action, a.from, a.to) == (b.step, b.action, b.from, b.to)
+        && chunk_count(a) == chunk_count(b)
+        && matches!(steps.carriers_of(a), [_])
+        && steps.carriers_of(a) == steps.carriers_of(b)
+}
+
+const fn chunk_count(send: &Send) -> u64 {
+    send.chunks.end.saturating_sub(send.chunks.start)
+}
+
+struct RunView<'a> {
+    steps: &'a Steps,
+    /// At least one send, and all alike.
+    run: &'a [Send],
+}
+
+/// `[step, action, from, to, first chunk, chunks, route or [[route, count], …]]`, with a list of first chunks for several.
+impl Serialize for RunView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Send { step, action, from, to, chunks, .. } = self.send;
-        let chunk_count = chunks.end.saturating_sub(chunks.start);
-        let carriers = CarriersView { carriers: self.steps.carriers_of(self.send), chunk_count };
-        (step, word(*action), from.number(), to.number(), chunks.start, chunk_count, carriers).serialize(serializer)
+        let first = &self.run[0];
+        let Send { step, action, from, to, .. } = first;
+        let (from, to, chunk_count) = (from.number(), to.number(), chunk_count(first));
+        let carriers = CarriersView { carriers: self.steps.carriers_of(first), chunk_count };
+        match self.run {
+            [send] => (step, word(*action), from, to, send.chunks.start, chunk_count, carriers).serialize(serializer),
+            sends => {
+                let firsts = list(sends, |send: &Send| send.chunks.start);
+                (step, word(*action), from, to, firsts, chunk_count, carriers).serialize(serializer)
+            }
+        }
     }
 }
 
