@@ -6,11 +6,15 @@
 mod bounded;
 mod disjoint;
 mod shortest;
+mod single;
+mod whole;
 
 #[cfg(test)]
 mod tests;
 
 pub use shortest::ShortestPaths;
+pub use single::{SingleOptions, SinglePaths, single_paths};
+pub use whole::{WholePaths, whole_paths};
 
 use crate::digraph::Digraph;
 

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 
-use super::PathGraph;
+use super::{PathGraph, SingleOptions, single_paths, whole_paths};
 use crate::digraph::{Arc, Digraph};
 use crate::flow::FlowNetwork;
+use crate::fraction::Fraction;
 use crate::stop::Never;
 
 fn graph(node_count: u32, arcs: &[(u32, u32)]) -> Digraph {
@@ -80,6 +81,68 @@ fn arcs_without_capacity_are_not_there() {
     assert_eq!(shortest(&graph, 0, 2), [vec![0, 1]]);
     assert_eq!(PathGraph::new(&graph).disjoint(0, 2, &Never).unwrap(), [vec![0, 1]]);
     assert_eq!(PathGraph::new(&graph).bounded(0, 2, 5, 9), Some(vec![vec![0, 1]]));
+}
+
+/// Three ways of one arc each for one pair, of capacities 3, 2 and 1, and a second pair that has the first of them alone.
+fn ways() -> (Digraph, Vec<Vec<Vec<u32>>>) {
+    let arc = |capacity| Arc { from: 0, to: 1, capacity };
+    let graph = Digraph { node_count: 2, arcs: vec![arc(3), arc(2), arc(1)] };
+    (graph, vec![vec![vec![0], vec![1], vec![2]], vec![vec![0]]])
+}
+
+/// Two units over capacities that add up to 6 take a third of a unit of time; whole chunks reach that where three divide them.
+#[test]
+fn whole_chunks_are_near_the_weights_and_relieved() {
+    let (graph, pairs) = ways();
+    let whole = |weights: [f64; 3], chunks| {
+        let whole = whole_paths(&graph, &pairs, &[weights.to_vec(), vec![1.0]], chunks, &Never).unwrap();
+        assert!(whole.counts.iter().all(|counts| counts.iter().sum::<u64>() == chunks));
+        (whole.counts[0].clone(), whole.load)
+    };
+    let third = Fraction::new(1, 3).unwrap();
+    assert_eq!(whole([0.0, 2.0 / 3.0, 1.0 / 3.0], 3), (vec![0, 2, 1], third));
+    // However bad the weights are.
+    assert_eq!(whole([1.0, 0.0, 0.0], 6), (vec![0, 4, 2], third));
+    assert_eq!(whole([f64::NAN, -1.0, 0.0], 3).1, third);
+    let one = whole([0.0, 2.0 / 3.0, 1.0 / 3.0], 1);
+    assert_eq!(one, (vec![0, 1, 0], Fraction::new(1, 2).unwrap()));
+    assert!(whole_paths(&graph, &pairs, &[vec![1.0, 0.0, 0.0], vec![1.0]], 1, &|| true).is_err());
+}
+
+/// Six pairs with three paths each, all by brute force: the local search and the integer program reach the least load.
+#[test]
+fn single_paths_are_optimal_where_they_say_so() {
+    let mut state = 12345_u32;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    for _ in 0..40 {
+        let arcs = (0..8).map(|_| Arc { from: 0, to: 1, capacity: 1 + u64::from(next(3)) }).collect();
+        let graph = Digraph { node_count: 2, arcs };
+        // Lists of arcs stand for paths: where they lead does not matter here.
+        let mut path = || {
+            let some: Vec<u32> = (0..8).filter(|_| next(3) == 0).collect();
+            if some.is_empty() { vec![next(8)] } else { some }
+        };
+        let pairs: Vec<Vec<Vec<u32>>> = (0..6).map(|_| (0..3).map(|_| path()).collect()).collect();
+        let load = |choices: &[u32]| {
+            let mut loads = [0_u128; 8];
+            for (paths, &choice) in pairs.iter().zip(choices) {
+                paths[choice as usize].iter().for_each(|&arc| loads[arc as usize] += 1);
+            }
+            let times =
+                loads.iter().zip(&graph.arcs).map(|(&load, arc)| Fraction::new(load, arc.capacity.into()).unwrap());
+            times.max().unwrap()
+        };
+        let all = (0..3_u32.pow(6)).map(|code| (0..6).map(|pair| code / 3_u32.pow(pair) % 3).collect::<Vec<u32>>());
+        let least = all.map(|choices| load(&choices)).min().unwrap();
+        let options = SingleOptions { paths_max: 100, nodes_max: 1000 };
+        let found = single_paths(&graph, &pairs, 0.0, options, &Never).unwrap();
+        assert_eq!((found.load, load(&found.choices), found.is_optimal), (least, least, true));
+        let quick = single_paths(&graph, &pairs, 0.0, SingleOptions { paths_max: 0, ..options }, &Never).unwrap();
+        assert!(quick.load >= least && (quick.load == least || !quick.is_optimal));
+    }
 }
 
 /// Whether arcs lead from one node to the other, through no node twice.

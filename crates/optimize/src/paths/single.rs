@@ -1,0 +1,193 @@
+//! One path for each pair: an integer program, where that is small, begun with a local search.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
+
+use super::whole::Board;
+use crate::digraph::Digraph;
+use crate::fraction::Fraction;
+use crate::stop::{Stop, Stopped};
+
+/// How much is tried to prove that no choice is better, or to find one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SingleOptions {
+    /// Most paths of all pairs for which the integer program is solved.
+    pub paths_max: u64,
+    /// Nodes of its search.
+    pub nodes_max: u64,
+}
+
+/// One path for each pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinglePaths {
+    /// By pair, the place of its path.
+    pub choices: Vec<u32>,
+    /// The greatest `pairs on an arc / capacity`.
+    pub load: Fraction,
+    /// Whether no choice has a lesser load: it is the least that whole numbers of pairs allow above the limit given, or the
+    /// integer program says so, in floating point.
+    pub is_optimal: bool,
+}
+
+/// Rounds of choosing every path again by what the others load.
+const ROUNDS: u32 = 16;
+
+/// Chooses paths so that the busiest arc carries few pairs for its capacity.
+///
+/// Every pair takes the path that adds least to Σ load²/capacity, again and again; from the best round on the busiest arcs are
+/// relieved one path at a time. Where the result is above what `least` allows, an integer program asks for the next lesser load,
+/// as long as it finds one within its nodes.
+///
+/// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`.
+/// * **In.** For each pair at least one path of arcs with capacity. `least`: no choice has a lesser load, which the linear program
+///   over the same paths says; 0 if nothing is known.
+/// * **Errors.** Stopped; asked between rounds and integer programs. **Cost.** The rounds: O(length of all paths) each; the
+///   program as its limits say, and its limits only: equal arguments give equal choices.
+pub fn single_paths(
+    graph: &Digraph,
+    pairs: &[Vec<Vec<u32>>],
+    least: f64,
+    options: SingleOptions,
+    stop: &dyn Stop,
+) -> Result<SinglePaths, Stopped> {
+    let mut choices = searched(graph, pairs, stop)?;
+    let steps = Steps::of(graph);
+    let count: u64 = pairs.iter().map(|paths| paths.len() as u64).sum();
+    loop {
+        if stop.is_requested() {
+            return Err(Stopped);
+        }
+        let load = load_of(graph, pairs, &choices);
+        let done = |is_optimal| Ok(SinglePaths { choices: choices.clone(), load, is_optimal });
+        let Some(next) = steps.below(load) else { return done(true) };
+        // The program's word is good to six digits.
+        if as_float(next) < least * (1.0 - 1e-6) {
+            return done(true);
+        }
+        if count > options.paths_max {
+            return done(false);
+        }
+        match program(graph, pairs, next, options.nodes_max) {
+            Answer::Found(better) if load_of(graph, pairs, &better) < load => choices = better,
+            Answer::None => return done(true),
+            Answer::Found(_) | Answer::Unknown => return done(false),
+        }
+    }
+}
+
+/// The loads there can be: whole numbers over the capacities.
+struct Steps {
+    /// Different ones, ascending.
+    capacities: Vec<u64>,
+}
+
+impl Steps {
+    fn of(graph: &Digraph) -> Self {
+        let mut capacities: Vec<u64> = graph.arcs.iter().map(|arc| arc.capacity).filter(|&c| c > 0).collect();
+        capacities.sort_unstable();
+        capacities.dedup();
+        Self { capacities }
+    }
+
+    /// The greatest below a load, if that is not nothing.
+    fn below(&self, load: Fraction) -> Option<Fraction> {
+        let below = |&capacity: &u64| {
+            let product = load.numerator.checked_mul(capacity.into())?;
+            let whole = product.checked_sub(1)? / load.denominator;
+            Fraction::new(whole, capacity.into()).filter(|&fraction| fraction > Fraction::ZERO)
+        };
+        self.capacities.iter().filter_map(below).max()
+    }
+}
+
+fn load_of(graph: &Digraph, pairs: &[Vec<Vec<u32>>], choices: &[u32]) -> Fraction {
+    let mut loads = vec![0_u128; graph.arcs.len()];
+    for (paths, &choice) in pairs.iter().zip(choices) {
+        paths[choice as usize].iter().for_each(|&arc| loads[arc as usize] += 1);
+    }
+    let times = loads.into_iter().zip(&graph.arcs).filter_map(|(load, arc)| Fraction::new(load, arc.capacity.into()));
+    times.max().unwrap_or(Fraction::ZERO)
+}
+
+/// Choices by local search.
+fn searched(graph: &Digraph, pairs: &[Vec<Vec<u32>>], stop: &dyn Stop) -> Result<Vec<u32>, Stopped> {
+    let mut board = Board::new(graph, pairs);
+    let mut choices: Vec<Option<usize>> = vec![None; pairs.len()];
+    let mut best: Option<(Fraction, Vec<u32>)> = None;
+    for round in 0..ROUNDS {
+        if stop.is_requested() {
+            return Err(Stopped);
+        }
+        for (pair, choice) in choices.iter_mut().enumerate() {
+            if let Some(place) = *choice {
+                board.remove(pair, place, 1);
+            }
+            let place = board.least_growth(pair, round % 2 == 1);
+            board.add(pair, place, 1);
+            *choice = Some(place);
+        }
+        let mut relieved = Board::new(graph, pairs);
+        choices.iter().enumerate().for_each(|(pair, place)| relieved.add(pair, place.unwrap_or_default(), 1));
+        relieved.relieve(stop)?;
+        let load = relieved.load(1);
+        if best.as_ref().is_none_or(|(least, _)| load < *least) {
+            let place = |counts: &Vec<u64>| counts.iter().position(|&count| count > 0).unwrap_or_default();
+            let places = relieved.counts.iter().map(|counts| u32::try_from(place(counts)).unwrap_or_default());
+            best = Some((load, places.collect()));
+        }
+    }
+    Ok(best.map_or_else(Vec::new, |(_, choices)| choices))
+}
+
+/// What the integer program says.
+enum Answer {
+    Found(Vec<u32>),
+    /// There is no such choice.
+    None,
+    /// Its nodes ended, or its numbers did.
+    Unknown,
+}
+
+/// Choices of at most this load: `x_p ∈ {0, 1}`, `Σ x_p = 1` for each pair, `Σ x_p ≤ load · capacity` on each arc.
+fn program(graph: &Digraph, pairs: &[Vec<Vec<u32>>], load: Fraction, nodes_max: u64) -> Answer {
+    let mut problem = Problem::new(OptimizationDirection::Minimize);
+    let mut users = vec![Vec::new(); graph.arcs.len()];
+    let mut variables = Vec::with_capacity(pairs.len());
+    for paths in pairs {
+        let own: Vec<_> = paths.iter().map(|_| problem.add_binary_var(0.0)).collect();
+        for (path, &variable) in paths.iter().zip(&own) {
+            path.iter().for_each(|&arc| users[arc as usize].push((variable, 1.0)));
+        }
+        problem.add_constraint(own.iter().map(|&variable| (variable, 1.0)), ComparisonOp::Eq, 1.0);
+        variables.push(own);
+    }
+    for (arc, users) in graph.arcs.iter().zip(&users) {
+        let room = load.numerator.saturating_mul(arc.capacity.into()) / load.denominator;
+        if (users.len() as u128) > room {
+            // Fewer than the paths, of which there are few enough for a program.
+            let room = u32::try_from(room).unwrap_or(u32::MAX);
+            problem.add_constraint(users.as_slice(), ComparisonOp::Le, f64::from(room));
+        }
+    }
+    let mut options = SolveOptions::default();
+    options.node_limit = Some(nodes_max);
+    match problem.solve_with(options) {
+        Err(microlp::Error::Infeasible) => Answer::None,
+        Err(_) => Answer::Unknown,
+        Ok(outcome) => match outcome.solution() {
+            None => Answer::Unknown,
+            Some(solution) => {
+                let greatest = |own: &Vec<microlp::Variable>| {
+                    let value = |place: &usize| solution.var_value(own[*place]);
+                    (0..own.len()).max_by(|one, other| value(one).total_cmp(&value(other))).unwrap_or_default()
+                };
+                let places = variables.iter().map(|own| u32::try_from(greatest(own)).unwrap_or_default());
+                Answer::Found(places.collect())
+            }
+        },
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "compared with what a solver in floats says")]
+fn as_float(fraction: Fraction) -> f64 {
+    fraction.numerator as f64 / fraction.denominator as f64
+}
