@@ -108,6 +108,6 @@ fn an_algorithm_that_does_not_apply_says_why() {
     desk.refused(
         "plan ring:4 --collective gather --algorithm rings",
         2,
-        &["auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp or dor"],
+        &["auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"],
     );
 }

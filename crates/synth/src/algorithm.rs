@@ -34,11 +34,19 @@ pub enum Algorithm {
     Ewsp,
     /// One path for each pair of an all-to-all, through the dimensions of a grid in their order.
     Dor,
+    /// The best use of most paths without a common link for each pair of an all-to-all (Basu 2024, section 3.1.4).
+    Pmcf,
+    /// The same with all shortest paths.
+    PmcfShortest,
+    /// One of most paths without a common link for each pair of an all-to-all, by an integer program (Basu 2024, section 5).
+    IlpDisjoint,
+    /// The same with all shortest paths.
+    IlpShortest,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
@@ -49,6 +57,10 @@ impl Algorithm {
         Self::Sssp,
         Self::Ewsp,
         Self::Dor,
+        Self::Pmcf,
+        Self::PmcfShortest,
+        Self::IlpDisjoint,
+        Self::IlpShortest,
     ];
 
     /// The name used everywhere in canopy's text.
@@ -64,6 +76,10 @@ impl Algorithm {
             Self::Sssp => "sssp",
             Self::Ewsp => "ewsp",
             Self::Dor => "dor",
+            Self::Pmcf => "pmcf",
+            Self::PmcfShortest => "pmcf-shortest",
+            Self::IlpDisjoint => "ilp-disjoint",
+            Self::IlpShortest => "ilp-shortest",
         }
     }
 }
@@ -84,7 +100,13 @@ impl Algorithm {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
-            Self::Sssp | Self::Ewsp | Self::Dor => "all-to-all",
+            Self::Sssp
+            | Self::Ewsp
+            | Self::Dor
+            | Self::Pmcf
+            | Self::PmcfShortest
+            | Self::IlpDisjoint
+            | Self::IlpShortest => "all-to-all",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
@@ -263,7 +285,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp or dor"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"
         );
     }
 }

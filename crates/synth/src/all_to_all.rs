@@ -6,9 +6,12 @@
 mod dor;
 mod error;
 mod ewsp;
+mod ilp;
+mod pmcf;
+mod sets;
 mod sssp;
 
-use canopy_optimize::{Arc, Digraph, PathGraph, Stop};
+use canopy_optimize::Stop;
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::Topology;
 
@@ -16,6 +19,7 @@ use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::progress::Progress;
 use crate::reach::require_reach;
+use sets::Choice;
 
 pub use error::AllToAllError;
 
@@ -41,19 +45,13 @@ pub(crate) fn plan(
         Algorithm::Sssp => sssp::plan(topology, stop, progress)?,
         Algorithm::Ewsp => ewsp::plan(topology, stop, progress)?,
         Algorithm::Dor => dor::plan(topology, request.construction.as_ref(), stop, progress)?,
+        Algorithm::Pmcf => pmcf::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
+        Algorithm::PmcfShortest => pmcf::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
+        Algorithm::IlpDisjoint => ilp::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
+        Algorithm::IlpShortest => ilp::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
         other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
     };
     Ok(Shape::Flow(flow))
-}
-
-/// The links to look for paths in: arc `i` is link `i`. O(nodes + links).
-fn link_graph(topology: &Topology) -> PathGraph {
-    let node_count = u32::try_from(topology.nodes().len()).expect("a topology has fewer than 2³² nodes");
-    let arcs = topology.links().iter().map(|link| {
-        let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());
-        Arc { from, to, capacity }
-    });
-    PathGraph::new(&Digraph { node_count, arcs: arcs.collect() })
 }
 
 #[cfg(test)]

@@ -133,9 +133,13 @@ pub fn synthesize_explained(
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
-        Algorithm::Sssp | Algorithm::Ewsp | Algorithm::Dor => {
-            (algorithm, all_to_all::plan(topology, request, stop, progress)?)
-        }
+        Algorithm::Sssp
+        | Algorithm::Ewsp
+        | Algorithm::Dor
+        | Algorithm::Pmcf
+        | Algorithm::PmcfShortest
+        | Algorithm::IlpDisjoint
+        | Algorithm::IlpShortest => (algorithm, all_to_all::plan(topology, request, stop, progress)?),
     };
     let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
     Ok(Synthesized { schedule, form: None })

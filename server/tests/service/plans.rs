@@ -150,7 +150,22 @@ async fn status_and_queue_tell_what_there_is() {
     assert_eq!((&*status.version, status.draining), (env!("CARGO_PKG_VERSION"), false));
     assert_eq!(
         status.algorithms,
-        ["auto", "forest", "flow", "bfb", "expansion", "direct", "ring", "sssp", "ewsp", "dor"]
+        [
+            "auto",
+            "forest",
+            "flow",
+            "bfb",
+            "expansion",
+            "direct",
+            "ring",
+            "sssp",
+            "ewsp",
+            "dor",
+            "pmcf",
+            "pmcf-shortest",
+            "ilp-disjoint",
+            "ilp-shortest"
+        ]
     );
     assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 2, 1]);
     let (limits, counts) = (status.limits.unwrap(), status.counts.unwrap());

@@ -1,5 +1,7 @@
 //! Why a routing does not apply.
 
+use crate::algorithm::Algorithm;
+
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
@@ -14,6 +16,14 @@ pub enum AllToAllError {
          such as torus:4x4x4, of ring, mesh, torus, hypercube, hamming, dfc2 and products of these, or use sssp or ewsp"
     )]
     NoGrid,
+    #[error(
+        "{algorithm} chooses among {needed} paths or more, over the limit of {limit}; use sssp or direct, or plan for fewer ranks"
+    )]
+    TooManyPaths { algorithm: Algorithm, needed: u64, limit: u64 },
+    #[error(
+        "the linear program of {algorithm} was not solved: its numbers are too uneven; round the bandwidths, or use direct"
+    )]
+    NotSolved { algorithm: Algorithm },
     #[error("dor needs the whole grid, and {what}; use sssp or ewsp, which plan for what is left")]
     BrokenGrid { what: String },
 }

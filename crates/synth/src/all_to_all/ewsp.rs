@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use canopy_optimize::Stop;
+use canopy_optimize::{PathGraph, Stop};
 use canopy_schedule::Flow;
 use canopy_topology::{LinkIndex, Topology};
 use num_integer::Integer;
 
+use super::ASK_INTERVAL;
 use super::error::AllToAllError;
-use super::{ASK_INTERVAL, link_graph};
+use super::sets::digraph;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};
@@ -20,7 +21,7 @@ use crate::reach::ask;
 /// * **Errors.** More hops than there is room for, more chunks than 64 bits count, stopped.
 /// * **Cost.** O(N · links + length of all paths).
 pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress) -> Result<Flow, SynthesisError> {
-    let graph = link_graph(topology);
+    let graph = PathGraph::new(&digraph(topology));
     let (mut chunks, mut hops) = (1_u64, 0_u64);
     for source in topology.ranks() {
         ask(stop)?;

@@ -1,0 +1,44 @@
+//! `ilp-disjoint`, `ilp-shortest`: one of some paths for each pair, so that the busiest link carries the fewest.
+
+use canopy_optimize::{SingleOptions, Stop, path_optimum, single_paths};
+use canopy_schedule::Flow;
+use canopy_topology::Topology;
+
+use super::error::AllToAllError;
+use super::sets::{Choice, Sets, fault};
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::progress::{Progress, Stage};
+
+/// Most paths to choose among, of all pairs: beyond, local search alone would bear the name of an integer program.
+const PATHS_MAX: u64 = 20_000;
+
+/// How far the integer program itself is tried, where local search does not reach the linear program's limit.
+const OPTIONS: SingleOptions = SingleOptions { paths_max: 1_000, nodes_max: 200 };
+
+/// Chooses a path for each pair by local search, and an integer program where that is not proven best and the network is small.
+///
+/// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`. **Out.** k = 1.
+/// * **Errors.** Too many paths, a linear program that is not solved, stopped.
+pub(super) fn plan(
+    topology: &Topology,
+    algorithm: Algorithm,
+    choice: Choice,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Flow, SynthesisError> {
+    let sets = Sets::of(topology, algorithm, choice, stop)?;
+    let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
+    if needed > PATHS_MAX {
+        return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
+    }
+    progress.report(Stage::Optimum, 0, 1);
+    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop).map_err(fault)?;
+    let least = 1.0 / optimum.ok_or(AllToAllError::NotSolved { algorithm })?.rate;
+    let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
+    progress.report(Stage::Optimum, 1, 1);
+    let counts: Vec<Vec<u64>> = (sets.paths.iter().zip(&found.choices))
+        .map(|(paths, &choice)| (0_u32..).zip(paths).map(|(place, _)| u64::from(place == choice)).collect())
+        .collect();
+    sets.flow(topology, 1, &counts)
+}

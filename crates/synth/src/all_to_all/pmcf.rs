@@ -1,0 +1,59 @@
+//! `pmcf`, `pmcf-shortest`: the best use of some paths for each pair, in whole chunks.
+
+use canopy_optimize::{Fraction, Stop, WholePaths, path_optimum, whole_paths};
+use canopy_schedule::Flow;
+use canopy_topology::Topology;
+
+use super::error::AllToAllError;
+use super::sets::{Choice, Sets, fault};
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::progress::{Progress, Stage};
+
+/// Part of the rate of the best weights that may be lost to whole chunks.
+const LOSS_MAX: f64 = 1e-3;
+
+/// Most chunks of a block.
+const CHUNKS_MAX: u64 = 1024;
+
+/// Divides blocks among paths so that the busiest link is busy for the least time, in as few chunks as lose next to nothing of
+/// it: 1, 2, 3, 4, 6, 8 and so on, up to 1,024.
+///
+/// * **Source.** Basu 2024 §3.1.4, equations (21)–(24), and §4.2.
+/// * **Errors.** More paths than the program is solved for, or one that is not solved; too many hops, stopped.
+/// * **Cost.** That of [`path_optimum`].
+pub(super) fn plan(
+    topology: &Topology,
+    algorithm: Algorithm,
+    choice: Choice,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Flow, SynthesisError> {
+    let sets = Sets::of(topology, algorithm, choice, stop)?;
+    progress.report(Stage::Optimum, 0, 1);
+    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop).map_err(fault)?;
+    let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;
+    progress.report(Stage::Optimum, 1, 1);
+    let enough = (1.0 + LOSS_MAX) / optimum.rate;
+    let mut best: Option<WholePaths> = None;
+    let doubled = (0..).map(|exponent| 1_u64 << exponent);
+    for chunks in doubled.flat_map(|power| [power, power / 2 * 3]).filter(|&chunks| chunks > 0) {
+        if chunks > CHUNKS_MAX {
+            break;
+        }
+        let whole = whole_paths(&sets.graph, &sets.paths, &optimum.weights, chunks, stop)?;
+        if best.as_ref().is_none_or(|best| whole.load < best.load) {
+            best = Some(whole);
+        }
+        if best.as_ref().is_some_and(|best| as_float(best.load) <= enough) {
+            break;
+        }
+    }
+    let best = best.ok_or(AllToAllError::NotSolved { algorithm })?;
+    sets.flow(topology, best.chunks, &best.counts)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "only says whether more chunks are worth trying")]
+fn as_float(fraction: Fraction) -> f64 {
+    fraction.numerator as f64 / fraction.denominator as f64
+}

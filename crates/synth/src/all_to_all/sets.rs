@@ -1,0 +1,117 @@
+//! The paths that each pair of ranks may choose among, as a problem of numbers.
+
+use std::ops::ControlFlow;
+
+use canopy_optimize::{Arc, ConcurrentError, Digraph, PATHS_MAX, PathGraph, Stop};
+use canopy_schedule::Flow;
+use canopy_topology::{LinkIndex, Rank, Topology};
+
+use super::error::AllToAllError;
+use crate::algorithm::Algorithm;
+use crate::error::SynthesisError;
+use crate::parts::{FlowParts, require_room};
+use crate::reach::ask;
+
+/// Which paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// As many as there are without a link in common, the shortest such set.
+    Disjoint,
+    /// All of the fewest links.
+    Shortest,
+}
+
+/// Paths by pair.
+pub(super) struct Sets {
+    /// Arc `i` is link `i`.
+    pub(super) graph: Digraph,
+    /// By source, then by destination.
+    pub(super) pairs: Vec<(Rank, Rank)>,
+    /// By pair, its paths.
+    pub(super) paths: Vec<Vec<Vec<u32>>>,
+}
+
+/// The links as arcs: arc `i` is link `i`. O(nodes + links).
+pub(super) fn digraph(topology: &Topology) -> Digraph {
+    let node_count = u32::try_from(topology.nodes().len()).expect("a topology has fewer than 2³² nodes");
+    let arcs = topology.links().iter().map(|link| {
+        let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());
+        Arc { from, to, capacity }
+    });
+    Digraph { node_count, arcs: arcs.collect() }
+}
+
+impl Sets {
+    /// Lists the paths of all pairs.
+    ///
+    /// * **Source.** Basu 2024 §3.1.4. **Errors.** More paths than a program of them is solved for, stopped.
+    /// * **Cost.** Shortest: O(N · links + length of all paths). Disjoint: a search for each path.
+    pub(super) fn of(
+        topology: &Topology,
+        algorithm: Algorithm,
+        choice: Choice,
+        stop: &dyn Stop,
+    ) -> Result<Self, SynthesisError> {
+        let ranks = u64::from(topology.rank_count());
+        let mut needed = ranks * (ranks - 1);
+        let refused = |needed| Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
+        if needed > PATHS_MAX {
+            return refused(needed);
+        }
+        let graph = digraph(topology);
+        let searched = PathGraph::new(&graph);
+        let (mut pairs, mut paths) = (Vec::new(), Vec::new());
+        needed = 0;
+        for source in topology.ranks() {
+            ask(stop)?;
+            let shortest = searched.shortest_from(source.number());
+            for destination in topology.ranks().filter(|&rank| rank != source) {
+                let own = match choice {
+                    Choice::Disjoint => searched.disjoint(source.number(), destination.number(), stop)?,
+                    Choice::Shortest => {
+                        let count = u64::try_from(shortest.count(destination.number())).unwrap_or(u64::MAX);
+                        if needed.saturating_add(count) > PATHS_MAX {
+                            return refused(needed.saturating_add(count));
+                        }
+                        let mut own = Vec::new();
+                        shortest.each(destination.number(), &mut |path| {
+                            own.push(path.to_vec());
+                            ControlFlow::Continue(())
+                        });
+                        own
+                    }
+                };
+                needed += own.len() as u64;
+                if needed > PATHS_MAX {
+                    return refused(needed);
+                }
+                pairs.push((source, destination));
+                paths.push(own);
+            }
+        }
+        Ok(Self { graph, pairs, paths })
+    }
+
+    /// So many chunks of each block on each path.
+    pub(super) fn flow(&self, topology: &Topology, chunks: u64, counts: &[Vec<u64>]) -> Result<Flow, SynthesisError> {
+        let mut parts = FlowParts::new(topology, chunks);
+        let mut hops = 0;
+        for ((&(source, destination), paths), counts) in self.pairs.iter().zip(&self.paths).zip(counts) {
+            for (path, &count) in paths.iter().zip(counts).filter(|&(_, &count)| count > 0) {
+                hops += path.len() as u64;
+                require_room(hops)?;
+                let links: Vec<LinkIndex> = path.iter().map(|&arc| LinkIndex::new(arc)).collect();
+                parts.add_path(source, destination, count, &links)?;
+            }
+        }
+        Ok(parts.finish())
+    }
+}
+
+/// What a program over paths that were found here can be refused for.
+pub(super) fn fault(error: ConcurrentError) -> SynthesisError {
+    match error {
+        ConcurrentError::Stopped => SynthesisError::Stopped,
+        other => SynthesisError::Broken { what: other.to_string() },
+    }
+}
