@@ -17,6 +17,7 @@ mod layout;
 mod prices;
 mod real;
 mod restarts;
+mod stepsizes;
 
 use self::finish::finished;
 use self::game::Game;
@@ -45,8 +46,7 @@ pub struct SolverOptions {
 /// Finds a flow and lengths that bracket the greatest rate at which all demands can be met at once.
 ///
 /// * **Source.** The program of Basu 2024, equations (6)–(9). Iteration: H. Lu and J. Yang, *Restarted Halpern PDHG for linear
-///   programming*, 2024; steps by T. Pock and A. Chambolle, *Diagonal preconditioning for first order primal-dual algorithms*,
-///   2011, α = 1.
+///   programming*, 2024.
 /// * **In.** `progress` is told rate and limit, in units of capacity for each unit of demand, at the start and every 40
 ///   iterations; neither gets worse from one call to the next.
 /// * **Out.** `rate ≤ limit`; unless the work was spent, they differ by no more than the tolerance. Flows have no circles and bring each sink

@@ -4,11 +4,12 @@ use rayon::prelude::*;
 
 use super::SolverOptions;
 use super::block::{Block, Squares, Steps};
-use super::certificate::Workspace;
+use super::certificate::{Tally, Workspace};
 use super::layout::Layout;
 use super::prices::{project, volume};
 use super::real::Real;
 use super::restarts::Restarts;
+use super::stepsizes::StepSizes;
 use crate::concurrent::problem::ConcurrentError;
 use crate::stop::Stop;
 
@@ -28,7 +29,7 @@ const CERTIFICATE_PASSES: u64 = 4;
 struct Group<R, const L: usize> {
     blocks: Vec<Block<R, L>>,
     workspace: Workspace<R, L>,
-    load: Vec<f64>,
+    tally: Tally,
 }
 
 /// Iterates, and the best bracket so far, in the units of the layout.
@@ -42,9 +43,7 @@ pub(super) struct Game<'a, R, const L: usize> {
     /// `prices` after the last step, before it was averaged: nowhere negative.
     projected: Vec<f64>,
     price_volume: f64,
-    price_steps: Vec<f64>,
-    flow_steps: Vec<f64>,
-    potential_steps: Vec<f64>,
+    sizes: StepSizes,
     /// Ratio of the steps of prices and potentials to those of flows.
     weight: f64,
     work: u64,
@@ -60,15 +59,10 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         let groups = commodities.chunks(L * blocks.div_ceil(GROUPS_MAX)).map(|commodities| Group {
             blocks: commodities.chunks(L).map(|commodities| Block::new(layout, commodities)).collect(),
             workspace: Workspace::new(layout),
-            load: vec![0.0; layout.arcs.len()],
+            tally: Tally::new(layout),
         });
         let class_count = layout.classes.len();
-        let copies: f64 = layout.commodities.iter().map(|commodity| commodity.copies as f64).sum();
-        let mut touching = vec![0.0; layout.node_count];
-        for arc in &layout.arcs {
-            touching[arc.from as usize] += 1.0;
-            touching[arc.to as usize] += 1.0;
-        }
+        let sizes = StepSizes::new(layout);
         Self {
             layout,
             stop,
@@ -77,9 +71,7 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
             prices_anchor: vec![0.0; class_count],
             projected: vec![0.0; class_count],
             price_volume: 1.0,
-            price_steps: vec![1.0 / copies; class_count],
-            flow_steps: vec![1.0 / 3.0; layout.arcs.len()],
-            potential_steps: touching.into_iter().map(|touching: f64| 1.0 / touching.max(1.0)).collect(),
+            sizes,
             weight: 1.0,
             work: 0,
             lower: 0.0,
@@ -142,7 +134,7 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
     fn loads(&self) -> Vec<f64> {
         let mut by_arc = vec![0.0; self.layout.arcs.len()];
         for group in &self.groups {
-            for (sum, load) in by_arc.iter_mut().zip(&group.load) {
+            for (sum, load) in by_arc.iter_mut().zip(&group.tally.load) {
                 *sum += load;
             }
         }
@@ -156,8 +148,9 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         by_class
     }
 
-    /// Takes up the bounds that lengths and a flow give.
-    fn narrow(&mut self, lengths: &[f64], distances: &[f64], loads: &[f64]) -> bool {
+    /// Takes up the bounds that lengths and a flow give; whether the flow is the best so far.
+    fn narrow(&mut self, lengths: &[f64], distances: &[f64]) -> bool {
+        let loads = self.loads();
         let limit = volume(&self.layout.classes, lengths) / distances.iter().sum::<f64>();
         if limit < self.upper {
             self.upper = limit;
@@ -172,26 +165,34 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         improves
     }
 
+    /// Lengths by class, as short as distances need them: those give a smaller volume for the same distances.
+    fn needed(&self, lengths: &[f64]) -> Vec<f64> {
+        let mut needed = vec![0.0_f64; lengths.len()];
+        for group in &self.groups {
+            for (arc, of_arc) in self.layout.arcs.iter().zip(&group.tally.needed) {
+                let needed = &mut needed[arc.class as usize];
+                *needed = needed.max(*of_arc);
+            }
+        }
+        needed.iter().zip(lengths).map(|(needed, length)| needed.min(*length)).collect()
+    }
+
     /// Sends everything along shortest paths where long is what has little capacity: the first iterate, and the first bracket.
     fn start(&mut self) -> Result<(), ConcurrentError> {
-        // Lengths of one on average.
-        let classes = &self.layout.classes;
-        let arcs: f64 = classes.iter().map(|class| class.size).sum();
-        let scale = arcs / classes.iter().map(|class| class.size / class.capacity).sum::<f64>();
-        let prices: Vec<f64> = classes.iter().map(|class| scale / class.capacity).collect();
+        let prices: Vec<f64> = self.layout.classes.iter().map(|class| 1.0 / class.capacity).collect();
         let lengths: Vec<R> = self.layout.by_arc(|class| R::of(prices[class]));
         let distances = self.each(|layout, group| {
-            group.load.fill(0.0);
-            let start = |block: &mut Block<R, L>| block.start(layout, &lengths, &mut group.workspace, &mut group.load);
+            group.tally.clear();
+            let start = |block: &mut Block<R, L>| block.start(layout, &lengths, &mut group.workspace, &mut group.tally);
             group.blocks.iter_mut().map(start).sum::<f64>()
         })?;
         self.work += self.variables() * CERTIFICATE_PASSES;
-        let loads = self.loads();
-        self.narrow(&prices, &distances, &loads);
+        self.prices = self.needed(&prices);
+        let prices = self.prices.clone();
+        self.narrow(&prices, &distances);
         self.price_volume = volume(&self.layout.classes, &prices);
-        self.prices = prices;
         let mut squares = self.anchor_squares(&self.steps());
-        squares.potential += self.price_squares(&self.prices);
+        squares.potential += self.price_squares(&prices);
         if squares.flow > 0.0 && squares.potential > 0.0 {
             self.weight = (squares.potential / squares.flow).sqrt();
         }
@@ -204,7 +205,7 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
     }
 
     fn price_squares(&self, differences: &[f64]) -> f64 {
-        let squares = differences.iter().zip(&self.price_steps).zip(&self.layout.classes);
+        let squares = differences.iter().zip(&self.sizes.price).zip(&self.layout.classes);
         squares.map(|((difference, step), class)| difference * difference / step * class.size).sum()
     }
 
@@ -225,8 +226,8 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
     fn steps(&self) -> Steps<R> {
         Steps {
             lengths: self.layout.by_arc(|class| R::of(self.prices[class])),
-            flow: self.flow_steps.iter().map(|step| R::of(step / self.weight)).collect(),
-            potential: self.potential_steps.iter().map(|step| R::of(step * self.weight)).collect(),
+            flow: self.sizes.flow.iter().map(|step| R::of(step / self.weight)).collect(),
+            potential: self.sizes.potential.iter().map(|step| R::of(step * self.weight)).collect(),
             new_share: R::ZERO,
             anchor_share: R::ZERO,
             anchors: false,
@@ -244,13 +245,13 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         }
         let shared: &Steps<R> = steps;
         let squares = self.each(|layout, group| {
-            group.load.fill(0.0);
+            group.tally.load.fill(0.0);
             let mut sum = Squares::default();
             for block in &mut group.blocks {
                 let squares = if measured {
-                    block.step::<true>(layout, shared, &mut group.load)
+                    block.step::<true>(layout, shared, &mut group.tally.load)
                 } else {
-                    block.step::<false>(layout, shared, &mut group.load)
+                    block.step::<false>(layout, shared, &mut group.tally.load)
                 };
                 sum.flow += squares.flow;
                 sum.potential += squares.potential;
@@ -260,7 +261,7 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         self.work += self.variables();
         let loads = self.loads();
         let mut there = self.prices.clone();
-        let price_steps: Vec<f64> = self.price_steps.iter().map(|step| step * self.weight).collect();
+        let price_steps: Vec<f64> = self.sizes.price.iter().map(|step| step * self.weight).collect();
         for ((price, load), step) in there.iter_mut().zip(&loads).zip(&price_steps) {
             *price += step * load;
         }
@@ -294,17 +295,17 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
 
     /// Makes a bracket of the iterates.
     fn certify(&mut self, steps: &Steps<R>) -> Result<(), ConcurrentError> {
-        let prices = self.projected.clone();
-        let lengths: Vec<R> = self.layout.by_arc(|class| R::of(prices[class]));
+        let lengths: Vec<R> = self.layout.by_arc(|class| R::of(self.projected[class]));
         let distances = self.each(|layout, group| {
-            group.load.fill(0.0);
-            let certify =
-                |block: &mut Block<R, L>| block.certify(layout, &lengths, steps, &mut group.workspace, &mut group.load);
+            group.tally.clear();
+            let certify = |block: &mut Block<R, L>| {
+                block.certify(layout, &lengths, steps, &mut group.workspace, &mut group.tally)
+            };
             group.blocks.iter_mut().map(certify).sum::<f64>()
         })?;
         self.work += self.variables() * CERTIFICATE_PASSES;
-        let loads = self.loads();
-        if self.narrow(&prices, &distances, &loads) {
+        let prices = self.needed(&self.projected);
+        if self.narrow(&prices, &distances) {
             for block in self.groups.iter_mut().flat_map(|group| &mut group.blocks) {
                 std::mem::swap(&mut block.best, &mut block.mended);
             }

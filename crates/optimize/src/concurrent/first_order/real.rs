@@ -19,6 +19,8 @@ pub(super) trait Real:
 {
     const ZERO: Self;
     const INFINITY: Self;
+    /// Distance from one to the next number.
+    const EPSILON: Self;
 
     /// The nearest one.
     fn of(value: f64) -> Self;
@@ -45,6 +47,7 @@ pub(super) trait Real:
 impl Real for f64 {
     const ZERO: Self = 0.0;
     const INFINITY: Self = Self::INFINITY;
+    const EPSILON: Self = Self::EPSILON;
 
     fn of(value: f64) -> Self {
         value
@@ -58,6 +61,7 @@ impl Real for f64 {
 impl Real for f32 {
     const ZERO: Self = 0.0;
     const INFINITY: Self = Self::INFINITY;
+    const EPSILON: Self = Self::EPSILON;
 
     #[expect(clippy::cast_possible_truncation, reason = "rounding to single width is what it is for")]
     fn of(value: f64) -> Self {

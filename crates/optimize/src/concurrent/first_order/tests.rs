@@ -195,6 +195,32 @@ fn fast_and_slow_links_and_switches() {
     }
 }
 
+/// Capacities from 1 to 10⁹, demands from 1 to 1,000: what binds is found among what does not.
+#[test]
+fn capacities_of_nine_orders_of_magnitude() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % bound
+    };
+    let node_count = 40;
+    let mut arcs = Vec::new();
+    for from in 0..node_count {
+        for to in [(from + 1) % node_count, 0, 1, 2, 3] {
+            let to = if arcs.len() % 5 == 0 { to } else { u32::try_from(random(40)).unwrap() };
+            let capacity = 10_u64.pow(u32::try_from(random(10)).unwrap());
+            arcs.push((from, to, capacity));
+        }
+    }
+    let graph = graph(node_count, arcs);
+    let mut all = all_to_all(node_count);
+    all.iter_mut().flat_map(|commodity| &mut commodity.sinks).for_each(|sink| sink.1 = 1 + random(1000));
+    let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
+    solved(&problem, 1e-6);
+}
+
 #[test]
 fn demands_and_scales_of_any_size() {
     // Two ways from 0 to 3, one of which is shared with what 1 sends.
