@@ -172,7 +172,7 @@ impl Planner for Pipeline {
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
         let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
-        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, form, outputs);
+        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, (order.algorithm, form), outputs);
         let mut memory_bytes = estimate(Form::Phases);
         if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(order) {
             // What cannot be decided here is found out again, and told, where the plan is made.

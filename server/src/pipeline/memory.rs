@@ -2,7 +2,8 @@
 
 use canopy_plan::Instances;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_topology::Topology;
+use canopy_synth::Algorithm;
+use canopy_topology::{Rank, Topology};
 
 use crate::order::Output;
 
@@ -14,6 +15,14 @@ const NODE_BYTES: u64 = 1 << 10;
 const LINK_BYTES: u64 = 640;
 /// For each hop of a tree from its packing to the plan file.
 const HOP_BYTES: u64 = 320;
+/// For each send of a schedule in steps, from its making to the plan file.
+const SEND_BYTES: u64 = 176;
+/// For each path of a flow, from its making to the plan file.
+const PATH_BYTES: u64 = 128;
+/// For each hop of a path.
+const PATH_HOP_BYTES: u64 = 16;
+/// For each hop of a path where a file of a runtime is made: then the paths have transfers.
+const PATH_TRANSFER_BYTES: u64 = 160;
 /// For each hop in the file of a runtime, from its lowering to its emulation.
 const LOWERED_HOP_BYTES: u64 = 3 << 10;
 
@@ -26,6 +35,13 @@ const FLAT_HOP_BYTES: u64 = 1_600;
 /// Ranks up to which the trees of a single root may pass through relays, one for each.
 const RELAYED_RANKS_MAX: u64 = 513;
 
+/// Paths for each pair of ranks in an all-to-all whose paths are chosen for their loads, roughly.
+const PATHS_PER_PAIR: u64 = 2;
+/// Most hops of the paths of a flow, and so most paths.
+const PATH_HOPS_MAX: u64 = 1 << 25;
+/// Ranks from which distances are measured.
+const SAMPLE_RANKS: u32 = 16;
+
 /// What an allreduce will look like; of no meaning for other collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -37,7 +53,7 @@ pub(super) enum Form {
     RootedTrees,
 }
 
-/// Bytes of memory that the forest pipeline takes at its peak, roughly: enough to decide whether to begin.
+/// Bytes of memory that the pipeline takes at its peak, roughly: enough to decide whether to begin.
 ///
 /// Three things grow with the network: what is known of its nodes and links; the flow networks on them; and the trees,
 /// one per root, each of which has a hop to every other rank. The figure for each is the greatest that was measured,
@@ -49,19 +65,21 @@ pub(super) enum Form {
 /// Trees with roots anywhere are one for seven ranks in boxes, for ten in tori and up to one for each with several rails,
 /// whose hops take half as much as is assumed.
 ///
-/// * **In.** Any topology, collective and shares; whether the depth of trees is limited. **Out.** Bytes, saturating. **Cost.** O(ranks log ranks).
+/// Sends of schedules in steps take less than hops of trees, paths and their hops still less; a solver that chooses paths has
+/// to say itself what it takes.
+///
+/// * **In.** Any topology, collective and shares; whether the depth of trees is limited. **Out.** Bytes, saturating. **Cost.** O(ranks log ranks + links).
 pub(super) fn estimate_bytes(
     topology: &Topology,
     collective: Collective,
     shares: &Shares,
-    form: Form,
+    (algorithm, form): (Algorithm, Form),
     (outputs, is_flat): (&[Output], bool),
 ) -> u64 {
-    let (nodes, links) = (topology.nodes().len() as u64, topology.links().len() as u64);
     let ranks = u64::from(topology.rank_count());
     let (roots, forests) = match collective.kind() {
         CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (tree_count(ranks, shares), 1),
-        CollectiveKind::AllToAll => (ranks, 1),
+        CollectiveKind::AllToAll => return all_to_all_bytes(topology, algorithm, outputs),
         // One that gathers and one that scatters.
         CollectiveKind::Allreduce => match form {
             Form::Phases => (tree_count(ranks, shares), 2),
@@ -73,11 +91,69 @@ pub(super) fn estimate_bytes(
     };
     let hops = roots.saturating_mul(ranks.saturating_sub(1)).saturating_mul(forests);
     let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
-    BASE_BYTES
-        .saturating_add(nodes.saturating_mul(NODE_BYTES))
-        .saturating_add(links.saturating_mul(LINK_BYTES))
-        .saturating_add(hops.saturating_mul(HOP_BYTES + if is_flat { FLAT_HOP_BYTES } else { 0 }))
+    let hop_bytes = match algorithm {
+        Algorithm::Bfb | Algorithm::Expansion => SEND_BYTES,
+        _ => HOP_BYTES + if is_flat { FLAT_HOP_BYTES } else { 0 },
+    };
+    network_bytes(topology)
+        .saturating_add(hops.saturating_mul(hop_bytes))
         .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
+}
+
+/// What is known of nodes and links, and what every job takes.
+fn network_bytes(topology: &Topology) -> u64 {
+    let (nodes, links) = (topology.nodes().len() as u64, topology.links().len() as u64);
+    BASE_BYTES.saturating_add(nodes.saturating_mul(NODE_BYTES)).saturating_add(links.saturating_mul(LINK_BYTES))
+}
+
+/// Bytes for an all-to-all, which is made of paths.
+///
+/// By default there are up to [`PATHS_PER_PAIR`] of them for each pair of ranks, each as long as the shortest way; around a
+/// ring a block passes half of the ranks at most. More hops than [`PATH_HOPS_MAX`] are refused before they are there.
+fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Output]) -> u64 {
+    let ranks = u64::from(topology.rank_count());
+    let pairs = ranks.saturating_mul(ranks.saturating_sub(1));
+    let (paths, hops) = match algorithm {
+        Algorithm::Ring => (pairs.saturating_mul(2), pairs.saturating_mul(ranks.div_ceil(2))),
+        Algorithm::Direct => (pairs, total_distance(topology)),
+        _ => (pairs.saturating_mul(PATHS_PER_PAIR), total_distance(topology).saturating_mul(PATHS_PER_PAIR)),
+    };
+    let hops = hops.min(PATH_HOPS_MAX);
+    let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
+    let transfer_bytes = if lowered > 0 { PATH_TRANSFER_BYTES } else { 0 };
+    network_bytes(topology)
+        .saturating_add(paths.min(PATH_HOPS_MAX).saturating_mul(PATH_BYTES))
+        .saturating_add(hops.saturating_mul(PATH_HOP_BYTES + transfer_bytes))
+        .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
+}
+
+/// Links on the shortest ways of all pairs of ranks together, roughly: those from a few ranks stand for all. O(links).
+fn total_distance(topology: &Topology) -> u64 {
+    let ranks = topology.rank_count();
+    let count = ranks.min(SAMPLE_RANKS);
+    let from = (0..count).map(|sample| Rank::new(sample * (ranks / count.max(1))));
+    let total = from.map(|rank| distances(topology, rank)).fold(0, u64::saturating_add);
+    total.saturating_mul(u64::from(ranks)).div_ceil(u64::from(count.max(1)))
+}
+
+/// Links on the shortest ways from one rank to each other. Breadth-first, O(nodes + links).
+fn distances(topology: &Topology, from: Rank) -> u64 {
+    let mut is_reached = vec![false; topology.nodes().len()];
+    is_reached[from.index()] = true;
+    let (mut near, mut distance, mut total) = (vec![from.node()], 0_u64, 0_u64);
+    while !near.is_empty() {
+        let mut next = Vec::new();
+        distance += 1;
+        for link in near.into_iter().flat_map(|node| topology.links_from(node)) {
+            let to = topology.link(link).to;
+            if !std::mem::replace(&mut is_reached[to.index()], true) {
+                total += if topology.rank_of(to).is_some() { distance } else { 0 };
+                next.push(to);
+            }
+        }
+        near = next;
+    }
+    total
 }
 
 /// Hops in a file of a runtime: those of the plan in each instance. More instances than channels are refused before they
@@ -130,7 +206,7 @@ mod tests {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let root = kind.has_root().then(|| Rank::new(0));
         let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-        estimate_bytes(&topology, collective, &Shares::Equal, form, (&[output], false))
+        estimate_bytes(&topology, collective, &Shares::Equal, (Algorithm::Auto, form), (&[output], false))
     }
 
     /// Growth of the peak resident size, in MiB, of allgathers with `--max-depth`.
@@ -142,7 +218,8 @@ mod tests {
             let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
             let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
             let outputs: (&[Output], bool) = (&[Output::Json], true);
-            let estimated = estimate_bytes(&topology, collective, &Shares::Equal, Form::Phases, outputs);
+            let estimated =
+                estimate_bytes(&topology, collective, &Shares::Equal, (Algorithm::Auto, Form::Phases), outputs);
             let measured: u64 = measured_mib << 20;
             assert!(measured <= estimated && estimated <= 4 * measured + (16 << 20), "{expression}: {estimated}");
         }
@@ -210,6 +287,42 @@ mod tests {
         }
         let slow = "dgx-a100:boxes=512,faults=nics:5@1/2+seed:1";
         assert!(estimate_of(slow, CollectiveKind::Allreduce, Form::Trees, Output::Json) < 8 << 30);
+    }
+
+    /// The same for schedules that are not made of trees: sends by `bfb`, paths by `direct`.
+    #[test]
+    fn sends_and_paths_take_less_than_hops_of_trees() {
+        use CollectiveKind::{AllToAll, Allgather, Allreduce, ReduceScatter};
+        for (expression, kind, algorithm, measured_mib) in [
+            ("torus:50x50", Allgather, Algorithm::Bfb, 813),
+            ("circulant:n=2048", ReduceScatter, Algorithm::Bfb, 541),
+            ("circulant:n=4096", Allgather, Algorithm::Bfb, 2_189),
+            ("torus:32x32", Allreduce, Algorithm::Bfb, 304),
+            ("genkautz:n=500,d=4", AllToAll, Algorithm::Direct, 33),
+            ("genkautz:n=1000,d=4", AllToAll, Algorithm::Direct, 152),
+            ("torus:20x20", AllToAll, Algorithm::Direct, 35),
+        ] {
+            let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+            let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+            let of = |algorithm| {
+                let outputs: (&[Output], bool) = (&[Output::Json], false);
+                estimate_bytes(&topology, collective, &Shares::Equal, (algorithm, Form::Phases), outputs)
+            };
+            let (estimated, measured) = (of(algorithm), measured_mib << 20);
+            assert!(measured <= estimated && estimated <= 2 * measured, "{expression}, {kind}: {estimated} estimated");
+            // Several paths of each pair fit where one does.
+            assert!(kind != AllToAll || (estimated..1 << 30).contains(&of(Algorithm::Auto)), "{expression}");
+        }
+    }
+
+    /// In a ring two ranks are at each distance and one is opposite; in a torus both dimensions add up.
+    #[test]
+    fn distances_are_those_of_all_ranks() {
+        let total = |expression: &str| total_distance(&generate(expression, &TopologyLimits::STANDARD).unwrap());
+        assert_eq!(total("ring:8"), 8 * 2 * (1 + 2 + 3) + 8 * 4);
+        assert_eq!(total("complete:20"), 20 * 19);
+        // Only sixteen ranks are looked at, which all see the same.
+        assert_eq!(total("torus:10x10"), 100 * 10 * (2 * 25));
     }
 
     #[test]
