@@ -1,7 +1,7 @@
 //! Which family a network is recognised as a member of, as JSON and as a line of text; and its boxes, as a hint.
 
 use canopy_canonical::{Budget, Stopped, WORK_STANDARD};
-use canopy_families::{LINKS_MAX, Recognition, recognise, with_boxes};
+use canopy_families::{LINKS_MAX, Recognition, made_of, recognise, with_boxes};
 use canopy_topology::{Link, Topology};
 use serde::Serialize;
 
@@ -10,8 +10,9 @@ use serde::Serialize;
 pub(crate) struct FamilySummary {
     /// Whether it is known which family it is, or that it is none.
     determined: bool,
+    /// None where the network is none of those that are looked for by name, though it may be made of families.
     name: Option<&'static str>,
-    /// Of the member that the network is, or, where that is not determined, may be.
+    /// Of the member that the network is, or, where that is not determined, may be; or what it is made of.
     expression: Option<String>,
     /// Of the member that a network of none would be if its links took no time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,13 +27,13 @@ impl FamilySummary {
     pub(crate) fn of(topology: &Topology, budget: Budget<'_>) -> Result<Self, Stopped> {
         let (determined, name, expression) = match recognise(topology, budget)? {
             Recognition::Member(found) => (true, Some(found.family), Some(found.expression)),
-            Recognition::Other => (true, None, None),
+            Recognition::Other => (true, None, made_of(topology, budget)?.map(|made| made.expression)),
             Recognition::Undetermined { expression } => (false, None, Some(expression)),
             Recognition::TooLarge => (false, None, None),
         };
         let latency = |link: &Link| link.latency;
         let differ = topology.links().windows(2).any(|pair| latency(&pair[0]) != latency(&pair[1]));
-        let plain = topology.without_latencies().filter(|_| determined && name.is_none() && differ);
+        let plain = topology.without_latencies().filter(|_| determined && expression.is_none() && differ);
         let without_latencies = match plain.map(|plain| recognise(&plain, budget)).transpose()? {
             Some(Recognition::Member(found)) => Some(found.expression),
             _ => None,

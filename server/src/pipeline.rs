@@ -7,6 +7,7 @@
 
 mod attempt;
 mod canon;
+mod composition;
 mod describe;
 mod execution;
 mod fewer;
@@ -18,7 +19,6 @@ mod seats;
 
 use std::sync::Arc;
 
-use canopy_direct::Construction;
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
@@ -34,7 +34,7 @@ use self::seats::Seats;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, ScheduleKey};
-use crate::order::{Order, TopologyInput};
+use crate::order::Order;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::shapes::{ScheduleOptions, Schedules, Shapes};
 use crate::store::{MemoryStore, Store, StoreError, StoredPlan};
@@ -167,8 +167,8 @@ impl Planner for Pipeline {
         let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
         ask(stop)?;
         let key = PlanKey::new(&topology_key, collective, &shares, order);
-        let construction = construction(order, &self.limits)?;
-        let key = construction.as_ref().map_or(key, |construction| key.composed(construction));
+        let composition = composition::stated(order, &self.limits)?;
+        let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
         let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
@@ -183,7 +183,7 @@ impl Planner for Pipeline {
                 memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
             }
         }
-        Ok(Prepared { key, topology, topology_key, rank_map, collective, shares, construction, memory_bytes, warnings })
+        Ok(Prepared { key, topology, topology_key, rank_map, collective, shares, composition, memory_bytes, warnings })
     }
 
     fn produce(
@@ -256,16 +256,6 @@ fn proven(topology: &Topology, collective: Collective, shares: &Shares, bound: B
         return Err(rejected(format!("{} is said to be reachable beyond the bound {}", bound.lower, bound.upper)));
     }
     Ok(bound)
-}
-
-/// What an order's network is made of, if the algorithm goes by that and the order says it.
-fn construction(order: &Order, limits: &TopologyLimits) -> Result<Option<Construction>, PlanFailure> {
-    match (order.algorithm, &order.topology) {
-        (Algorithm::Expansion | Algorithm::Dor, TopologyInput::Expression(text)) => {
-            canopy_topology::construction(text, limits).map_err(PlanFailure::Expression)
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Whether a plan may have trees with roots anywhere.

@@ -1,9 +1,8 @@
 //! What the workers ask of a planner, so that tests can put another one in its place.
 
-use canopy_direct::Construction;
 use canopy_proto::v1;
 use canopy_schedule::{Collective, Shares};
-use canopy_synth::Stop;
+use canopy_synth::{Composition, Stop};
 use canopy_topology::{Rate, Slot, Topology};
 
 use crate::failure::PlanFailure;
@@ -82,7 +81,7 @@ pub struct Prepared {
     /// How large the ranks' shares are.
     pub shares: Shares,
     /// What the network is made of, where the algorithm asks.
-    pub construction: Option<Construction>,
+    pub composition: Option<Composition>,
     /// Bytes of memory that [`Planner::produce`] will take, roughly.
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.

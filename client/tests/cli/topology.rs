@@ -190,6 +190,8 @@ fn show_names_the_family_whatever_nodes_are_called() {
         ("slow.yaml", None, None),
         ("rail:boxes=3", Some("rail"), Some("rail:boxes=3,gpus=8,nv=450GB/s,nic=50GB/s")),
         ("fat-tree:k=4,down=c0-p0a0", None, None),
+        ("line:1(bipartite:4x4)", None, Some("line:1(bipartite:4x4):bw=25GB/s")),
+        ("power:2(diamond):lat=1us", None, Some("power:2(diamond):bw=25GB/s,lat=1us")),
     ] {
         let shown = desk.json(&format!("topology show {topology} --json"));
         check_members(&shown["family"], &["determined", "name", "expression"]);

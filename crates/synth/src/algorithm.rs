@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use canopy_direct::Construction;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
+use canopy_topology::Rank;
 
 use crate::sum_options::SumOptions;
 use crate::tolerance::Tolerance;
@@ -157,15 +158,24 @@ pub struct SynthesisRequest {
     /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] alone, which then weighs latencies against
     /// rates. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
-    /// How the network is made of smaller ones, with rank `i` as node `i`; for [`Algorithm::Expansion`] and [`Algorithm::Dor`].
-    pub construction: Option<Construction>,
+    /// How the network is made of smaller ones; for [`Algorithm::Expansion`] and [`Algorithm::Dor`].
+    pub composition: Option<Composition>,
+}
+
+/// How a network is made of smaller ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Composition {
+    /// Its graph.
+    pub construction: Construction,
+    /// By node of the graph, its rank. None: they are numbered alike.
+    pub ranks: Option<Vec<Rank>>,
 }
 
 impl SynthesisRequest {
     /// Equal shares, and everything else left to the planner.
     pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
         let (shares, limits, sums) = (Shares::Equal, TreeLimits::NONE, SumOptions::AUTO);
-        Self { collective, shares, algorithm, limits, sums, size_bytes: None, construction: None }
+        Self { collective, shares, algorithm, limits, sums, size_bytes: None, composition: None }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn plan(
     let flow: Flow = match algorithm {
         Algorithm::Sssp => sssp::plan(topology, stop, progress)?,
         Algorithm::Ewsp => ewsp::plan(topology, stop, progress)?,
-        Algorithm::Dor => dor::plan(topology, request.construction.as_ref(), stop, progress)?,
+        Algorithm::Dor => dor::plan(topology, request.composition.as_ref(), stop, progress)?,
         Algorithm::Pmcf => pmcf::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
         Algorithm::PmcfShortest => pmcf::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
         Algorithm::IlpDisjoint => ilp::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,

@@ -18,7 +18,7 @@ use canopy_schedule::{
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Composition};
 use crate::error::SynthesisError;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
@@ -32,7 +32,7 @@ const EDGES_MAX: u32 = 1 << 26;
 /// Transfers between two looks at whether to stop.
 const ASK_INTERVAL: usize = 1 << 16;
 
-/// Composes the schedule of a construction on the topology that it generates, rank `i` being node `i` of its graph.
+/// Composes the schedule of a construction on a topology that is the network it generates, perhaps with other numbers.
 ///
 /// * **In.** Equal shares; allgather, reduce-scatter (the allgather on the network with its links turned around, run
 ///   backwards) and allreduce, which is both. **Out.** Steps whose number and loads are those that
@@ -42,7 +42,7 @@ const ASK_INTERVAL: usize = 1 << 16;
 pub(crate) fn plan(
     topology: &Topology,
     (collective, shares): (Collective, &Shares),
-    construction: Option<&Construction>,
+    composition: Option<&Composition>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
@@ -52,7 +52,7 @@ pub(crate) fn plan(
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
         kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Expansion, collective: kind }),
     };
-    let construction = construction.ok_or(ExpansionError::NoConstruction)?;
+    let Composition { construction, ranks } = composition.ok_or(ExpansionError::NoConstruction)?;
     if *shares != Shares::Equal {
         return Err(ExpansionError::UnequalShares.into());
     }
@@ -65,6 +65,9 @@ pub(crate) fn plan(
         let heading = if action == Action::Copy { Heading::Along } else { Heading::Against };
         let composed =
             Composed::new(construction, heading, limit, stop).map_err(|error| refused(construction, error))?;
+        if ranks.as_ref().is_some_and(|ranks| !is_numbering(ranks, composed.order())) {
+            return Err(links.refused("its nodes are not the ranks of this one".to_owned()).into());
+        }
         if composed.order() != topology.rank_count() {
             let what = format!("that has {} ranks, this one {}", composed.order(), topology.rank_count());
             return Err(links.refused(what).into());
@@ -83,12 +86,19 @@ pub(crate) fn plan(
     })?;
     let mut writer = Writer::new(topology, chunks);
     for ((action, composed), done) in phases.iter().zip(1..) {
-        let sends = ordered(composed, *action, stop)?;
+        let sends = ordered(composed, *action, ranks.as_deref(), stop)?;
         writer.write(&sends, *action, chunks / composed.chunks_per_share(), &links)?;
         writer.step_first += composed.step_count();
         progress.report(Stage::Routes, done, phases.len() as u64);
     }
     Ok(Shape::Steps(writer.steps))
+}
+
+/// Whether so many nodes have all ranks below that number, each once.
+fn is_numbering(ranks: &[Rank], order: u32) -> bool {
+    let mut is_taken = vec![false; order as usize];
+    let take = |rank: &Rank| is_taken.get_mut(rank.index()).is_some_and(|taken| !std::mem::replace(taken, true));
+    ranks.len() == order as usize && ranks.iter().all(take)
 }
 
 /// A refusal to compose, unless it is the caller who wants no more.
@@ -114,8 +124,14 @@ struct Sent {
 }
 
 /// All sends of a phase, backwards where data is added up, by step, then ends, then chunks; parts that follow each other on
-/// parallel edges are one.
-fn ordered(composed: &Composed, action: Action, stop: &dyn Stop) -> Result<Vec<Sent>, SynthesisError> {
+/// parallel edges are one. Nodes are ranks by their place in `ranks`, or by their own number.
+fn ordered(
+    composed: &Composed,
+    action: Action,
+    ranks: Option<&[Rank]>,
+    stop: &dyn Stop,
+) -> Result<Vec<Sent>, SynthesisError> {
+    let rank = |node: u32| ranks.map_or(node, |ranks| ranks[node as usize].number());
     let last = composed.step_count().saturating_sub(1);
     let mut sends = Vec::new();
     let mut is_stopped = false;
@@ -124,12 +140,13 @@ fn ordered(composed: &Composed, action: Action, stop: &dyn Stop) -> Result<Vec<S
             return;
         }
         let (near, far) = composed.ends(transfer.edge);
+        let (near, far, source) = (rank(near), rank(far), rank(transfer.source));
         let (from, to, step) = match action {
             Action::Copy => (near, far, transfer.step),
             Action::Reduce => (far, near, last - transfer.step),
         };
         let (start, end) = (transfer.chunks.start, transfer.chunks.end);
-        sends.push(Sent { step, from, to, source: transfer.source, start, end });
+        sends.push(Sent { step, from, to, source, start, end });
         is_stopped = sends.len().is_multiple_of(ASK_INTERVAL) && stop.is_requested();
     });
     ask(stop)?;

@@ -27,7 +27,7 @@ mod symmetry;
 mod synthesize;
 mod tolerance;
 
-pub use algorithm::{Algorithm, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
+pub use algorithm::{Algorithm, Composition, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
 pub use all_to_all::AllToAllError;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, bound, plain_bounds};

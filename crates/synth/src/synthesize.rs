@@ -78,7 +78,7 @@ pub fn synthesize_explained(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, size_bytes, ref construction } = request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, size_bytes, ref composition } = request;
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
@@ -128,7 +128,7 @@ pub fn synthesize_explained(
             (algorithm, bfb::plan(topology, (collective, shares), asked, stop, progress)?)
         }
         Algorithm::Expansion => {
-            let planned = expansion::plan(topology, (collective, shares), construction.as_ref(), stop, progress);
+            let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
             (algorithm, planned?)
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),

@@ -18,6 +18,7 @@ use canopy_topology::{Rate, Topology, TopologyLimits};
 
 use super::ask;
 use super::canon::Canon;
+use super::composition;
 use super::files::Files;
 use super::portfolio::TRANSFERS_MAX as COMPARED_TRANSFERS_MAX;
 use crate::clock;
@@ -159,9 +160,12 @@ impl<'a> Work<'a> {
             None => (self.prepared.collective, self.prepared.shares.clone()),
         };
         let (algorithm, sums) = (self.algorithm, self.order.sums);
-        let construction = self.prepared.construction.clone();
+        let composition = match &self.prepared.composition {
+            None if algorithm == Algorithm::Expansion => composition::found(self.network, self.limits, self.stop)?,
+            stated => stated.clone(),
+        };
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
-        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, construction };
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition };
         if self.flow.is_none() {
             let found = all_to_all_flow(self.order, self.network, (self.stop, self.watch))?;
             self.flow = found.filter(|_| algorithm == self.order.algorithm).map(|(flow, _)| flow);

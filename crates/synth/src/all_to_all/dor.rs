@@ -7,6 +7,7 @@ use canopy_topology::{LinkIndex, Topology};
 
 use super::ASK_INTERVAL;
 use super::error::AllToAllError;
+use crate::algorithm::Composition;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};
@@ -23,12 +24,13 @@ use crate::reach::ask;
 /// * **Cost.** O(length of all routes · log ports).
 pub(super) fn plan(
     topology: &Topology,
-    construction: Option<&Construction>,
+    composition: Option<&Composition>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
     let mut lines = Vec::new();
-    if !construction.is_some_and(|construction| add_lines(construction, &mut lines)) {
+    let numbered_alike = composition.filter(|composition| composition.ranks.is_none());
+    if !numbered_alike.is_some_and(|composition| add_lines(&composition.construction, &mut lines)) {
         return Err(AllToAllError::NoGrid.into());
     }
     let rank_count = topology.rank_count();

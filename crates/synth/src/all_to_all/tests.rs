@@ -5,7 +5,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
 use super::AllToAllError;
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::{Algorithm, Composition, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::progress::Silent;
@@ -17,7 +17,8 @@ fn all_to_all(topology: &Topology) -> Collective {
 
 fn planned(topology: &Topology, algorithm: Algorithm) -> Result<Shape, SynthesisError> {
     let construction = topology.name().and_then(|name| construction(name, &TopologyLimits::STANDARD).unwrap());
-    let request = SynthesisRequest { construction, ..SynthesisRequest::new(all_to_all(topology), algorithm) };
+    let composition = construction.map(|construction| Composition { construction, ranks: None });
+    let request = SynthesisRequest { composition, ..SynthesisRequest::new(all_to_all(topology), algorithm) };
     let schedule = synthesize(topology, &request, &Never, &Silent)?;
     assert_eq!(schedule.algorithm, algorithm.name());
     let graph = compile(topology, &schedule).unwrap();

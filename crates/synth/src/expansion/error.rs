@@ -7,8 +7,9 @@ use canopy_direct::{Construction, ScheduleError};
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExpansionError {
     #[error(
-        "expansion composes the schedule of a network from those of what it is made of, and is not told what that is; give \
-         the topology as an expression of families without switches and operators, such as line:2(bipartite:4x4), or use bfb"
+        "expansion composes the schedule of a network from those of what it is made of, and neither is it told what that is nor is \
+         the network known; give the topology as an expression of families without switches and operators, such as \
+         line:2(bipartite:4x4), or use bfb"
     )]
     NoConstruction,
     #[error(

@@ -19,9 +19,21 @@ fn collective(kind: CollectiveKind, topology: &Topology) -> Collective {
     Collective::new(kind, None, topology.rank_count()).unwrap()
 }
 
+fn composition(construction: &Construction) -> Composition {
+    Composition { construction: construction.clone(), ranks: None }
+}
+
 fn planned(topology: &Topology, kind: CollectiveKind, construction: &Construction) -> Result<Schedule, SynthesisError> {
+    planned_as(topology, kind, &composition(construction))
+}
+
+fn planned_as(
+    topology: &Topology,
+    kind: CollectiveKind,
+    composition: &Composition,
+) -> Result<Schedule, SynthesisError> {
     let collective = collective(kind, topology);
-    let shape = plan(topology, (collective, &Shares::Equal), Some(construction), &Never, &Silent)?;
+    let shape = plan(topology, (collective, &Shares::Equal), Some(composition), &Never, &Silent)?;
     Ok(Schedule { collective, algorithm: "expansion".to_owned(), shares: Shares::Equal, shape })
 }
 
@@ -112,6 +124,36 @@ fn operators_apply_to_what_operators_made() {
     agrees(&base(Family::UniRing { n: 4, d: 2 }).bidirect());
 }
 
+/// The same network with its ranks in another order: a schedule of the same cost, if it is said which rank is which.
+#[test]
+fn ranks_may_have_other_numbers_than_nodes() {
+    for construction in [bipartite(2).line(1), base(Family::Diamond), base(Family::GenKautz { n: 11, d: 4 })] {
+        let original = topology(&construction);
+        let count = original.rank_count();
+        let ranks: Vec<Rank> = (0..count).map(|node| Rank::new((5 * node + 3) % count)).collect();
+        let mut draft = canopy_topology::TopologyDraft::default();
+        (0..count).for_each(|rank| draft.add_compute(format!("n{rank}")));
+        for link in original.links() {
+            let [from, to] = [link.from, link.to].map(|node| format!("n{}", ranks[node.index()].number()));
+            draft.add_link(from, to, link.capacity, link.latency);
+        }
+        let moved = draft.build(&TopologyLimits::STANDARD).unwrap();
+        for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce] {
+            let steps = |topology: &Topology, ranks| {
+                let composition = Composition { construction: construction.clone(), ranks };
+                let schedule = planned_as(topology, kind, &composition)?;
+                let found = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
+                Ok::<_, SynthesisError>(found.steps.unwrap())
+            };
+            assert_eq!(steps(&moved, Some(ranks.clone())).unwrap().count, steps(&original, None).unwrap().count);
+            let wrong = steps(&moved, None).unwrap_err().to_string();
+            assert!(wrong.contains("this network has no link from rank"), "{wrong}");
+            let twice = vec![Rank::new(0); count as usize];
+            assert!(steps(&moved, Some(twice)).unwrap_err().to_string().contains("are not the ranks of this one"));
+        }
+    }
+}
+
 #[test]
 fn only_the_network_of_the_construction_is_planned() {
     let construction = bipartite(2).line(1);
@@ -135,12 +177,13 @@ fn only_the_network_of_the_construction_is_planned() {
 fn what_expansion_does_not_plan_is_refused() {
     let construction = bipartite(2);
     let topology = topology(&construction);
-    let asked = |kind, shares: &Shares, construction| {
+    let asked = |kind, shares: &Shares, composition| {
         let root = (kind == CollectiveKind::Broadcast).then_some(Rank::new(0));
         let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-        plan(&topology, (collective, shares), construction, &Never, &Silent).unwrap_err()
+        plan(&topology, (collective, shares), composition, &Never, &Silent).unwrap_err()
     };
-    let known = Some(&construction);
+    let known = composition(&construction);
+    let known = Some(&known);
     let unsupported = asked(CollectiveKind::Broadcast, &Shares::Equal, known);
     assert!(matches!(unsupported, SynthesisError::Unsupported { .. }), "{unsupported}");
     let unknown = asked(CollectiveKind::Allgather, &Shares::Equal, None);

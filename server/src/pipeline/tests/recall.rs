@@ -74,7 +74,7 @@ fn every_collective_is_recalled_for_another_network_of_its_shape() {
             assert!(recalled(&pipeline, &first).is_none(), "{network} {kind}");
             let original = made(&pipeline, &first);
             assert!(!original.is_recalled);
-            let again = recalled(&pipeline, &first).unwrap();
+            let again = recalled(&pipeline, &first).unwrap_or_else(|| panic!("{network} {kind}"));
             assert_eq!(timeless(again), timeless(original), "{network} {kind}");
             let known = recalled(&pipeline, &second).unwrap_or_else(|| panic!("{network} {kind}"));
             let fresh = made(&Pipeline::new(TopologyLimits::STANDARD), &second);

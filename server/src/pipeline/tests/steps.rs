@@ -68,3 +68,29 @@ fn a_number_of_chunks_that_was_stated_is_never_changed() {
     }
     assert_eq!(exactly(3).unwrap().plan.chunks_per_rank, 3);
 }
+
+/// A network of a file is composed like that of the expression which makes it, whatever its nodes are called; what is not
+/// made of anything known is refused.
+#[test]
+fn files_are_composed_as_what_they_are_found_to_be() {
+    let listed = |expression: &str, turn: u32| {
+        let network = canopy_topology::generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let count = network.rank_count();
+        let name = |node: u32| format!("m{:03}", (node * turn + 1) % count);
+        let nodes: Vec<String> = (0..count).map(|node| format!("{{id: {}}}", name(node))).collect();
+        let links = network.links().iter().map(|link| {
+            format!("- {{from: {}, to: {}, bandwidth: 25GB/s}}\n", name(link.from.number()), name(link.to.number()))
+        });
+        document(&format!("canopy: 1\nnodes: [{}]\nlinks:\n{}", nodes.join(", "), links.collect::<String>()))
+    };
+    let by_expansion = |topology| {
+        let order = order(topology, CollectiveKind::Allreduce, vec![Output::Json]);
+        produce(&Order { algorithm: Algorithm::Expansion, ..order }, &Witness::default())
+    };
+    for text in ["line:1(bipartite:4x4)", "power:2(diamond)", "genkautz:n=11,d=4"] {
+        let cost = |topology| by_expansion(topology).unwrap().plan.plan.step_cost.unwrap();
+        assert_eq!(cost(listed(text, 3)), cost(expression(text)), "{text}");
+    }
+    let unknown = by_expansion(listed("product(diamond;ring:3)", 5)).unwrap_err();
+    assert!(crate::failure::chain(&unknown).contains("nor is the network known; give the topology as an expression"));
+}

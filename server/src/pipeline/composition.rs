@@ -1,0 +1,46 @@
+//! What a network is made of, for schedules that are composed along it: as its expression says, or as it is found out.
+
+use canopy_canonical::{Budget, WORK_SERVED};
+use canopy_families::{Made, made_of};
+use canopy_synth::{Algorithm, Composition, Stop};
+use canopy_topology::{Rank, Topology, TopologyLimits, construction};
+
+use crate::failure::PlanFailure;
+use crate::order::{Order, TopologyInput};
+
+/// As the order says, if the algorithm asks for it.
+///
+/// # Errors
+/// An expression that is none.
+pub(super) fn stated(order: &Order, limits: &TopologyLimits) -> Result<Option<Composition>, PlanFailure> {
+    match (order.algorithm, &order.topology) {
+        (Algorithm::Expansion | Algorithm::Dor, TopologyInput::Expression(text)) => {
+            let construction = construction(text, limits).map_err(PlanFailure::Expression)?;
+            Ok(construction.map(|construction| Composition { construction, ranks: None }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// As it is found by looking at the network: the same for the same network. None if nothing is found.
+///
+/// # Errors
+/// Stopped. **Cost.** That of [`made_of`].
+pub(super) fn found(
+    topology: &Topology,
+    limits: &TopologyLimits,
+    stop: &dyn Stop,
+) -> Result<Option<Composition>, PlanFailure> {
+    let budget = Budget { work_max: WORK_SERVED, stop: &|| stop.is_requested() };
+    let Some(Made { expression, counterparts }) = made_of(topology, budget).map_err(|_| PlanFailure::Stopped)? else {
+        return Ok(None);
+    };
+    let Some(construction) = construction(&expression, limits).map_err(PlanFailure::Expression)? else {
+        return Ok(None);
+    };
+    let mut ranks = vec![Rank::new(0); counterparts.len()];
+    for (rank, node) in (0..).map(Rank::new).zip(&counterparts) {
+        ranks[node.index()] = rank;
+    }
+    Ok(Some(Composition { construction, ranks: Some(ranks) }))
+}
