@@ -211,7 +211,7 @@ impl Planner for Pipeline {
         watch: &dyn Watch,
     ) -> Result<Recall, PlanFailure> {
         let Some(canon) = Canon::of(&self.shapes, order, prepared, stop)? else { return Ok(Recall::Unknown(None)) };
-        let key = canon.key(order, order.limits);
+        let key = canon.key(order, first_limits(order));
         if !self.shapes.schedules.has(&key) {
             return Ok(Recall::Unknown(Some(key)));
         }

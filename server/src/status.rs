@@ -333,6 +333,9 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::NotDirect { node, .. } => {
             Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm").with("node", node)
         }
+        SynthesisError::TooLargeForSteps { limit, .. } => {
+            Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm").with("limit", limit)
+        }
         SynthesisError::TooManyChunks { limit, .. } => {
             Refusal::infeasible("TOO_MANY_CHUNKS", "chunks").with("limit", limit)
         }

@@ -108,6 +108,27 @@ fn an_algorithm_that_does_not_apply_says_why() {
     desk.refused(
         "plan ring:4 --collective gather --algorithm rings",
         2,
-        &["auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"],
+        &["auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"],
     );
+}
+
+/// An all-to-all in steps is lowered for every runtime, and verified by running its files.
+#[test]
+fn flows_in_steps_run_everywhere() {
+    let desk = Desk::new();
+    let networks = ["hypercube:3", "twisted-cube", "bipartite:4x4", "torus:4x4", "torus:3x3x3"];
+    for (topology, steps) in networks.into_iter().zip([3, 2, 2, 4, 3]) {
+        let plan = format!("plan {topology} --collective all-to-all --algorithm tsmcf");
+        let plan = desk.json(&format!("{plan} --format msccl-xml -o plan.xml --json"));
+        assert_eq!((&plan["algorithm"], &plan["steps"]), (&"tsmcf".into(), &steps.into()), "{topology}");
+        assert_eq!(desk.json("verify plan.xml --json")["ok"], true, "{topology}");
+    }
+    for format in ["oneccl-xml", "mscclpp-json"] {
+        let plan = "plan hypercube:3 --collective all-to-all --algorithm tsmcf";
+        desk.json(&format!("{plan} --format {format} -o plan.file --json"));
+        assert_eq!(desk.json("verify plan.file --json")["ok"], true, "{format}");
+    }
+    assert_eq!(planned(&desk, "torus:3x3", "all-to-all", "tsmcf").0, "tsmcf");
+    desk.refused("plan ring:4 --collective allgather --algorithm tsmcf", 2, &["tsmcf does not plan allgather"]);
+    desk.refused("plan dgx-a100:boxes=1 --collective all-to-all --algorithm tsmcf", 2, &["is a switch", "direct"]);
 }

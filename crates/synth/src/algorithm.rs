@@ -23,6 +23,8 @@ pub enum Algorithm {
     Flow,
     /// Breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3).
     Bfb,
+    /// All-to-all in steps, by a time-stepped multi-commodity flow, on networks without switches (Basu 2024, section 3.1.3).
+    Tsmcf,
     /// Composed along the expression that made the network (Zhao 2026, section 3.5).
     Expansion,
     /// Every transfer on one shortest physical route.
@@ -47,11 +49,12 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
         Self::Bfb,
+        Self::Tsmcf,
         Self::Expansion,
         Self::Direct,
         Self::Ring,
@@ -71,6 +74,7 @@ impl Algorithm {
             Self::Forest => "forest",
             Self::Flow => "flow",
             Self::Bfb => "bfb",
+            Self::Tsmcf => "tsmcf",
             Self::Expansion => "expansion",
             Self::Direct => "direct",
             Self::Ring => "ring",
@@ -100,6 +104,7 @@ impl Algorithm {
         match self {
             Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
+            Self::Tsmcf => "all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
             Self::Sssp
             | Self::Ewsp
@@ -180,7 +185,7 @@ impl SynthesisRequest {
 }
 
 /// What the trees of a schedule must keep to, at the expense of its rate. [`Algorithm::Forest`] heeds all but `chunks`,
-/// [`Algorithm::Bfb`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
+/// [`Algorithm::Bfb`] and [`Algorithm::Tsmcf`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
 /// stated is refused.
 ///
 /// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
@@ -222,7 +227,8 @@ impl TreeLimits {
     /// [`LimitsError`], which names the limit as requests do.
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
-        let (of_trees, of_steps) = (algorithm == Algorithm::Forest, algorithm == Algorithm::Bfb);
+        let (of_trees, of_steps) =
+            (algorithm == Algorithm::Forest, matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf));
         let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
         if self.chunks.is_some() && !of_steps && !of_paths {
             return Err(LimitsError::NoSteps { algorithm, collective: kind });
@@ -260,7 +266,7 @@ pub enum LimitsError {
     #[error("trees_per_root {trees_per_root} says what max_chunks {max_chunks} leaves open; state one of them")]
     Contradiction { trees_per_root: u64, max_chunks: u64 },
     #[error(
-        "chunks counts those of schedules in steps, and {collective} by {algorithm} has no choice of them; leave it out, plan by bfb, \
+        "chunks counts those of schedules in steps, and {collective} by {algorithm} has no choice of them; leave it out, plan by bfb or, all-to-all, tsmcf, \
          or state max_chunks"
     )]
     NoSteps { algorithm: Algorithm, collective: CollectiveKind },
@@ -295,7 +301,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"
         );
     }
 }

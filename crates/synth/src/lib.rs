@@ -22,6 +22,7 @@ mod reach;
 mod ring;
 mod routing;
 mod stepped;
+mod stepped_flow;
 mod sum_options;
 mod symmetry;
 mod synthesize;

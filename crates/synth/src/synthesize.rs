@@ -18,6 +18,7 @@ use crate::forest;
 use crate::load::seconds_per_byte;
 use crate::progress::{Progress, Silent};
 use crate::ring;
+use crate::stepped_flow;
 use crate::sum_options::SumOptions;
 
 /// Finds a schedule for a collective on a topology.
@@ -27,7 +28,7 @@ use crate::sum_options::SumOptions;
 /// where both are alike. The schedule bears the name of what made it.
 ///
 /// * **Source.** [`Algorithm::Forest`]: Zhao 2026, chapter 4 and appendix B; see `forest.rs` for departures. The others:
-///   see `bfb.rs`, `expansion.rs`, `flow.rs`, `direct.rs`, `ring.rs` and `all_to_all`.
+///   see `bfb.rs`, `stepped_flow.rs`, `expansion.rs`, `flow.rs`, `direct.rs`, `ring.rs` and `all_to_all`.
 /// * **In.** Any topology whose ranks reach each other. **Out.** Of forest, a schedule that reaches the bound exactly
 ///   for allgather, reduce-scatter, broadcast and reduce where as much enters each switch as leaves it, and in other
 ///   networks as [`balanced_optimum`](canopy_optimize::balanced_optimum) says; of flow, one that reaches it for gather
@@ -127,6 +128,7 @@ pub fn synthesize_explained(
             let asked = Asked { limits, size_bytes, symmetry: Symmetry::Used };
             (algorithm, bfb::plan(topology, (collective, shares), asked, stop, progress)?)
         }
+        Algorithm::Tsmcf => (algorithm, stepped_flow::plan(topology, collective, shares, limits, stop, progress)?),
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
             (algorithm, planned?)

@@ -99,7 +99,9 @@ impl Trees {
                 Some(Self { count: u64::try_from(of_all).ok()?, counted: Counted::OfAll })
             }
             // Other schedules in steps have the chunks they have.
-            Shape::Steps(_) if schedule.algorithm == Algorithm::Bfb.name() => {
+            Shape::Steps(_)
+                if [Algorithm::Bfb, Algorithm::Tsmcf].map(Algorithm::name).contains(&schedule.algorithm.as_str()) =>
+            {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }
             Shape::Flow(_) if schedule.collective.kind() == CollectiveKind::AllToAll && is_by_flow => {

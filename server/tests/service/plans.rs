@@ -155,6 +155,7 @@ async fn status_and_queue_tell_what_there_is() {
             "forest",
             "flow",
             "bfb",
+            "tsmcf",
             "expansion",
             "direct",
             "ring",

@@ -1,0 +1,80 @@
+//! All-to-all in steps: rates and steps as the checker finds them. Source of the values: Basu 2024, §3.1.3 and the digest's
+//! table of published and recomputed times; `algbw` is N blocks over the sum of the times of steps.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+use std::num::NonZeroU64;
+
+use canopy_schedule::{Collective, CollectiveKind, Schedule, check, compile};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, synthesize};
+use canopy_topology::{Rate, Topology, TopologyLimits, generate};
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap_or_else(|error| panic!("{expression}: {error}"))
+}
+
+fn planned(topology: &Topology, kind: CollectiveKind, limits: TreeLimits) -> Result<Schedule, SynthesisError> {
+    let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+    let request = SynthesisRequest { limits, ..SynthesisRequest::new(collective, Algorithm::Tsmcf) };
+    synthesize(topology, &request, &Never, &Silent)
+}
+
+/// Number of steps, chunks of a block, and the rate for links of 1 GB/s, all exact.
+#[track_caller]
+fn check_plan(expression: &str, steps: u32, chunks: u64, rate: &str) {
+    let topology = network(expression);
+    let schedule = planned(&topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
+    assert_eq!(schedule.algorithm, "tsmcf");
+    let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let found = (verdict.steps.unwrap().count, schedule.shape.chunks_per_share(), verdict.algbw);
+    assert_eq!(found, (steps, chunks, rate.parse::<Rate>().unwrap()), "{expression}");
+}
+
+#[test]
+fn regular_networks_reach_the_flow_without_steps() {
+    check_plan("hypercube:3,bw=1GB/s", 3, 1, "2000000000");
+    check_plan("twisted-cube:bw=1GB/s", 2, 1, "2000000000");
+    check_plan("bipartite:4x4,bw=1GB/s", 2, 2, "3200000000");
+    check_plan("torus:3x3,bw=1GB/s", 2, 1, "3000000000");
+    check_plan("torus:4x4,bw=1GB/s", 4, 1, "2000000000");
+    check_plan("genkautz:n=10,d=4,bw=1GB/s", 3, 2, "20000000000/7");
+}
+
+#[test]
+fn a_torus_of_27_ranks_reaches_the_flow_without_steps() {
+    check_plan("torus:3x3x3,bw=1GB/s", 3, 1, "3000000000");
+}
+
+/// A link at half its rate: what is stated is what the steps take.
+#[test]
+fn unequal_links_are_planned() {
+    let topology = network("torus:3x3,bw=2GB/s,degrade=00-01*1/2");
+    let schedule = planned(&topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
+    let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let (least, most) = ("4500000000".parse::<Rate>().unwrap(), "6000000000".parse::<Rate>().unwrap());
+    assert!(verdict.algbw > least && verdict.algbw < most, "{}", verdict.algbw);
+}
+
+#[test]
+fn numbers_of_chunks_are_heeded() {
+    let topology = network("bipartite:4x4");
+    let of = |limits| planned(&topology, CollectiveKind::AllToAll, limits).unwrap().shape.chunks_per_share();
+    assert_eq!(of(TreeLimits { chunks: NonZeroU64::new(3), ..TreeLimits::NONE }), 3);
+    assert_eq!(of(TreeLimits { max_chunks: NonZeroU64::new(1), ..TreeLimits::NONE }), 1);
+}
+
+#[test]
+fn equal_requests_have_equal_schedules() {
+    let topology = network("genkautz:n=12,d=3");
+    let schedule = || planned(&topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
+    assert_eq!(schedule(), schedule());
+}
+
+#[test]
+fn what_it_does_not_plan_is_refused() {
+    let refused =
+        |expression: &str, kind| planned(&network(expression), kind, TreeLimits::NONE).unwrap_err().to_string();
+    assert!(refused("ring:4", CollectiveKind::Allgather).contains("it plans all-to-all"));
+    assert!(refused("dgx-a100:boxes=1", CollectiveKind::AllToAll).contains("is a switch; use direct or ring"));
+    assert!(refused("torus:12x12", CollectiveKind::AllToAll).contains("144 ranks"));
+}
