@@ -363,7 +363,7 @@ fn synthesis(error: &SynthesisError) -> Refusal {
             Refusal::infeasible("TOO_MANY_VARIABLES", "algorithm").with("limit", limit)
         }
         SynthesisError::TooUneven => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
-        SynthesisError::Expansion(_) | SynthesisError::AllToAll(_) => {
+        SynthesisError::Expansion(_) | SynthesisError::AllToAll(_) | SynthesisError::Stepped(_) => {
             Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
         }
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),

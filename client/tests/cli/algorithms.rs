@@ -80,6 +80,31 @@ fn breadth_first_broadcasts_come_in_steps() {
     );
 }
 
+/// Routings that others are compared with: planned, written, read back and judged like all plans.
+#[test]
+fn baselines_of_all_to_all_are_plans_like_others() {
+    let desk = Desk::new();
+    for (topology, algorithm) in [
+        ("torus:3x3,host=75GB/s", "sssp"),
+        ("torus:3x3,down=00-01", "ewsp"),
+        ("torus:4x4", "dor"),
+        ("genkautz:n=10,d=4", "pmcf"),
+        ("hypercube:3", "pmcf-shortest"),
+        ("twisted-cube", "ilp-disjoint"),
+        ("bipartite:4x4", "ilp-shortest"),
+        ("ring:5", "pairwise"),
+        ("complete:5", "bruck"),
+    ] {
+        assert_eq!(planned(&desk, topology, "all-to-all", algorithm).0, algorithm, "{topology}");
+    }
+    let refused = |plan: &str, words: &[&str]| desk.refused(&format!("plan {plan}"), 2, words);
+    refused("ring:4 --collective allgather --algorithm sssp", &["sssp does not plan allgather", "direct and ring"]);
+    refused("dgx-a100:boxes=2 --collective all-to-all --algorithm dor", &["give the topology as an expression"]);
+    refused("torus:8x8 --collective all-to-all --algorithm ilp-shortest", &["over the limit of 20000"]);
+    refused("ring:4 --collective all-to-all --algorithm bruck", &["needs a route over switches only"]);
+    refused("ring:4 --collective all-to-all --algorithm sssp --max-chunks 2", &["max_chunks limits trees"]);
+}
+
 /// Trees of the best rate are deep, and small messages wait for every hop.
 #[test]
 fn small_messages_get_the_plan_of_fewest_steps() {
@@ -108,7 +133,7 @@ fn an_algorithm_that_does_not_apply_says_why() {
     desk.refused(
         "plan ring:4 --collective gather --algorithm rings",
         2,
-        &["auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"],
+        &["auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"],
     );
 }
 

@@ -45,11 +45,19 @@ pub enum Algorithm {
     IlpDisjoint,
     /// The same with all shortest paths.
     IlpShortest,
+    /// Textbook exchanges: each rank with each other, one after the other (Thakur 2005).
+    Pairwise,
+    /// Textbook exchanges over distances that double (Bruck 1997).
+    Bruck,
+    /// Textbook exchanges with ranks whose numbers differ in one bit (Thakur 2005).
+    RecursiveDoubling,
+    /// Textbook trees over distances that double.
+    Binomial,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
@@ -65,6 +73,10 @@ impl Algorithm {
         Self::PmcfShortest,
         Self::IlpDisjoint,
         Self::IlpShortest,
+        Self::Pairwise,
+        Self::Bruck,
+        Self::RecursiveDoubling,
+        Self::Binomial,
     ];
 
     /// The name used everywhere in canopy's text.
@@ -85,6 +97,10 @@ impl Algorithm {
             Self::PmcfShortest => "pmcf-shortest",
             Self::IlpDisjoint => "ilp-disjoint",
             Self::IlpShortest => "ilp-shortest",
+            Self::Pairwise => "pairwise",
+            Self::Bruck => "bruck",
+            Self::RecursiveDoubling => "recursive-doubling",
+            Self::Binomial => "binomial",
         }
     }
 }
@@ -113,6 +129,10 @@ impl Algorithm {
             | Self::PmcfShortest
             | Self::IlpDisjoint
             | Self::IlpShortest => "all-to-all",
+            Self::Pairwise => "all-to-all, reduce-scatter and allgather",
+            Self::Bruck => "allgather and all-to-all",
+            Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
+            Self::Binomial => "broadcast, reduce, gather and scatter",
             Self::Auto | Self::Direct | Self::Ring => "all collectives",
         }
     }
@@ -301,7 +321,8 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint or ilp-shortest"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, \
+             pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
         );
     }
 }

@@ -5,6 +5,7 @@ use canopy_schedule::{CollectiveKind, SharesError};
 use crate::algorithm::{Algorithm, LimitsError};
 use crate::all_to_all::AllToAllError;
 use crate::expansion::ExpansionError;
+use crate::stepped::SteppedError;
 use crate::sum_options::SumOptionsError;
 
 /// Each variant says what was found and what would be accepted.
@@ -95,6 +96,8 @@ pub enum SynthesisError {
     Bfb(canopy_optimize::BfbError),
     #[error(transparent)]
     Expansion(#[from] ExpansionError),
+    #[error(transparent)]
+    Stepped(SteppedError),
     #[error(transparent)]
     AllToAll(#[from] AllToAllError),
     #[error("stopped before a schedule was found")]

@@ -18,6 +18,7 @@ use crate::forest;
 use crate::load::seconds_per_byte;
 use crate::progress::{Progress, Silent};
 use crate::ring;
+use crate::stepped;
 use crate::stepped_flow;
 use crate::sum_options::SumOptions;
 
@@ -135,6 +136,9 @@ pub fn synthesize_explained(
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
+        Algorithm::Pairwise | Algorithm::Bruck | Algorithm::RecursiveDoubling | Algorithm::Binomial => {
+            (algorithm, stepped::plan(topology, request, stop)?)
+        }
         Algorithm::Sssp
         | Algorithm::Ewsp
         | Algorithm::Dor

@@ -165,7 +165,11 @@ async fn status_and_queue_tell_what_there_is() {
             "pmcf",
             "pmcf-shortest",
             "ilp-disjoint",
-            "ilp-shortest"
+            "ilp-shortest",
+            "pairwise",
+            "bruck",
+            "recursive-doubling",
+            "binomial"
         ]
     );
     assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 2, 1]);

@@ -14,6 +14,10 @@ pub enum SteppedError {
          none; use direct or ring, whose ranks forward"
     )]
     NoRoute { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error(
+        "{name} needs a route from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is none; add links that connect them"
+    )]
+    Unreachable { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error("{name} takes more than {limit} sends; plan for fewer ranks")]
     TooManySends { name: &'static str, limit: u64 },
     #[error(

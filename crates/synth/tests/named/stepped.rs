@@ -6,10 +6,13 @@ use canopy_schedule::CollectiveKind::{
     self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
-use canopy_synth::{Never, SteppedError, Stop, binomial, bruck, pairwise, recursive_doubling, with_shares};
+use canopy_synth::{
+    Algorithm, Never, Silent, SteppedError, Stop, SynthesisRequest, binomial, bruck, pairwise, recursive_doubling,
+    synthesize, with_shares,
+};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};
 
-use crate::judge::{collective, judge, topology};
+use crate::judge::{collective, judge, plan, plan_shares, topology};
 
 type Builder = fn(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedError>;
 
@@ -159,6 +162,50 @@ fn builders_run_on_machines() {
     assert_eq!(built(&cube, recursive_doubling, Allgather, 0).1.to_string(), "200000000000/7");
 }
 
+/// Without switches ranks pass blocks on: an exchange takes as many steps as its longest route. In a ring of five, routes of 1, 2, 2
+/// and 1 links, with one block on every link that a step uses; in a cube as many as there are bits in which partners differ.
+#[test]
+fn exchanges_pass_ranks_where_there_are_no_switches() {
+    let rate = |numerator: u64, denominator: u32| Rate::new(numerator, denominator).unwrap();
+    let five = topology("ring:5,bw=1B/s");
+    assert_eq!(built(&five, pairwise, AllToAll, 0), (6, rate(5, 6)));
+    let cube = topology("hypercube:3,bw=1B/s");
+    assert_eq!(built(&cube, pairwise, AllToAll, 0).0, 3 + 3 * 2 + 3);
+    for expression in ["torus:3x3x3", "genkautz:n=11,d=4", "torus:3x3,host=75GB/s", "torus:3x3,down=00-01"] {
+        built(&topology(expression), pairwise, AllToAll, 0);
+    }
+}
+
+/// The names give what the library gives, weights included, and refuse what it refuses.
+#[test]
+fn textbook_schedules_have_names() {
+    let network = star(6);
+    for (algorithm, builder, kind) in [
+        (Algorithm::Pairwise, pairwise as Builder, AllToAll),
+        (Algorithm::Bruck, bruck, AllToAll),
+        (Algorithm::RecursiveDoubling, recursive_doubling, Allreduce),
+        (Algorithm::Binomial, binomial, Scatter),
+    ] {
+        let schedule = builder(&network, collective(&network, kind, 0), &Never).unwrap();
+        assert_eq!(plan(&network, algorithm, kind, 0).schedule, schedule);
+        assert_eq!(schedule.algorithm, algorithm.name());
+    }
+    let weights = Shares::Weighted(vec![1, 2, 3, 4, 5, 6]);
+    let weighed = plan_shares(&network, Algorithm::Bruck, Allgather, 0, weights.clone()).schedule;
+    let equal = bruck(&network, collective(&network, Allgather, 0), &Never).unwrap();
+    assert_eq!(Ok(weighed), with_shares(equal, weights));
+    let refused = |network: &Topology, algorithm, kind| {
+        let request = SynthesisRequest::new(collective(network, kind, 0), algorithm);
+        synthesize(network, &request, &Never, &Silent).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(&network, Algorithm::Bruck, Reduce),
+        "bruck does not plan reduce; it plans allgather and all-to-all, and direct and ring plan all collectives"
+    );
+    let ring = topology("ring:4");
+    assert!(refused(&ring, Algorithm::Bruck, Allgather).starts_with("bruck needs a route over switches only"));
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let refusal = |builder: Builder, topology: &Topology, kind| {
@@ -179,7 +226,7 @@ fn what_does_not_fit_is_refused() {
         "pairwise does not plan scatter; it plans all-to-all, reduce-scatter and allgather"
     );
     assert_eq!(
-        refusal(pairwise, &topology("ring:4"), AllToAll),
+        refusal(pairwise, &topology("ring:4"), ReduceScatter),
         "pairwise needs a route over switches only from rank 0 (0) to rank 2 (2), and there is none; use direct or ring, \
          whose ranks forward"
     );
