@@ -19,8 +19,11 @@ const GROUPS_MAX: usize = 32;
 const PARALLEL_MIN: usize = 40_000;
 /// Iterations between two certificates.
 const CERTIFICATE_EVERY: u64 = 40;
-/// Share of what is found at a restart in the new ratio of steps, on a scale of logarithms.
+/// Share of what is found at a restart in the new ratio of steps, on a scale of logarithms,
 const REBALANCING: f64 = 0.2;
+/// and where it is farther than this factor from the ratio so far.
+const REBALANCING_FAR: f64 = 0.5;
+const FAR: f64 = 8.0;
 /// Passes over all variables that a certificate is counted as.
 const CERTIFICATE_PASSES: u64 = 4;
 
@@ -289,7 +292,9 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
         squares.potential += self.price_squares(&moved);
         if squares.flow > 0.0 && squares.potential > 0.0 {
             let ratio = (squares.potential / squares.flow).sqrt();
-            self.weight = ratio.powf(REBALANCING) * self.weight.powf(1.0 - REBALANCING);
+            let is_far = ratio > FAR * self.weight || self.weight > FAR * ratio;
+            let share = if is_far { REBALANCING_FAR } else { REBALANCING };
+            self.weight = ratio.powf(share) * self.weight.powf(1.0 - share);
         }
     }
 
