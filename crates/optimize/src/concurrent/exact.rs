@@ -19,7 +19,8 @@ pub(super) use program::{Program, Solution};
 pub use snap::sharpened;
 use tree::{Distances, distances};
 
-/// Most variables, one for each commodity and arc, of a program that is solved whole: some seconds.
+/// Most variables, one for each commodity and arc, of a program that is solved whole: a solver of this kind takes some
+/// ten seconds for as many.
 pub const EXACT_VARIABLES_MAX: u64 = 40_000;
 
 /// The greatest rate, with lengths that prove it: both to about nine digits, and where [`sharpened`] finds the face that
@@ -30,7 +31,8 @@ pub const EXACT_VARIABLES_MAX: u64 = 40_000;
 /// * **In.** Any capacities: they are scaled to what can be used at all.
 /// * **Out.** `None` where there are more than [`EXACT_VARIABLES_MAX`] variables, or the solver gives up.
 /// * **Errors.** Sinks out of reach, sums beyond 128 bits, stopped.
-/// * **Cost.** 20 to 30 factorisations: 16 nodes of degree 4 take 20 ms, 40 nodes 0.3 s, 100 nodes 10 s.
+/// * **Cost.** 20 to 30 factorisations: 40 nodes of degree 4 take some tenths of a second, 48 about one, and it grows faster than
+///   the variables do.
 pub fn solve_exactly(
     problem: &ConcurrentProblem<'_>,
     stop: &dyn Stop,

@@ -8,7 +8,7 @@ use crate::concurrent::ConcurrentError;
 use crate::digraph::Digraph;
 use crate::stop::Stop;
 
-/// Most paths of a program that is solved whole: some seconds.
+/// Most paths of a program that is solved whole.
 pub const PATHS_MAX: u64 = 200_000;
 
 /// The best use of given paths.
