@@ -74,9 +74,9 @@ pub fn solve_exactly(
         flows.push(own);
     }
     let first_capacity = program.row_count();
-    for (class, sum) in used.iter().enumerate() {
-        let capacity = (0..arcs.len()).filter(|&arc| class_of(arc) == class).map(|arc| arcs[arc].capacity);
-        let capacity: u128 = capacity.map(u128::from).sum();
+    let mut capacities = vec![0_u128; class_count];
+    arcs.iter().enumerate().for_each(|(number, arc)| capacities[class_of(number)] += u128::from(arc.capacity));
+    for (sum, capacity) in used.iter().zip(capacities) {
         program.at_most(expression(sum), scale.capacity(capacity));
     }
     let Some(Solution { values, prices }) = program.maximised(rate.into(), stop)? else { return Ok(None) };
