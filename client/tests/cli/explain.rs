@@ -123,7 +123,10 @@ fn every_kind_of_certificate_has_words() {
             "mi250:boxes=2 -c allreduce",
             "the sets are b0g0 and b0g1, b0g2 and b0g3, b0g4 and b0g5, b0g6 and b0g7 and 12 more",
         ),
-        ("dgx-a100:boxes=2 -c all-to-all", "by lengths given to 32 links, blocks between all pairs of ranks travel 1408"),
+        (
+            "dgx-a100:boxes=2 -c all-to-all",
+            "by lengths given to 32 links, blocks between all pairs of ranks travel 1408",
+        ),
     ] {
         let run = desk.run(&format!("explain {arguments} --sizes 1KiB..4KiB"));
         assert_eq!(run.status, Some(0), "{arguments}\n{run:?}");

@@ -57,7 +57,8 @@ impl Division<'_> {
             self.optimum.rate.max(self.optimum.limit * (1.0 - self.tolerance / 2.0)) * (1.0 - self.tolerance / 2.0);
         let mut chunks = self.first(most);
         loop {
-            let effort = if chunks <= EXACT_CHUNKS_MAX { Effort::Full } else { Effort::Quick };
+            let effort =
+                if chunks <= EXACT_CHUNKS_MAX && amounts <= AMOUNTS_MAX { Effort::Full } else { Effort::Quick };
             match self.round(chunks, effort, stop) {
                 Ok(whole) => best = better(best, whole),
                 // Numbers of chunks are too large to be counted: what there is has to do.

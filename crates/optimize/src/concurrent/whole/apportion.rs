@@ -4,6 +4,9 @@ use super::super::problem::{Commodity, ConcurrentError, ConcurrentProblem};
 use super::Classes;
 use super::support::Support;
 
+/// Part of the greatest rest of a node below which an arc is rounded up only after all others.
+const LITTLE: f64 = 0.5;
+
 /// Rounds commodities and keeps account of what classes of arcs were due and given.
 pub(super) struct Apportioner<'a, 'b> {
     problem: &'a ConcurrentProblem<'a>,
@@ -16,7 +19,7 @@ pub(super) struct Apportioner<'a, 'b> {
     needs: Vec<u64>,
     /// Buffers: of the arcs that enter one node.
     shares: Vec<u64>,
-    open: Vec<(f64, u32)>,
+    open: Vec<(bool, f64, usize)>,
 }
 
 impl<'a, 'b> Apportioner<'a, 'b> {
@@ -91,8 +94,8 @@ impl<'a, 'b> Apportioner<'a, 'b> {
         Ok(rounded)
     }
 
-    /// Divides what a node needs among the arcs that enter it, into `shares`: first the whole parts, then the rest to those
-    /// whose classes were given least of what was due, for their capacity.
+    /// Divides what a node needs among the arcs that enter it, into `shares`: first the whole parts, then, of the arcs with
+    /// much of a rest, one more to those whose classes were given least of what was due, for their capacity.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -110,18 +113,26 @@ impl<'a, 'b> Apportioner<'a, 'b> {
             self.shares.push(share);
             left -= share;
         }
+        // An arc that hardly anything was proposed for would be a long way around.
+        let rest = |slot: usize, shares: &[u64]| {
+            need as f64 * (amounts[entering[slot] as usize].1 / total) - shares[slot] as f64
+        };
+        let greatest = (0..entering.len()).map(|slot| rest(slot, &self.shares)).fold(0.0, f64::max);
         self.open.clear();
-        for (slot, &position) in (0_u32..).zip(entering) {
+        for (slot, &position) in entering.iter().enumerate() {
             let class = self.classes.of(amounts[position as usize].0);
-            let given = self.classes.loads[class] as f64 + (self.shares[slot as usize] + 1) as f64 * copies as f64;
-            self.open.push(((given - self.due[class]) / self.classes.capacities[class] as f64, slot));
+            let given = self.classes.loads[class] as f64 + (self.shares[slot] + 1) as f64 * copies as f64;
+            let ahead = (given - self.due[class]) / self.classes.capacities[class] as f64;
+            self.open.push((rest(slot, &self.shares) < greatest * LITTLE, ahead, slot));
         }
-        self.open.sort_unstable_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
+        self.open.sort_unstable_by(|left, right| {
+            left.0.cmp(&right.0).then(left.1.total_cmp(&right.1)).then(left.2.cmp(&right.2))
+        });
         // As many as there are arcs would be whole parts; more are left where floats are too short, and go to the first.
         let each = left / entering.len() as u64;
         let extra = left % entering.len() as u64;
-        for (&(_, slot), place) in self.open.iter().zip(0_u64..) {
-            self.shares[slot as usize] += each + u64::from(place < extra);
+        for (&(.., slot), place) in self.open.iter().zip(0_u64..) {
+            self.shares[slot] += each + u64::from(place < extra);
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::stop::Stop;
 
 /// Goals between the greatest load there is and the limit: each halves what is left.
 const ROUNDS: u32 = 12;
-/// Nodes reached by all searches together, at most: about a second's worth.
+/// Arcs looked at by all searches together, at most: about a second's worth, and where it has to be quick a tenth of that.
 const WORK_MAX: u64 = 1 << 26;
+const QUICK_WORK_MAX: u64 = 1 << 23;
 /// Searches in vain for one arc, after which it is left as it is for this goal.
 const VAIN_MAX: u32 = 64;
 /// Commodities among which the one is chosen that passes an excess on.
@@ -35,6 +36,7 @@ pub(super) struct Relief<'a, 'b> {
     costs: Vec<u64>,
     reached: Vec<u32>,
     work: u64,
+    work_max: u64,
 }
 
 /// Where chunks may go that are taken off an arc.
@@ -67,11 +69,12 @@ impl<'a, 'b> Relief<'a, 'b> {
         }
         let distances = Distances::new(graph, lengths);
         let (steps, costs, reached) = (vec![None; nodes], Vec::new(), Vec::new());
-        Self { problem, flow, leaving, entering, distances, steps, costs, reached, work: 0 }
+        Self { problem, flow, leaving, entering, distances, steps, costs, reached, work: 0, work_max: WORK_MAX }
     }
 
     /// Aims at the loads of a flow of the rate given: first at half of the excess, then at half of the rest, at last at none.
     pub(super) fn relieve(&mut self, limit: Fraction, effort: Effort, stop: &dyn Stop) -> Result<(), ConcurrentError> {
+        self.work_max = if effort == Effort::Full { WORK_MAX } else { QUICK_WORK_MAX };
         // Chunks · capacity / rate, rounded up or down: what a class may carry.
         let allowed = |classes: &Classes, class: usize, up: bool| {
             let product = u128::from(self.flow.chunks).checked_mul(classes.capacities[class])?;
@@ -142,7 +145,7 @@ impl<'a, 'b> Relief<'a, 'b> {
                 self.flow.classes.loads[class] > goal[class]
             });
             let candidates: Vec<u32> = over.take(PASSING_TRIED).collect();
-            if candidates.is_empty() || self.work > WORK_MAX {
+            if candidates.is_empty() || self.work > self.work_max {
                 break;
             }
             let arc = candidates[turn % candidates.len()];
@@ -266,7 +269,7 @@ impl<'a, 'b> Relief<'a, 'b> {
                     if stop.is_requested() {
                         return Err(ConcurrentError::Stopped);
                     }
-                    if self.work > WORK_MAX {
+                    if self.work > self.work_max {
                         return Ok(false);
                     }
                     if vain >= VAIN_MAX || !is_over(&self.flow.classes, arc) {
