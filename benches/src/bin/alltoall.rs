@@ -4,7 +4,8 @@
 //!
 //! A cell says after how many seconds, by the clock and on all processors together, the gap was first that small, and `-` that it was
 //! not within a minute. *Symmetry* is `none`, or *orbits*: one source for each orbit of ranks, one price for each orbit of links; the
-//! time to find them is part of the row.
+//! time to find them is part of the row. *Whole program*: how long an interior-point solver takes for the same linear program, where it is
+//! not too large for one.
 
 use std::error::Error;
 use std::fs;
@@ -12,7 +13,9 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, memory_peak_bytes, print_table};
 use canopy_canonical::{Budget, Graph, WORK_STANDARD, analyse, graph_of};
-use canopy_optimize::{Arc, Commodity, ConcurrentProblem, Digraph, SolverOptions, solve};
+use canopy_optimize::{
+    Arc, Commodity, ConcurrentError, ConcurrentProblem, Digraph, SolverOptions, solve, solve_exactly,
+};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 const NETWORKS: [(&str, Symmetry); 10] = [
@@ -29,6 +32,7 @@ const NETWORKS: [(&str, Symmetry); 10] = [
 ];
 const GAPS: [f64; 5] = [0.1, 0.01, 0.001, 0.0001, 0.000_001];
 const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE_WHOLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy)]
 enum Symmetry {
@@ -66,6 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "0.1 %",
         "0.01 %",
         "1e-6",
+        "whole program",
         "rate",
         "limit",
         "peak MiB",
@@ -75,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One row of the table. The peak of memory is that of all rows so far.
-fn row(network: &str, symmetry: Symmetry) -> Result<[String; 12], Box<dyn Error>> {
+fn row(network: &str, symmetry: Symmetry) -> Result<[String; 13], Box<dyn Error>> {
     let topology = generate(network, &TopologyLimits::STANDARD)?;
     let watch = Stopwatch::start();
     let processor_before = processor_time();
@@ -118,10 +123,27 @@ fn row(network: &str, symmetry: Symmetry) -> Result<[String; 12], Box<dyn Error>
         cell(2),
         cell(3),
         cell(4),
+        whole(&problem)?,
         format!("{:.10}", rate / unit),
         format!("{:.10}", limit / unit),
         memory_peak_bytes().map_or_else(|| "?".to_owned(), |bytes| (bytes >> 20).to_string()),
     ])
+}
+
+/// How long the same program takes as a whole, by the clock, and the gap that is left; `-` where it is too large for that, or
+/// takes more than five minutes.
+fn whole(problem: &ConcurrentProblem<'_>) -> Result<String, Box<dyn Error>> {
+    let watch = Stopwatch::start();
+    let optimum = match solve_exactly(problem, &|| watch.elapsed() > PATIENCE_WHOLE) {
+        Ok(optimum) => optimum,
+        Err(ConcurrentError::Stopped) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let took = watch.elapsed().as_secs_f64();
+    Ok(optimum.map_or_else(
+        || "-".to_owned(),
+        |optimum| format!("{took:.2} (gap {:.0e})", (optimum.limit - optimum.rate).max(0.0) / optimum.limit),
+    ))
 }
 
 /// One unit from each rank to each other, and the orbits of links.
