@@ -2,11 +2,9 @@
 //!
 //! It computes in floats, and so only proposes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
 
 use clarabel::solver::{IPSolver, SolverStatus};
 use good_lp::{Constraint, Expression, ProblemVariables, SolverModel, Variable, clarabel, constraint, variable};
@@ -18,9 +16,6 @@ const TOLERANCE: f64 = 1e-10;
 
 /// What is taken where the solver gets no nearer.
 const LOOSE_TOLERANCE: f64 = 1e-7;
-
-/// How often a [`Stop`] is asked.
-const ASKED_EVERY: Duration = Duration::from_millis(2);
 
 /// Variables of at least 0, and rows that hold sums of them down.
 ///
@@ -63,31 +58,39 @@ impl Program {
 
     /// The greatest value of `objective`; `None` where the solver finds none.
     ///
-    /// * **Errors.** Stopped: asked every few milliseconds, heeded between two iterations, of which there are some 10 to 40.
+    /// * **Errors.** Stopped: asked between two iterations, of which there are some 10 to 40.
     /// * **Cost.** Each iteration factorises a sparse matrix of as many rows as there are variables and rows together.
     pub(crate) fn maximised(self, objective: Expression, stop: &dyn Stop) -> Result<Option<Solution>, Stopped> {
         if stop.is_requested() {
             return Err(Stopped);
         }
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let (finished, when_finished) = channel::<()>();
-        let seen = Arc::clone(&is_stopped);
+        // The solver asks from a thread of its own, as it keeps nothing that is only lent to it.
+        let ((ask, asked), (answer, answered)) = (channel::<()>(), channel::<bool>());
+        let mut is_stopped = false;
         let solution = thread::scope(|scope| {
-            let solver = scope.spawn(move || {
-                let solution = self.solved(objective, seen);
-                drop(finished);
-                solution
-            });
-            while when_finished.recv_timeout(ASKED_EVERY) == Err(RecvTimeoutError::Timeout) {
-                is_stopped.fetch_or(stop.is_requested(), Ordering::Relaxed);
+            let answered = Mutex::new(answered);
+            let is_requested = move || {
+                ask.send(()).is_err() || answered.lock().map_or(true, |answered| answered.recv().unwrap_or(true))
+            };
+            let solver = scope.spawn(move || self.solved(objective, is_requested));
+            // Until the solver, and with it what asks, is gone.
+            for () in asked {
+                is_stopped |= stop.is_requested();
+                if answer.send(is_stopped).is_err() {
+                    break;
+                }
             }
             // A solver that panics has no solution, as one that gives up.
             solver.join().unwrap_or(None)
         });
-        if is_stopped.load(Ordering::Relaxed) { Err(Stopped) } else { Ok(solution) }
+        if is_stopped { Err(Stopped) } else { Ok(solution) }
     }
 
-    fn solved(self, objective: Expression, is_stopped: Arc<AtomicBool>) -> Option<Solution> {
+    fn solved(
+        self,
+        objective: Expression,
+        is_requested: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Option<Solution> {
         let variable_count = self.variable_count();
         let mut model =
             self.rows.into_iter().fold(self.variables.maximise(objective).using(clarabel), SolverModel::with);
@@ -96,7 +99,7 @@ impl Program {
         settings.reduced_tol_feas(LOOSE_TOLERANCE);
         settings.reduced_tol_gap_abs(LOOSE_TOLERANCE).reduced_tol_gap_rel(LOOSE_TOLERANCE);
         let mut solver = model.try_into_solver().ok()?;
-        solver.set_termination_callback(move |_| is_stopped.load(Ordering::Relaxed));
+        solver.set_termination_callback(move |_| is_requested());
         solver.solve();
         let is_near = matches!(solver.solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved);
         let clipped = |values: &[f64]| values.iter().map(|&value| value.max(0.0)).collect();
