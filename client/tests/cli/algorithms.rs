@@ -117,6 +117,18 @@ fn small_messages_get_the_plan_of_fewest_steps() {
     assert_eq!((plan("64KiB"), plan("1GiB")), ("bfb".to_owned(), "forest".to_owned()));
 }
 
+/// Flows go around where that relieves a link, and small messages wait for every hop.
+#[test]
+fn small_all_to_alls_take_short_routes() {
+    let desk = Desk::new();
+    let plan = |size: &str| {
+        let plan =
+            desk.json(&format!("plan genkautz:n=40,d=4 --collective all-to-all --size {size} -o plan.json --json"));
+        plan["algorithm"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((plan("4KiB"), plan("1GiB")), ("direct".to_owned(), "flow".to_owned()));
+}
+
 #[test]
 fn auto_says_what_it_took() {
     let desk = Desk::new();

@@ -1,10 +1,13 @@
-//! Which of two plans `auto` takes for small messages: trees of the best rate, or breadth-first broadcasts of the fewest steps.
+//! Which of two plans `auto` takes for small messages: trees of the best rate, or breadth-first broadcasts of the fewest steps;
+//! of an all-to-all, flows of the best rate, or shortest routes.
 //!
 //! Rates say what large messages take. Where latencies count beside them, both plans are simulated at the largest message
-//! that was asked for, and the faster one is taken; trees where both are alike.
+//! that was asked for, and the faster one is taken; that of the best rate where both are alike.
+
+use std::borrow::Cow;
 
 use canopy_proto::v1;
-use canopy_schedule::{CollectiveKind, Shape, TransferGraph};
+use canopy_schedule::{CollectiveKind, CompileError, Shape, TransferGraph, compile_until};
 use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, simulate};
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{Rate, Topology};
@@ -43,40 +46,47 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         }
         fitted => fitted?,
     };
-    if !is_open(work, &fitted.attempt) || !latency_counts(work, &fitted.attempt) {
+    let Some(other) = alternative(work, &fitted.attempt).filter(|_| latency_counts(work, &fitted.attempt)) else {
         return Ok(fitted);
-    }
+    };
     let topology = &work.prepared.topology;
     let size_bytes = work.order.size_bytes_max;
     let is_stopped = || work.stop.is_requested();
     let time = |attempt: &Attempt| {
-        let Some(graph) = &attempt.graph else { return Ok(None) };
-        match time_ps(topology, graph, size_bytes, &is_stopped) {
+        let graph = match &attempt.graph {
+            Some(graph) => Cow::Borrowed(graph),
+            None => match compile_until(topology, &attempt.plan.schedule, &is_stopped) {
+                Ok(graph) => Cow::Owned(graph),
+                Err(CompileError::Stopped) => return Err(PlanFailure::Stopped),
+                Err(_) => return Ok(None),
+            },
+        };
+        match time_ps(topology, &graph, size_bytes, &is_stopped) {
             Ok(time) => Ok(Some(time)),
             Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
             // Too much work, or too long: then the plan of the best rate it is.
             Err(_) => Ok(None),
         }
     };
-    let Some(by_trees) = time(&fitted.attempt)? else { return Ok(fitted) };
-    let mut other = work.by(Algorithm::Bfb);
-    let steps = fewer::that_fit(&mut other);
+    let Some(by_best_rate) = time(&fitted.attempt)? else { return Ok(fitted) };
+    let mut other = work.by(other);
+    let shorter = fewer::that_fit(&mut other);
     // It is written down rather than searched for: a shape whose trees are known needs no search.
     let timings = other.timings;
     drop(other);
     add(&mut work.timings, &timings);
-    let steps = match steps {
-        Ok(steps) => steps,
+    let shorter = match shorter {
+        Ok(shorter) => shorter,
         Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
         // Such as one for which a runtime has no room.
         Err(_) => return Ok(fitted),
     };
-    let is_faster = time(&steps.attempt)?.is_some_and(|by_steps| by_steps < by_trees);
+    let is_faster = time(&shorter.attempt)?.is_some_and(|shorter| shorter < by_best_rate);
     if is_faster {
-        // The schedule of trees has no part in the plan.
+        // The schedule of the best rate has no part in the plan.
         work.schedules.clear();
     }
-    Ok(if is_faster { steps } else { fitted })
+    Ok(if is_faster { shorter } else { fitted })
 }
 
 /// Whether an all-to-all is planned by flow because nothing was said.
@@ -92,16 +102,19 @@ fn add(timings: &mut v1::Timings, others: &v1::Timings) {
     timings.lower += others.lower;
 }
 
-/// Whether the request leaves the choice to the planner, and the network is one that has it.
-fn is_open(work: &Work<'_>, attempt: &Attempt) -> bool {
+/// What a plan is compared with, if the request leaves the choice to the planner and the network is one that has it.
+fn alternative(work: &Work<'_>, attempt: &Attempt) -> Option<Algorithm> {
     let topology = &work.prepared.topology;
     let is_free = work.order.limits == TreeLimits::NONE && work.order.sums == SumOptions::AUTO;
-    work.order.algorithm == Algorithm::Auto
-        && is_free
-        && matches!(attempt.plan.schedule.shape, Shape::Forest(_))
-        && topology.nodes().len() == topology.rank_count() as usize
-        && topology.rank_count() <= RANKS_MAX
-        && attempt.graph.as_ref().is_some_and(|graph| graph.transfers.len() <= TRANSFERS_MAX)
+    let is_open = work.order.algorithm == Algorithm::Auto && is_free && topology.rank_count() <= RANKS_MAX;
+    let (transfers, other) = match &attempt.plan.schedule.shape {
+        Shape::Forest(_) if topology.nodes().len() == topology.rank_count() as usize => {
+            (attempt.graph.as_ref()?.transfers.len(), Algorithm::Bfb)
+        }
+        Shape::Flow(flow) if work.order.kind == CollectiveKind::AllToAll => (flow.hops.len(), Algorithm::Direct),
+        _ => return None,
+    };
+    (is_open && transfers <= TRANSFERS_MAX).then_some(other)
 }
 
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.
