@@ -117,6 +117,16 @@ fn small_messages_get_the_plan_of_fewest_steps() {
     assert_eq!((plan("64KiB"), plan("1GiB")), ("bfb".to_owned(), "forest".to_owned()));
 }
 
+/// Trees choose where how much is added up, which no oneCCL plan can say; steps add up as much everywhere.
+#[test]
+fn runtimes_of_equal_shares_get_an_allreduce_in_steps() {
+    let desk = Desk::new();
+    let request = "plan genkautz:n=32,d=4 --collective allreduce";
+    assert_eq!(desk.json(&format!("{request} --format oneccl-xml -o plan.xml --json"))["algorithm"], "bfb");
+    assert_eq!(desk.json("verify plan.xml --collective allreduce --json")["ok"], true);
+    assert_eq!(desk.json(&format!("{request} -o plan.json --json"))["algorithm"], "forest");
+}
+
 /// Flows go around where that relieves a link, and small messages wait for every hop.
 #[test]
 fn small_all_to_alls_take_short_routes() {

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use canopy_plan::oneccl;
 use canopy_proto::v1;
 use canopy_schedule::{CollectiveKind, CompileError, Shape, TransferGraph, compile_until};
 use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, simulate};
@@ -34,17 +35,22 @@ const WORK_MAX: u64 = 20_000_000;
 /// As [`fewer::that_fit`].
 pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     let fitted = match fewer::that_fit(work) {
-        // Routes of one chunk each may have room where the least that a flow needs has not.
-        Err(failure) if is_by_default(work.order) && fewer::over_limit(&failure).is_some() => {
-            let mut other = work.by(Algorithm::Direct);
-            let fitted = fewer::that_fit(&mut other).map_err(|_| failure)?;
+        Ok(fitted) => fitted,
+        Err(failure) => {
+            let Some(other) = way_out(work.order, &failure) else { return Err(failure) };
+            let mut other = work.by(other);
+            let fitted = fewer::that_fit(&mut other);
             let timings = other.timings;
             drop(other);
             add(&mut work.timings, &timings);
             work.schedules.clear();
-            return Ok(fitted);
+            // What is said is why there is no plan of the best rate.
+            return match fitted {
+                Ok(fitted) => Ok(fitted),
+                Err(PlanFailure::Stopped) => Err(PlanFailure::Stopped),
+                Err(_) => Err(failure),
+            };
         }
-        fitted => fitted?,
     };
     let Some(other) = alternative(work, &fitted.attempt).filter(|_| latency_counts(work, &fitted.attempt)) else {
         return Ok(fitted);
@@ -89,11 +95,19 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
     Ok(if is_faster { shorter } else { fitted })
 }
 
-/// Whether an all-to-all is planned by flow because nothing was said.
-fn is_by_default(order: &Order) -> bool {
-    order.kind == CollectiveKind::AllToAll
-        && order.algorithm == Algorithm::Auto
-        && order.limits.without_tolerance() == TreeLimits::NONE
+/// What is planned where a runtime can not have the plan of the best rate, if the request leaves the choice to the planner:
+/// routes of one chunk each may have room where the least that a flow needs has not, and an allreduce in steps adds up as
+/// much at every rank, where trees may have chosen otherwise.
+fn way_out(order: &Order, failure: &PlanFailure) -> Option<Algorithm> {
+    let is_open = order.algorithm == Algorithm::Auto && order.limits.without_tolerance() == TreeLimits::NONE;
+    let has_uneven_sums = matches!(failure, PlanFailure::LowerOneccl { error: oneccl::LowerError::Shares, .. })
+        && order.shares.is_empty()
+        && order.sums == SumOptions::AUTO;
+    match order.kind {
+        CollectiveKind::AllToAll if is_open && fewer::over_limit(failure).is_some() => Some(Algorithm::Direct),
+        CollectiveKind::Allreduce if is_open && has_uneven_sums => Some(Algorithm::Bfb),
+        _ => None,
+    }
 }
 
 fn add(timings: &mut v1::Timings, others: &v1::Timings) {
