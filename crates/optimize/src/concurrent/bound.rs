@@ -1,8 +1,6 @@
 //! What lengths prove, exactly.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use super::distances::Ways;
 use super::problem::{Commodity, ConcurrentError, ConcurrentProblem};
 use crate::fraction::Fraction;
 use crate::stop::Stop;
@@ -26,39 +24,21 @@ pub fn length_bound(
     }
     let products = graph.arcs.iter().zip(lengths).map(|(arc, &length)| u128::from(arc.capacity) * u128::from(length));
     let volume = products.into_iter().try_fold(0_u128, u128::checked_add).ok_or(ConcurrentError::TooLarge)?;
-    let mut leaving: Vec<Vec<(u32, u64)>> = vec![Vec::new(); graph.node_count as usize];
-    for (arc, &length) in graph.arcs.iter().zip(lengths).filter(|(arc, _)| arc.capacity > 0) {
-        leaving[arc.from as usize].push((arc.to, length));
-    }
+    let ways = Ways::new(graph, lengths);
     let mut total = 0_u128;
     for commodity in problem.commodities() {
         if stop.is_requested() {
             return Err(ConcurrentError::Stopped);
         }
-        let sum = sum_of_distances(&leaving, commodity)?.checked_mul(commodity.copies.into());
+        let sum = sum_of_distances(&ways, commodity)?.checked_mul(commodity.copies.into());
         total = sum.and_then(|sum| total.checked_add(sum)).ok_or(ConcurrentError::TooLarge)?;
     }
     Ok(Fraction::new(volume, total))
 }
 
-/// `Σ_t D[s][t]·dist(s, t)`. Distances fit: fewer than 2³² arcs of less than 2⁶⁴.
-fn sum_of_distances(leaving: &[Vec<(u32, u64)>], commodity: &Commodity) -> Result<u128, ConcurrentError> {
-    let mut distances: Vec<Option<u128>> = vec![None; leaving.len()];
-    distances[commodity.source as usize] = Some(0);
-    let mut queue = BinaryHeap::from([Reverse((0_u128, commodity.source))]);
-    while let Some(Reverse((distance, node))) = queue.pop() {
-        if distances[node as usize] != Some(distance) {
-            continue;
-        }
-        for &(to, length) in &leaving[node as usize] {
-            let through = distance + u128::from(length);
-            let known = &mut distances[to as usize];
-            if known.is_none_or(|known| through < known) {
-                *known = Some(through);
-                queue.push(Reverse((through, to)));
-            }
-        }
-    }
+/// `Σ_t D[s][t]·dist(s, t)`.
+fn sum_of_distances(ways: &Ways, commodity: &Commodity) -> Result<u128, ConcurrentError> {
+    let distances = ways.from(commodity.source);
     commodity.sinks.iter().try_fold(0_u128, |sum, &(to, demand)| {
         let from = commodity.source;
         let distance = distances[to as usize].ok_or(ConcurrentError::Unreachable { from, to })?;

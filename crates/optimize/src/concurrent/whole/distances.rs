@@ -1,9 +1,8 @@
 //! How far from each source everything is, by the lengths that prove the limit: where flows of the best rate run.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 
+use super::super::distances::Ways;
 use super::super::problem::ConcurrentProblem;
 use crate::digraph::{Arc, Digraph};
 
@@ -16,19 +15,16 @@ pub(super) struct Distances<'a> {
     lengths: &'a [u64],
     /// Mean length of an arc, at least 1.
     unit: u128,
-    leaving: Vec<Vec<u32>>,
+    ways: Ways,
     known: Vec<Option<Rc<[u128]>>>,
 }
 
 impl<'a> Distances<'a> {
     /// Lengths that are missing are 0.
     pub(super) fn new(graph: &Digraph, lengths: &'a [u64]) -> Self {
-        let mut leaving = vec![Vec::new(); graph.node_count as usize];
-        for (index, arc) in (0_u32..).zip(&graph.arcs).filter(|(_, arc)| arc.capacity > 0) {
-            leaving[arc.from as usize].push(index);
-        }
         let sum: u128 = lengths.iter().map(|&length| u128::from(length)).sum();
-        Self { lengths, unit: (sum / (lengths.len() as u128).max(1)).max(1), leaving, known: Vec::new() }
+        let unit = (sum / (lengths.len() as u128).max(1)).max(1);
+        Self { lengths, unit, ways: Ways::new(graph, lengths), known: Vec::new() }
     }
 
     /// By node, the distance from the source of a commodity; that of nodes out of reach is the greatest number.
@@ -37,24 +33,8 @@ impl<'a> Distances<'a> {
         if let Some(known) = &self.known[commodity as usize] {
             return Rc::clone(known);
         }
-        let source = problem.commodities()[commodity as usize].source;
-        let mut distances = vec![u128::MAX; self.leaving.len()];
-        distances[source as usize] = 0;
-        let mut queue = BinaryHeap::from([Reverse((0_u128, source))]);
-        while let Some(Reverse((distance, node))) = queue.pop() {
-            if distance > distances[node as usize] {
-                continue;
-            }
-            for &arc in &self.leaving[node as usize] {
-                let to = problem.graph().arcs[arc as usize].to;
-                let through = distance + self.length(arc);
-                if through < distances[to as usize] {
-                    distances[to as usize] = through;
-                    queue.push(Reverse((through, to)));
-                }
-            }
-        }
-        let distances: Rc<[u128]> = distances.into();
+        let distances = self.ways.from(problem.commodities()[commodity as usize].source);
+        let distances: Rc<[u128]> = distances.into_iter().map(|distance| distance.unwrap_or(u128::MAX)).collect();
         self.known[commodity as usize] = Some(Rc::clone(&distances));
         distances
     }
