@@ -97,7 +97,7 @@ impl Pipeline {
             Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
             None if !may_search => return Err(PlanFailure::NotCached),
             None => {
-                flow = attempt::all_to_all_flow(order, network, (stop, watch))?;
+                flow = attempt::all_to_all_flow(order, order.algorithm, network, (stop, watch))?;
                 let found = match (canon, &flow) {
                     (_, Some((flow, _))) => Ok(flow.bound(network)),
                     (Some(canon), None) => bound(network, canon.collective, &canon.shares, stop),

@@ -167,8 +167,8 @@ impl<'a> Work<'a> {
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition };
         if self.flow.is_none() {
-            let found = all_to_all_flow(self.order, self.network, (self.stop, self.watch))?;
-            self.flow = found.filter(|_| algorithm == self.order.algorithm).map(|(flow, _)| flow);
+            let found = all_to_all_flow(self.order, algorithm, self.network, (self.stop, self.watch))?;
+            self.flow = found.map(|(flow, _)| flow);
         }
         let reports = StageReports(self.watch);
         let planned = synthesize_explained(self.network, &request, self.flow.as_deref(), self.stop, &reports);
@@ -235,17 +235,18 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The flow of an all-to-all, and the milliseconds that it took, for orders whose plan is made of it; none where there are
+/// The flow of an all-to-all, and the milliseconds that it took, for algorithms that plan with it; none where there are
 /// too many variables, or for what else the search for a bound will say.
 ///
 /// # Errors
 /// Stopped.
 pub(super) fn all_to_all_flow(
     order: &Order,
+    algorithm: Algorithm,
     network: &Topology,
     (stop, watch): (&dyn Stop, &dyn Watch),
 ) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanFailure> {
-    let is_flow = matches!(order.algorithm, Algorithm::Auto | Algorithm::Flow);
+    let is_flow = matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
     if order.kind != CollectiveKind::AllToAll || !is_flow {
         return Ok(None);
     }
