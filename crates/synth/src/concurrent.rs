@@ -14,7 +14,7 @@ use canopy_optimize::{
     sharpened, solve, solve_exactly,
 };
 use canopy_schedule::{Bound, Certificate, Flow};
-use canopy_topology::{Rank, Rate, Topology};
+use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
 use self::chunks::Division;
@@ -73,15 +73,10 @@ impl AllToAllFlow {
         if let Some((from, to)) = topology.first_unreachable() {
             return Err(disconnected(topology, from, to));
         }
-        let (ranks, links) = (topology.rank_count(), topology.links().len());
         progress.report(Stage::Optimum, 0, 1);
-        let network = Network::of(topology, stop)?;
-        let fault = |error| fault(topology, error);
-        let problem = network.problem().map_err(fault)?;
-        let variables = problem.commodities().len() as u64 * links as u64;
-        if variables > VARIABLES_MAX {
-            return Err(SynthesisError::TooManyVariables { ranks, links, limit: VARIABLES_MAX });
-        }
+        let network = Network::of(topology, VARIABLES_MAX, stop)?;
+        let problem = network.problem()?;
+        let variables = variables(&problem);
         let usual = TOLERANCES.iter().find(|&&(most, _)| variables <= most).map_or(1.0, |&(_, usual)| usual);
         let asked = tolerance.map(|tolerance| {
             let (numerator, denominator) = tolerance.parts();
@@ -94,18 +89,18 @@ impl AllToAllFlow {
             false => None,
         };
         let optimum = match symmetric {
-            None => solver.optimum(&problem, stop).map_err(fault)?,
+            None => solver.optimum(&problem, stop)?,
             Some(symmetric) => {
-                let found = solver.optimum(&symmetric.problem(problem.graph()).map_err(fault)?, stop).map_err(fault)?;
-                let flow = symmetric.spread(problem.graph(), ranks as usize, &found.flow, stop)?;
+                let found = solver.optimum(&symmetric.problem(problem.graph())?, stop)?;
+                let flow = symmetric.spread(problem.graph(), topology.rank_count() as usize, &found.flow, stop)?;
                 ConcurrentOptimum { flow, ..found }
             }
         };
-        let limit = length_bound(&problem, &optimum.lengths, stop).map_err(fault)?;
+        let limit = length_bound(&problem, &optimum.lengths, stop)?;
         let nothing = || SynthesisError::Broken { what: "lengths that leave all ranks at distance 0".to_owned() };
         let limit = limit.ok_or_else(nothing)?;
         let division = Division { problem: &problem, optimum: &optimum, limit, tolerance };
-        let finest = division.finest(stop).map_err(fault)?;
+        let finest = division.finest(stop)?;
         progress.report(Stage::Optimum, 1, 1);
         Ok(Self { network, optimum, limit, tolerance, finest })
     }
@@ -131,20 +126,24 @@ impl AllToAllFlow {
         stop: &dyn Stop,
         progress: &dyn Progress,
     ) -> Result<Flow, SynthesisError> {
-        let fault = |error| fault(topology, error);
-        let problem = self.network.problem().map_err(fault)?;
+        let problem = self.network.problem()?;
         let (limit, tolerance) = (self.limit, self.tolerance);
         let division = Division { problem: &problem, optimum: &self.optimum, limit, tolerance };
         let (exactly, at_most) = (limits.chunks.map(u64::from), limits.max_chunks.map(u64::from));
         let other = match (exactly, at_most) {
-            (Some(chunks), _) if chunks != self.finest.chunks => Some(division.exactly(chunks, stop).map_err(fault)?),
-            (None, Some(most)) if most < self.finest.chunks => Some(division.at_most(most, stop).map_err(fault)?),
+            (Some(chunks), _) if chunks != self.finest.chunks => Some(division.exactly(chunks, stop)?),
+            (None, Some(most)) if most < self.finest.chunks => Some(division.at_most(most, stop)?),
             _ => None,
         };
         progress.report(Stage::Routes, 0, u64::from(topology.rank_count()));
         let whole = other.as_ref().unwrap_or(&self.finest);
         routes::flow(topology, &self.network, &problem, whole, stop, progress)
     }
+}
+
+/// Flows of commodities on arcs.
+fn variables(problem: &ConcurrentProblem<'_>) -> u64 {
+    problem.commodities().len() as u64 * problem.graph().arcs.len() as u64
 }
 
 /// How the program is solved.
@@ -156,7 +155,7 @@ struct Solver {
 impl Solver {
     /// Small programs whole; others by iterations, whose lengths are made exact where that is quick.
     fn optimum(&self, problem: &ConcurrentProblem<'_>, stop: &dyn Stop) -> Result<ConcurrentOptimum, ConcurrentError> {
-        let variables = problem.commodities().len() as u64 * problem.graph().arcs.len() as u64;
+        let variables = variables(problem);
         if variables <= WHOLE_MAX
             && let Some(optimum) = solve_exactly(problem, stop)?
         {
@@ -179,16 +178,6 @@ impl Solver {
             }
         }
         Ok(optimum)
-    }
-}
-
-/// Says in terms of ranks why there is no flow.
-fn fault(topology: &Topology, error: ConcurrentError) -> SynthesisError {
-    match error {
-        ConcurrentError::Stopped => SynthesisError::Stopped,
-        ConcurrentError::Unreachable { from, to } => disconnected(topology, Rank::new(from), Rank::new(to)),
-        ConcurrentError::TooLarge => SynthesisError::TooUneven,
-        other => SynthesisError::Broken { what: other.to_string() },
     }
 }
 

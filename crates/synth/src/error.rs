@@ -1,5 +1,6 @@
 //! Why there is no schedule.
 
+use canopy_optimize::ConcurrentError;
 use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
@@ -109,5 +110,15 @@ pub enum SynthesisError {
 impl From<canopy_optimize::Stopped> for SynthesisError {
     fn from(_: canopy_optimize::Stopped) -> Self {
         Self::Stopped
+    }
+}
+
+impl From<ConcurrentError> for SynthesisError {
+    fn from(error: ConcurrentError) -> Self {
+        match error {
+            ConcurrentError::Stopped => Self::Stopped,
+            ConcurrentError::TooLarge => Self::TooUneven,
+            error => Self::Broken { what: format!("concurrent flows: {error}") },
+        }
     }
 }

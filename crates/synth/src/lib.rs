@@ -4,6 +4,7 @@
 //! that is told about every stage. Nothing here judges a schedule: `canopy_schedule::check` does, and shares no code.
 
 mod algorithm;
+mod all_pairs;
 mod all_to_all;
 mod bfb;
 mod bound;

@@ -9,16 +9,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use canopy_optimize::{
-    Arc, Commodity, ConcurrentError, ConcurrentProblem, Digraph, EXACT_VARIABLES_MAX, SteppedOptions, Stop,
-    stepped_routes,
-};
+use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, Stop, stepped_routes};
 use canopy_schedule::{
     Action, Carrier, ChunkLayout, Collective, CollectiveKind, RouteIndex, RouteTable, Send, Shape, Shares, Steps,
 };
-use canopy_topology::{Link, LinkIndex, Rank, Topology};
+use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::algorithm::{Algorithm, TreeLimits};
+use crate::all_pairs::{commodities, digraph};
 use crate::bfb::require_direct;
 use crate::error::SynthesisError;
 use crate::parts::require_room;
@@ -53,15 +51,8 @@ pub(crate) fn plan(
     require_reach(topology, collective, shares)?;
     ask(stop)?;
     progress.report(Stage::Optimum, 0, 1);
-    let arc = |link: &Link| {
-        let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());
-        Arc { from, to, capacity }
-    };
     let rank_count = topology.rank_count();
-    let graph = Digraph { node_count: rank_count, arcs: topology.links().iter().map(arc).collect() };
-    let sinks = |source: u32| (0..rank_count).filter(move |&rank| rank != source).map(|rank| (rank, 1));
-    let commodities: Vec<Commodity> =
-        (0..rank_count).map(|source| Commodity { source, sinks: sinks(source).collect(), copies: 1 }).collect();
+    let (graph, commodities) = (digraph(topology), commodities(rank_count));
     let chunks = match (limits.chunks, limits.max_chunks) {
         (Some(exactly), _) => (exactly.get(), exactly.get()),
         (None, most) => (1, most.map_or(CHUNKS_MAX, NonZeroU64::get)),
@@ -121,13 +112,4 @@ fn written(topology: &Topology, chunks_per_share: u64, moved: BTreeMap<(u32, u32
         }
     }
     steps
-}
-
-impl From<ConcurrentError> for SynthesisError {
-    fn from(error: ConcurrentError) -> Self {
-        match error {
-            ConcurrentError::Stopped => Self::Stopped,
-            error => Self::Broken { what: format!("concurrent flows: {error}") },
-        }
-    }
 }

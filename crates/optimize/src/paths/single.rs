@@ -60,7 +60,7 @@ pub fn single_paths(
         let done = |is_optimal| Ok(SinglePaths { choices: choices.clone(), load, is_optimal });
         let Some(next) = steps.below(load) else { return done(true) };
         // The program's word is good to six digits.
-        if as_float(next) < least * (1.0 - 1e-6) {
+        if next.to_float() < least * (1.0 - 1e-6) {
             return done(true);
         }
         if count > options.paths_max {
@@ -185,9 +185,4 @@ fn program(graph: &Digraph, pairs: &[Vec<Vec<u32>>], load: Fraction, nodes_max: 
             }
         },
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "compared with what a solver in floats says")]
-fn as_float(fraction: Fraction) -> f64 {
-    fraction.numerator as f64 / fraction.denominator as f64
 }

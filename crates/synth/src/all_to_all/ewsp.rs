@@ -9,7 +9,7 @@ use num_integer::Integer;
 
 use super::ASK_INTERVAL;
 use super::error::AllToAllError;
-use super::sets::digraph;
+use crate::all_pairs::digraph;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};

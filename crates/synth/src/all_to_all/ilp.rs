@@ -5,7 +5,7 @@ use canopy_schedule::Flow;
 use canopy_topology::Topology;
 
 use super::error::AllToAllError;
-use super::sets::{Choice, Sets, fault};
+use super::sets::{Choice, Sets};
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
@@ -33,7 +33,7 @@ pub(super) fn plan(
         return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
     }
     progress.report(Stage::Optimum, 0, 1);
-    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop).map_err(fault)?;
+    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop)?;
     let least = 1.0 / optimum.ok_or(AllToAllError::NotSolved { algorithm })?.rate;
     let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
     progress.report(Stage::Optimum, 1, 1);

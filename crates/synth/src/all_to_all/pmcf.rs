@@ -1,11 +1,11 @@
 //! `pmcf`, `pmcf-shortest`: the best use of some paths for each pair, in whole chunks.
 
-use canopy_optimize::{Fraction, Stop, WholePaths, path_optimum, whole_paths};
+use canopy_optimize::{Stop, WholePaths, path_optimum, whole_paths};
 use canopy_schedule::Flow;
 use canopy_topology::Topology;
 
 use super::error::AllToAllError;
-use super::sets::{Choice, Sets, fault};
+use super::sets::{Choice, Sets};
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
@@ -31,7 +31,7 @@ pub(super) fn plan(
 ) -> Result<Flow, SynthesisError> {
     let sets = Sets::of(topology, algorithm, choice, stop)?;
     progress.report(Stage::Optimum, 0, 1);
-    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop).map_err(fault)?;
+    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop)?;
     let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;
     progress.report(Stage::Optimum, 1, 1);
     let enough = (1.0 + LOSS_MAX) / optimum.rate;
@@ -45,15 +45,10 @@ pub(super) fn plan(
         if best.as_ref().is_none_or(|best| whole.load < best.load) {
             best = Some(whole);
         }
-        if best.as_ref().is_some_and(|best| as_float(best.load) <= enough) {
+        if best.as_ref().is_some_and(|best| best.load.to_float() <= enough) {
             break;
         }
     }
     let best = best.ok_or(AllToAllError::NotSolved { algorithm })?;
     sets.flow(topology, best.chunks, &best.counts)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "only says whether more chunks are worth trying")]
-fn as_float(fraction: Fraction) -> f64 {
-    fraction.numerator as f64 / fraction.denominator as f64
 }

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use canopy_optimize::{Arc, ConcurrentError, Digraph, PATHS_MAX, PathGraph, Stop};
+use canopy_optimize::{Digraph, PATHS_MAX, PathGraph, Stop};
 use canopy_schedule::Flow;
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use super::error::AllToAllError;
 use crate::algorithm::Algorithm;
+use crate::all_pairs::digraph;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::reach::ask;
@@ -29,16 +30,6 @@ pub(super) struct Sets {
     pub(super) pairs: Vec<(Rank, Rank)>,
     /// By pair, its paths.
     pub(super) paths: Vec<Vec<Vec<u32>>>,
-}
-
-/// The links as arcs: arc `i` is link `i`. O(nodes + links).
-pub(super) fn digraph(topology: &Topology) -> Digraph {
-    let node_count = u32::try_from(topology.nodes().len()).expect("a topology has fewer than 2³² nodes");
-    let arcs = topology.links().iter().map(|link| {
-        let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());
-        Arc { from, to, capacity }
-    });
-    Digraph { node_count, arcs: arcs.collect() }
 }
 
 impl Sets {
@@ -105,13 +96,5 @@ impl Sets {
             }
         }
         Ok(parts.finish())
-    }
-}
-
-/// What a program over paths that were found here can be refused for.
-pub(super) fn fault(error: ConcurrentError) -> SynthesisError {
-    match error {
-        ConcurrentError::Stopped => SynthesisError::Stopped,
-        other => SynthesisError::Broken { what: other.to_string() },
     }
 }

@@ -65,7 +65,7 @@ impl Division<'_> {
                 Err(ConcurrentError::TooLarge) if best.is_some() => break,
                 Err(error) => return Err(error),
             }
-            let rate = best.as_ref().and_then(WholeFlow::rate).map_or(0.0, as_float);
+            let rate = best.as_ref().and_then(WholeFlow::rate).map_or(0.0, Fraction::to_float);
             if chunks >= most || rate >= enough {
                 break;
             }
@@ -118,9 +118,4 @@ fn better(best: Option<WholeFlow>, other: WholeFlow) -> Option<WholeFlow> {
         Some(best) if best.rate() >= other.rate() => Some(best),
         _ => Some(other),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "only says whether more chunks are worth trying")]
-fn as_float(fraction: Fraction) -> f64 {
-    fraction.numerator as f64 / fraction.denominator as f64
 }

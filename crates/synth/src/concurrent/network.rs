@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use canopy_optimize::{Arc, Commodity, ConcurrentError, ConcurrentProblem, Digraph, Stop};
+use canopy_optimize::{Commodity, ConcurrentError, ConcurrentProblem, Digraph, Stop};
 use canopy_topology::{NodeIndex, Topology};
 
+use crate::all_pairs::{commodities, commodity, digraph};
 use crate::error::SynthesisError;
 use crate::symmetry::{boxes, translations};
 
@@ -22,23 +23,22 @@ pub(super) struct Network {
 
 impl Network {
     /// Every rank wants as much of every other. With translations rank 0 stands for all.
-    pub(super) fn of(topology: &Topology, stop: &dyn Stop) -> Result<Self, SynthesisError> {
-        let arc = |link: &canopy_topology::Link| Arc {
-            from: link.from.number(),
-            to: link.to.number(),
-            capacity: link.capacity.bytes_per_sec(),
-        };
-        let node_count = u32::try_from(topology.nodes().len()).expect("nodes are counted in u32");
-        let graph = Digraph { node_count, arcs: topology.links().iter().map(arc).collect() };
-        let rank_count = topology.rank_count();
-        let others = |source: u32| (0..rank_count).filter(|&rank| rank != source).map(|rank| (rank, 1)).collect();
-        if let Some((orbits, leaving)) = translated(topology, &graph, stop)? {
-            let commodities = vec![Commodity { source: 0, sinks: others(0), copies: u64::from(rank_count) }];
-            return Ok(Self { graph, commodities, orbits, leaving });
+    ///
+    /// * **Errors.** More variables than `variables_max`, stopped.
+    pub(super) fn of(topology: &Topology, variables_max: u64, stop: &dyn Stop) -> Result<Self, SynthesisError> {
+        let graph = digraph(topology);
+        let (ranks, links) = (topology.rank_count(), graph.arcs.len());
+        let found = translated(topology, &graph, stop)?;
+        let sources = if found.is_some() { 1 } else { u64::from(ranks) };
+        if sources * links as u64 > variables_max {
+            return Err(SynthesisError::TooManyVariables { ranks, links, limit: variables_max });
         }
-        let commodity = |source| Commodity { source, sinks: others(source), copies: 1 };
-        let commodities = (0..rank_count).map(commodity).collect();
-        Ok(Self { graph, commodities, orbits: Vec::new(), leaving: Vec::new() })
+        Ok(match found {
+            Some((orbits, leaving)) => {
+                Self { graph, commodities: vec![commodity(0, ranks, u64::from(ranks))], orbits, leaving }
+            }
+            None => Self { graph, commodities: commodities(ranks), orbits: Vec::new(), leaving: Vec::new() },
+        })
     }
 
     pub(super) fn problem(&self) -> Result<ConcurrentProblem<'_>, ConcurrentError> {

@@ -5,7 +5,6 @@ use canopy_schedule::Flow;
 use canopy_topology::{LinkIndex, Rank, Topology};
 use rayon::prelude::*;
 
-use super::fault;
 use super::network::Network;
 use crate::error::SynthesisError;
 use crate::parts::FlowParts;
@@ -30,7 +29,7 @@ pub(super) fn flow(
     let rank_count = topology.rank_count();
     let apart = |commodity: usize| {
         ask(stop)?;
-        whole.paths(problem, commodity).map_err(|error| fault(topology, error))
+        whole.paths(problem, commodity).map_err(SynthesisError::from)
     };
     if network.is_translated() {
         let template = apart(0)?;

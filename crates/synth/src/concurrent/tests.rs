@@ -106,7 +106,7 @@ fn boxes_with_switches_are_filled() {
 #[test]
 fn kinds_of_ranks_stand_for_each_other() {
     let topology = topology("genkautz:n=200,d=4,bw=1GB/s");
-    let network = Network::of(&topology, &Never).unwrap();
+    let network = Network::of(&topology, u64::MAX, &Never).unwrap();
     let problem = network.problem().unwrap();
     let symmetric = Symmetric::of(&topology, (problem.graph(), problem.commodities()), &Never).unwrap().unwrap();
     let few = symmetric.problem(problem.graph()).unwrap();

@@ -30,8 +30,7 @@ pub(super) fn finished<R: Real, const L: usize>(
     stop: &dyn Stop,
 ) -> Result<ConcurrentOptimum, ConcurrentError> {
     let lengths = whole_lengths(layout, &game.best_prices, game.upper, problem.graph().arcs.len());
-    let limit = length_bound(problem, &lengths, stop)?.ok_or(ConcurrentError::TooLarge)?;
-    let limit = limit.numerator as f64 / limit.denominator as f64;
+    let limit = length_bound(problem, &lengths, stop)?.ok_or(ConcurrentError::TooLarge)?.to_float();
     let blocks = game.into_blocks();
     let flows = blocks.par_iter().map(|block| flows_of(layout, block, stop)).collect::<Result<Vec<_>, _>>()?;
     let flows: Vec<Vec<f64>> = flows.into_iter().flatten().collect();
