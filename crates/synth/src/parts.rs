@@ -153,7 +153,8 @@ pub(crate) fn hops<'a>(topology: &Topology, route: &'a [LinkIndex]) -> impl Iter
     route.split_inclusive(|&link| topology.rank_of(topology.link(link).to).is_some())
 }
 
-fn position(length: usize) -> Result<u32, SynthesisError> {
+/// Where the next entry of a table of so many goes.
+pub(crate) fn position(length: usize) -> Result<u32, SynthesisError> {
     require_room(length as u64)?;
     Ok(u32::try_from(length).expect("there is room for fewer than 2³² hops"))
 }

@@ -10,17 +10,19 @@ use canopy_schedule::{
     Action, AllreduceForm, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice, FormReason,
     InNetwork, RootError, Schedule, Shape, Shares, Steps, UnknownCollective,
 };
-use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
+use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits, read_document};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
+use super::patterns::{Pattern, Patterns, PatternsError};
 use super::{FORMAT_VERSION, PlanFile, Provenance};
 use certificate::CertificateDocument;
 use forest::{Routes, Trees};
 use shapes::{Paths, Sends};
 
-/// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text, sends up to 32 times.
+/// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text, sends up to 32 times; patterns
+/// stand for what their own limit says.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 
 /// Why bytes are not a plan file. Each variant says where, what was found, and what would be accepted.
@@ -49,6 +51,8 @@ pub enum PlanFileError {
     MissingField { field: &'static str, shape: &'static str },
     #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; leave it out")]
     ForeignField { field: &'static str, shape: &'static str },
+    #[error(transparent)]
+    Patterns(#[from] PatternsError),
     #[error("form.{field} is `{found}`; use {known}")]
     Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, and the kind `{kind}` needs it")]
@@ -69,6 +73,7 @@ impl PlanFileError {
             Self::Root(_) | Self::NoRoot { .. } => Some("root".to_owned()),
             Self::Rate { field, .. } => Some((*field).to_owned()),
             Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
+            Self::Patterns(error) => Some(error.field().to_owned()),
             Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
@@ -94,7 +99,8 @@ impl PlanFileError {
 /// Whatever is wrong with the text, with line and column or field; a topology over `limits`; over 1 GiB in all. Never
 /// panics, whatever the bytes.
 ///
-/// O(bytes) time; memory for the plan itself, at most a few times the bytes, of schedules in steps up to 32 times.
+/// O(bytes) time; memory for the plan itself, at most a few times the bytes, of schedules in steps up to 32 times, of
+/// flows by patterns up to some gigabytes.
 pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, PlanFileError> {
     if bytes.len() > PLAN_BYTES_MAX {
         return Err(PlanFileError::TooLarge { found: bytes.len(), limit: PLAN_BYTES_MAX });
@@ -109,7 +115,7 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
     let collective = Collective::new(kind, document.root.map(Rank::new), topology.rank_count());
     let collective = collective.map_err(PlanFileError::Root)?;
     let algorithm = document.schedule.algorithm.clone();
-    let shape = document.schedule.into_shape(document.chunks_per_share)?;
+    let shape = document.schedule.into_shape(&topology, document.chunks_per_share)?;
     Ok(PlanFile {
         topology,
         schedule: Schedule { collective, algorithm, shares: document.shares.0, shape },
@@ -239,29 +245,51 @@ struct ScheduleDocument {
     phases: Option<Trees>,
     sends: Option<Sends>,
     paths: Option<Paths>,
+    ports: Option<u32>,
+    patterns: Option<Vec<Pattern>>,
 }
 
 impl ScheduleDocument {
-    fn into_shape(self, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
-        let Self { shape, routes: Routes(routes), phases, sends, paths, .. } = self;
-        let needed = match shape {
-            ShapeName::Forest => "phases",
-            ShapeName::Steps => "sends",
-            ShapeName::Flow => "paths",
+    fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
+        let Self { shape, routes: Routes(routes), phases, sends, paths, ports, patterns, .. } = self;
+        let needed: &[&str] = match shape {
+            ShapeName::Forest => &["phases"],
+            ShapeName::Steps => &["sends"],
+            ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
+            ShapeName::Flow => &["paths"],
         };
-        let given = [("phases", phases.is_some()), ("sends", sends.is_some()), ("paths", paths.is_some())];
-        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && field != needed) {
+        let given = [
+            ("phases", phases.is_some()),
+            ("sends", sends.is_some()),
+            ("paths", paths.is_some()),
+            ("ports", ports.is_some()),
+            ("patterns", patterns.is_some()),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
             return Err(PlanFileError::ForeignField { field, shape: shape.name() });
         }
-        Ok(match (phases, sends, paths) {
-            (Some(Trees { carriers, hops, phases }), _, _) => {
+        let missing = |field| PlanFileError::MissingField { field, shape: shape.name() };
+        Ok(match shape {
+            ShapeName::Forest => {
+                let Trees { carriers, hops, phases } = phases.ok_or_else(|| missing("phases"))?;
                 Shape::Forest(Forest { chunks_per_share, routes, carriers, hops, phases })
             }
-            (_, Some(Sends { carriers, sends }), _) => {
+            ShapeName::Steps => {
+                let Sends { carriers, sends } = sends.ok_or_else(|| missing("sends"))?;
                 Shape::Steps(Steps { chunks_per_share, routes, carriers, sends })
             }
-            (_, _, Some(Paths { hops, paths })) => Shape::Flow(Flow { chunks_per_share, routes, hops, paths }),
-            (None, None, None) => return Err(PlanFileError::MissingField { field: needed, shape: shape.name() }),
+            ShapeName::Flow => {
+                let Paths { hops, paths } = match patterns {
+                    Some(patterns) => {
+                        let ports = ports.ok_or_else(|| missing("ports"))?;
+                        Patterns { ports, patterns }
+                            .spread(topology, &routes)
+                            .map(|(hops, paths)| Paths { hops, paths })?
+                    }
+                    None => paths.ok_or_else(|| missing("paths"))?,
+                };
+                Shape::Flow(Flow { chunks_per_share, routes, hops, paths })
+            }
         })
     }
 }

@@ -9,6 +9,7 @@ use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::schedule::{ScheduleView, has_runs, list};
+use super::patterns::Patterns;
 use super::{FORMAT_VERSION, PlanFile};
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.
@@ -18,18 +19,24 @@ use super::{FORMAT_VERSION, PlanFile};
 /// whose tables do.
 ///
 /// # Errors
-/// Those of `out`. O(size of the schedule) time; besides the plan, memory for the topology's document only.
+/// Those of `out`. O(size of the schedule) time; besides the plan, memory for the topology's document and the paths of one
+/// rank.
 pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    serde_json::to_writer(&mut out, &Document(plan))?;
+    let patterns = match &plan.schedule.shape {
+        Shape::Flow(flow) => Patterns::of(&plan.topology, flow),
+        Shape::Forest(_) | Shape::Steps(_) => None,
+    };
+    serde_json::to_writer(&mut out, &Document { plan, patterns })?;
     io::Write::write_all(&mut out, b"\n")?;
     io::Write::flush(&mut out)
 }
 
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
-fn format_version(plan: &PlanFile) -> u64 {
+fn format_version(plan: &PlanFile, has_patterns: bool) -> u64 {
     match &plan.schedule.shape {
-        Shape::Steps(steps) if has_runs(steps) => FORMAT_VERSION,
+        _ if has_patterns => FORMAT_VERSION,
+        Shape::Steps(steps) if has_runs(steps) => 3,
         Shape::Forest(_)
             if plan.schedule.shares == Shares::Equal
                 && !matches!(plan.bound.certificate, Certificate::LpDual { .. }) =>
@@ -40,14 +47,18 @@ fn format_version(plan: &PlanFile) -> u64 {
     }
 }
 
-struct Document<'a>(&'a PlanFile);
+struct Document<'a> {
+    plan: &'a PlanFile,
+    /// What the paths of its flow are written by.
+    patterns: Option<Patterns>,
+}
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let plan = self.0;
+        let Self { plan, patterns } = self;
         let collective = plan.schedule.collective;
         let mut fields = serializer.serialize_struct("plan", 14)?;
-        fields.serialize_field("canopy", &format_version(plan))?;
+        fields.serialize_field("canopy", &format_version(plan, patterns.is_some()))?;
         fields.serialize_field("kind", "plan")?;
         fields.serialize_field("version", &plan.provenance.version)?;
         fields.serialize_field("topology", &TopologyDocument::from(&plan.topology))?;
@@ -61,7 +72,7 @@ impl Serialize for Document<'_> {
             Shares::Weighted(weights) => fields.serialize_field("shares", weights)?,
         }
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
-        fields.serialize_field("schedule", &ScheduleView(&plan.schedule))?;
+        fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, patterns: patterns.as_ref() })?;
         match &plan.form {
             Some(choice) => fields.serialize_field("form", &FormView::of(choice))?,
             None => fields.skip_field("form")?,

@@ -27,7 +27,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn refusals_say_what_is_wrong() {
     let plan = text(&by_hand());
     for (from, to, expected) in [
-        (r#""canopy":1,"kind""#, r#""canopy":4,"kind""#, "format version 4 is not known"),
+        (r#""canopy":1,"kind""#, r#""canopy":5,"kind""#, "format version 5 is not known"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "format version 0 is not known"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (
@@ -140,6 +140,36 @@ fn refusals_of_sends_and_paths() {
         assert!(plan.contains(path), "{plan}");
         let message = refusal(plan.replacen(path, to, 1).as_bytes());
         assert!(message.contains(expected), "{to}: {message}");
+    }
+}
+
+/// The same for paths that stand for those of every rank.
+#[test]
+fn refusals_of_patterns() {
+    let plan = text(&synthesized("ring:5,bw=1GB/s", CollectiveKind::AllToAll));
+    let routes = r#""routes":[[0],[1],"#;
+    let many = format!(r#""patterns":[[1,[{}0]]]"#, "0,".repeat((1 << 27) / 5));
+    for (from, to, expected) in [
+        (r#""ports":2,"#, "", "schedule.ports is missing"),
+        (r#""ports":2,"#, r#""ports":2,"paths":[],"#, "schedule.paths does not belong"),
+        (r#""shape":"flow","#, r#""shape":"steps","#, "schedule.ports does not belong to a schedule of shape `steps`"),
+        (r#""ports":2,"#, r#""ports":0,"#, "schedule.ports is 0, and schedule.routes has 10"),
+        (r#""ports":2,"#, r#""ports":3,"#, "a group of 3 routes for each of the 5 ranks"),
+        (r#""ports":2,"#, r#""ports":4294967295,"#, "a group of 4294967295 routes"),
+        (r#""ports":2,"#, r#""ports":-1,"#, "invalid value: integer `-1`, expected u32"),
+        (routes, r#""routes":[[0],[99],"#, "schedule.routes[1] must lead from rank to rank"),
+        (routes, r#""routes":[[0],[],"#, "schedule.routes[1] must lead from rank to rank"),
+        (routes, r#""routes":[[0],[2],"#, "schedule.routes[1] must lead from rank to rank, and from the same one"),
+        (routes, r#""routes":[[3],[2],"#, "schedule.routes has two groups that start at rank 1"),
+        ("[1,[0,0]]", "[1,[]]", "schedule.patterns[1] has no hop"),
+        ("[1,[0,0]]", "[1,[0,2]]", "schedule.patterns[1] has hop 2; groups have 2 routes"),
+        ("[1,[0,0]]", "[1]", "invalid length 1, expected a tuple of size 2"),
+        ("[1,[0,0]]", "[-1,[0,0]]", "invalid value: integer `-1`, expected u64"),
+        (r#""patterns":[[1,[0]]"#, &many[..many.len() - 1], "schedule.patterns stand for 20 paths of 134217"),
+    ] {
+        assert!(plan.contains(from), "{from}");
+        let message = refusal(plan.replacen(from, to, 1).as_bytes());
+        assert!(message.contains(expected), "{from}: {message}");
     }
 }
 

@@ -61,6 +61,40 @@ fn text_of_steps_and_flows() {
     assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
 }
 
+/// Paths that take the same places everywhere are written once for all ranks, and read back as each rank's own.
+#[test]
+fn paths_alike_are_written_once() {
+    let plan = synthesized("ring:5,bw=1GB/s", CollectiveKind::AllToAll);
+    let written = text(&plan);
+    let Shape::Flow(flow) = &plan.schedule.shape else { panic!("no flow: {written}") };
+    assert!(written.starts_with(r#"{"canopy":4,"kind":"plan","#), "{written}");
+    let schedule = r#""routes":[[0],[1],[3],[2],[5],[4],[7],[6],[8],[9]],"ports":2,"patterns":[[1,[0]],[1,[0,0]],[1,[1,1]],[1,[1]]]}"#;
+    assert!(written.contains(schedule), "{written}");
+    assert_eq!(flow.paths.len(), 20);
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+    // A file that lists the paths says the same.
+    let path = |path: &Path| {
+        let hops: Vec<u32> = flow.hops_of(path).iter().map(|route| route.number()).collect();
+        format!("[{},{},{},{hops:?}]", path.source.number(), path.destination.number(), path.chunk_count)
+    };
+    let paths: Vec<String> = flow.paths.iter().map(path).collect();
+    let start = written.find(r#""ports""#).unwrap();
+    let end = written[start..].find("]]]}").unwrap() + start;
+    let listed = format!(r#"{}"paths":[{}]{}"#, &written[..start], paths.join(","), &written[end + 3..]);
+    assert_eq!(read_plan(listed.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
+/// One path that goes another way than its likes, and none is written by patterns.
+#[test]
+fn paths_that_differ_are_listed() {
+    let mut plan = synthesized("ring:5,bw=1GB/s", CollectiveKind::AllToAll);
+    let Shape::Flow(flow) = &mut plan.schedule.shape else { panic!("no flow") };
+    flow.paths[7].chunk_count += 1;
+    let written = text(&plan);
+    assert!(written.starts_with(r#"{"canopy":2,"#) && written.contains(r#""paths":[[0,1,1,[0]],"#), "{written}");
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
 /// Sends that differ in their first chunks alone are one entry, whatever comes between others; a file that lists them one
 /// by one says the same.
 #[test]

@@ -58,6 +58,7 @@ fn plans_fit_the_schema() {
     assert!(check(&text(&flow_by_hand())));
     assert!(check(&text(&synthesized("ring:3", CollectiveKind::Allgather))));
     assert!(check(&text(&synthesized("mesh:2x2", CollectiveKind::Allreduce))));
+    assert!(check(&text(&synthesized("ring:5", CollectiveKind::AllToAll))));
 }
 
 /// Every field the writer writes is one that the schema knows.
@@ -65,7 +66,8 @@ fn plans_fit_the_schema() {
 fn schema_knows_every_field() {
     let schema: Value = serde_json::from_str(PLAN_SCHEMA).unwrap();
     let trees = synthesized("mesh:4x4", CollectiveKind::Allreduce);
-    let plans = [by_hand(), steps_by_hand(), flow_by_hand(), trees];
+    let patterns = synthesized("ring:5", CollectiveKind::AllToAll);
+    let plans = [by_hand(), steps_by_hand(), flow_by_hand(), trees, patterns];
     let written = plans.map(|plan| serde_json::from_str::<Value>(&text(&plan)).unwrap());
     for (path, written) in ["", "/schedule", "/form", "/bound", "/achieved", "/provenance"]
         .into_iter()
@@ -83,7 +85,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":4,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":5,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),

@@ -50,14 +50,19 @@ impl Network {
         !self.leaving.is_empty()
     }
 
-    /// The path that a translation makes of one that starts at rank 0, starting at another rank.
-    pub(super) fn translated<'a>(&'a self, rank: u32, arcs: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
-        let mut node = rank;
-        arcs.iter().map(move |&arc| {
-            let moved = self.leaving[node as usize][self.orbits[arc as usize] as usize];
-            node = self.graph.arcs[moved as usize].to;
-            moved
-        })
+    /// The orbit of an arc under translations.
+    pub(super) fn orbit(&self, arc: u32) -> u32 {
+        self.orbits[arc as usize]
+    }
+
+    /// By rank and orbit, the arc that leaves the rank.
+    pub(super) fn leaving(&self) -> &[Vec<u32>] {
+        &self.leaving
+    }
+
+    /// Where an arc ends.
+    pub(super) fn head(&self, arc: u32) -> u32 {
+        self.graph.arcs[arc as usize].to
     }
 }
 

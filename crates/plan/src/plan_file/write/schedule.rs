@@ -6,13 +6,19 @@ use canopy_schedule::{
 use canopy_topology::LinkIndex;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use crate::plan_file::patterns::Patterns;
+
 /// The member `schedule`.
-pub(super) struct ScheduleView<'a>(pub(super) &'a Schedule);
+pub(super) struct ScheduleView<'a> {
+    pub(super) schedule: &'a Schedule,
+    /// Instead of the paths of a flow.
+    pub(super) patterns: Option<&'a Patterns>,
+}
 
 impl Serialize for ScheduleView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Schedule { algorithm, shape, .. } = self.0;
-        let mut fields = serializer.serialize_struct("schedule", 4)?;
+        let Schedule { algorithm, shape, .. } = self.schedule;
+        let mut fields = serializer.serialize_struct("schedule", 5)?;
         let (name, routes) = match shape {
             Shape::Forest(Forest { routes, .. }) => ("forest", routes),
             Shape::Steps(Steps { routes, .. }) => ("steps", routes),
@@ -29,6 +35,11 @@ impl Serialize for ScheduleView<'_> {
                 fields.serialize_field("sends", &SendsView(steps))?;
             }
             Shape::Flow(flow) => {
+                if let Some(Patterns { ports, patterns }) = self.patterns {
+                    fields.serialize_field("ports", ports)?;
+                    fields.serialize_field("patterns", patterns)?;
+                    return fields.end();
+                }
                 fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
             }
         }
