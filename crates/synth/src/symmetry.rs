@@ -6,7 +6,7 @@
 
 mod regular;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use canopy_optimize::{Stop, Stopped};
 use canopy_topology::Topology;
@@ -135,9 +135,11 @@ fn orbit(generators: &[Vec<u32>], rank_count: usize, stop: &dyn Stop) -> Result<
 
 /// Ranks with labelled arcs.
 struct Graph {
-    labels: Vec<HashMap<u32, Label>>,
-    /// Sorted.
+    /// By rank, sorted.
     neighbours: Vec<Vec<u32>>,
+    /// By rank and neighbour, the number of the arc's label.
+    kinds: Vec<Vec<u32>>,
+    labels: Vec<Label>,
 }
 
 impl Graph {
@@ -150,43 +152,57 @@ impl Graph {
         if !(2..=RANKS_MAX).contains(&rank_count) {
             return Ok(None);
         }
-        let mut labels: Vec<HashMap<u32, Label>> = vec![HashMap::new(); rank_count];
+        let mut around: Vec<HashMap<u32, Label>> = vec![HashMap::new(); rank_count];
         for (position, (from, to, capacity)) in arcs.filter(|&(.., capacity)| capacity > 0).enumerate() {
             if position.is_multiple_of(ASK_INTERVAL) {
                 ask(stop)?;
             }
-            labels[from as usize].entry(to).or_default().0 += capacity;
-            labels[to as usize].entry(from).or_default().1 += capacity;
+            around[from as usize].entry(to).or_default().0 += capacity;
+            around[to as usize].entry(from).or_default().1 += capacity;
         }
         ask(stop)?;
-        let neighbours: Vec<Vec<u32>> = labels.iter().map(sorted_keys).collect();
-        let is_regular = neighbours.iter().all(|around| around.len() == neighbours[0].len());
-        let is_two_way = || labels.iter().flat_map(HashMap::values).all(|&(there, back)| there > 0 && back > 0);
-        Ok((is_regular && is_two_way()).then_some(Self { labels, neighbours }))
+        let is_regular = around.iter().all(|arcs| arcs.len() == around[0].len());
+        let is_two_way = || around.iter().flat_map(HashMap::values).all(|&(there, back)| there > 0 && back > 0);
+        Ok((is_regular && is_two_way()).then(|| Self::labelled(around)))
+    }
+
+    /// By rank, its neighbours and the labels of arcs to them.
+    fn labelled(around: Vec<HashMap<u32, Label>>) -> Self {
+        let labels: BTreeSet<Label> = around.iter().flat_map(HashMap::values).copied().collect();
+        let numbers: BTreeMap<Label, u32> = labels.iter().copied().zip(0..).collect();
+        let (mut neighbours, mut kinds) = (Vec::new(), Vec::new());
+        for arcs in around {
+            let mut arcs: Vec<(u32, u32)> = arcs.into_iter().map(|(to, label)| (to, numbers[&label])).collect();
+            arcs.sort_unstable();
+            let (own, kind): (Vec<u32>, Vec<u32>) = arcs.into_iter().unzip();
+            neighbours.push(own);
+            kinds.push(kind);
+        }
+        Self { neighbours, kinds, labels: labels.into_iter().collect() }
     }
 
     fn rank_count(&self) -> usize {
         self.neighbours.len()
     }
 
+    /// The number of the label of an arc. O(log degree).
+    fn kind(&self, from: u32, to: u32) -> Option<u32> {
+        let place = self.neighbours[from as usize].binary_search(&to).ok()?;
+        Some(self.kinds[from as usize][place])
+    }
+
     fn label(&self, from: u32, to: u32) -> Option<Label> {
-        self.labels[from as usize].get(&to).copied()
+        self.kind(from, to).map(|kind| self.labels[kind as usize])
     }
 
     fn is_automorphism(&self, image: &[u32]) -> bool {
         let mut is_hit = vec![false; image.len()];
         image.iter().for_each(|&rank| is_hit[rank as usize] = true);
-        let keeps = |(from, around): (usize, &HashMap<u32, Label>)| {
-            around.iter().all(|(&to, &label)| self.label(image[from], image[to as usize]) == Some(label))
+        let keeps = |((around, kinds), &moved): ((&Vec<u32>, &Vec<u32>), &u32)| {
+            around.iter().zip(kinds).all(|(&to, &kind)| self.kind(moved, image[to as usize]) == Some(kind))
         };
-        is_hit.into_iter().all(|hit| hit) && self.labels.iter().enumerate().all(keeps)
+        is_hit.into_iter().all(|hit| hit) && self.neighbours.iter().zip(&self.kinds).zip(image).all(keeps)
     }
-}
-
-fn sorted_keys(map: &HashMap<u32, Label>) -> Vec<u32> {
-    let mut keys: Vec<u32> = map.keys().copied().collect();
-    keys.sort_unstable();
-    keys
 }
 
 /// A search for one automorphism that moves every rank to a neighbour.
@@ -258,10 +274,10 @@ impl Search<'_> {
             let rivals = taken.iter().flat_map(|&value| &self.graph.neighbours[value as usize]);
             let rivals: Vec<u32> = rivals.copied().filter(|&rival| rival != rank).collect();
             for &other in self.graph.neighbours[rank as usize].iter().chain(&rivals) {
-                let label = self.graph.label(rank, other);
+                let kind = self.graph.kind(rank, other);
                 let fits = |&moved: &u32| {
                     taken != Some(moved)
-                        && (label.is_none() || values.iter().any(|&value| self.graph.label(value, moved) == label))
+                        && (kind.is_none() || values.iter().any(|&value| self.graph.kind(value, moved) == kind))
                 };
                 let before = domains[other as usize].len();
                 domains[other as usize].retain(fits);

@@ -167,8 +167,7 @@ mod tests {
             labels[a as usize].insert(b, (1, 1));
             labels[b as usize].insert(a, (1, 1));
         }
-        let neighbours = labels.iter().map(super::super::sorted_keys).collect();
-        Graph { labels, neighbours }
+        Graph::labelled(labels)
     }
 
     fn cube_connected_cycles(dimensions: u32) -> Graph {
