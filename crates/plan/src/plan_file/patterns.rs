@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use canopy_schedule::{Flow, Path, RouteIndex, RouteTable};
 use canopy_topology::{Rank, Topology};
+use rayon::prelude::*;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
@@ -203,8 +204,9 @@ impl Groups {
 
     /// Whether the paths of a flow are those that patterns stand for.
     fn is_spread(&self, patterns: &Patterns, flow: &Flow) -> bool {
-        let mut hops = Vec::new();
-        (0..).zip(flow.paths.chunks(patterns.patterns.len())).all(|(source, paths)| {
+        flow.paths.par_chunks(patterns.patterns.len()).enumerate().all(|(source, paths)| {
+            let mut hops = Vec::new();
+            let source = u32::try_from(source).expect("no more sources than ranks");
             patterns.order(self, source).into_iter().zip(paths).all(|((destination, pattern), path)| {
                 let pattern = &patterns.patterns[pattern];
                 hops.clear();

@@ -1,6 +1,7 @@
 //! The same schedule, and the same proof, for other numbers of ranks, nodes and links.
 
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
+use rayon::prelude::*;
 
 use super::{map_link, map_routes};
 use crate::bound::Certificate;
@@ -163,12 +164,13 @@ impl Names<'_> {
     }
 
     fn flow(&self, flow: &Flow) -> Flow {
-        let mut order: Vec<&Path> = flow.paths.iter().collect();
-        order.sort_by_key(|path| (self.rank(path.source), self.rank(path.destination)));
+        let renamed = |(place, path): (usize, &Path)| (self.rank(path.source), self.rank(path.destination), place);
+        let mut order: Vec<(Rank, Rank, usize)> = flow.paths.iter().enumerate().map(renamed).collect();
+        order.par_sort_unstable();
         let mut hops = Vec::with_capacity(flow.hops.len());
         let mut paths = Vec::with_capacity(order.len());
-        for path in order {
-            let (source, destination) = (self.rank(path.source), self.rank(path.destination));
+        for (source, destination, place) in order {
+            let path = &flow.paths[place];
             let start = end(&hops);
             hops.extend_from_slice(flow.hops.get(path.hops.start as usize..path.hops.end as usize).unwrap_or_default());
             paths.push(Path { source, destination, chunk_count: path.chunk_count, hops: start..end(&hops) });
