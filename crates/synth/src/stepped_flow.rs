@@ -57,7 +57,7 @@ pub(crate) fn plan(
         (Some(exactly), _) => (exactly.get(), exactly.get()),
         (None, most) => (1, most.map_or(CHUNKS_MAX, NonZeroU64::get)),
     };
-    let options = SteppedOptions { chunks, loss_max: LOSS_MAX, node_limits: &[] };
+    let options = SteppedOptions { chunks, loss_max: LOSS_MAX, transit: &[] };
     let problem = ConcurrentProblem::new(&graph, &commodities, &[])?;
     let found = stepped_routes(&problem, &options, stop)?.ok_or_else(|| SynthesisError::TooLargeForSteps {
         ranks: rank_count,

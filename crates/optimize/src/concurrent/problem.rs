@@ -55,8 +55,12 @@ pub enum ConcurrentError {
     PathArc { pair: usize, path: usize, arc: u32, arc_count: usize },
     #[error("commodities[{commodity}] stands for others; flows in steps need each one by itself, with copies 1")]
     Copies { commodity: usize },
-    #[error("limits of {found} nodes are given, but there are {expected}; give one for each, or none")]
-    LimitCount { found: usize, expected: usize },
+    #[error(
+        "{found} nodes are said to rest things or to pass them on, but there are {expected}; say it of each, or of none"
+    )]
+    TransitCount { found: usize, expected: usize },
+    #[error("commodities[{commodity}] starts or ends at node {node}, where things only pass; let it rest things")]
+    TransitEnd { commodity: usize, node: u32 },
     #[error("sums of demands, capacities and lengths go beyond 128 bits; use smaller units")]
     TooLarge,
     #[error("stopped before a result was found")]

@@ -1,4 +1,5 @@
-//! Concurrent flows in steps: what a node sends in a step it has received in an earlier one.
+//! Concurrent flows in steps: what a node sends in a step it has received in an earlier one, but for nodes that things only
+//! pass, as they do a switch: these it leaves in the step in which it enters them.
 //!
 //! A linear program says how long each step takes at best (`program`); whole chunks are then fitted into these times, each on
 //! a trajectory of its own (`fit`).
@@ -7,8 +8,7 @@ mod fit;
 mod program;
 
 use super::exact::{EXACT_VARIABLES_MAX, solve_exactly};
-use super::problem::{Commodity, ConcurrentError, ConcurrentProblem};
-use crate::digraph::{Arc, Digraph};
+use super::problem::{ConcurrentError, ConcurrentProblem};
 use crate::fraction::Fraction;
 use crate::stop::Stop;
 use fit::Fit;
@@ -31,8 +31,8 @@ pub struct SteppedOptions<'a> {
     pub chunks: (u64, u64),
     /// What whole chunks may add to the time, as a part of it.
     pub loss_max: f64,
-    /// By node, the capacity of all that it sends in a step, and again of all that it receives, relayed or not; empty for none.
-    pub node_limits: &'a [u64],
+    /// By node, whether things pass it within a step and never rest there; empty where they may rest anywhere.
+    pub transit: &'a [bool],
 }
 
 /// A flow in steps and whole chunks.
@@ -55,7 +55,8 @@ pub struct SteppedRoutes {
 /// A way in time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trajectory {
-    /// Arcs, each with the step in which it is passed, from 0; both joined and ascending.
+    /// Arcs that join, each with the step in which it is passed, from 0: the step of the arc before where that ends at a node
+    /// of transit, else a later one.
     pub hops: Vec<(u32, u32)>,
     /// How many chunks take it, at least 1; those of a sink add up to its demand times the chunks of a unit.
     pub chunk_count: u64,
@@ -63,24 +64,25 @@ pub struct Trajectory {
 
 /// A flow of whole chunks in steps that takes nearly as little time as any.
 ///
-/// Steps are as many as the greatest distance, or one or two more where that is faster.
+/// Steps are as many as the greatest distance, counted in nodes that things can rest at, or one or two more where that is
+/// faster.
 ///
-/// * **Source.** Basu 2024, equations (15)–(20), grouped by source; §3.2.2 for limits of nodes. Trajectories by negotiated
-///   congestion, after McMurchie and Ebeling 1995: chunks take turns to find the cheapest way in time, and what is too full
+/// * **Source.** Basu 2024, equations (15)–(20), grouped by source; for nodes of transit each step has their balance instead of
+///   a copy for the next one. A node of limited rate (§3.2.2) is one between two of transit. Trajectories by negotiated congestion, after McMurchie and Ebeling 1995: chunks take turns to find the cheapest way in time, and what is too full
 ///   gets dearer from round to round.
 /// * **In.** A problem in which each commodity stands for itself. **Out.** `None` where the linear program has more than
 ///   [`EXACT_VARIABLES_MAX`] variables, one for each commodity, arc and step at which something can be there, there are more
 ///   than 2¹⁸ chunks, or the solver gives up.
-/// * **Errors.** [`ConcurrentError`]: commodities or limits that do not fit, out of reach, stopped.
-/// * **Cost.** The linear program; then rounds of O(chunks · arcs · steps).
+/// * **Errors.** [`ConcurrentError`]: commodities or transit that do not fit, out of reach, stopped.
+/// * **Cost.** The linear program; then rounds of O(chunks · arcs · steps), times the arcs from one node of rest to the next.
 pub fn stepped_routes(
     problem: &ConcurrentProblem<'_>,
     options: &SteppedOptions<'_>,
     stop: &dyn Stop,
 ) -> Result<Option<SteppedRoutes>, ConcurrentError> {
     require_plain(problem, options)?;
-    let Some(rate) = rate_without_steps(problem, options.node_limits, stop)? else { return Ok(None) };
-    let Some(times) = step_times(problem, options.node_limits, rate, stop)? else { return Ok(None) };
+    let Some(rate) = solve_exactly(problem, stop)?.map(|optimum| optimum.limit) else { return Ok(None) };
+    let Some(times) = step_times(problem, options.transit, rate, stop)? else { return Ok(None) };
     let units =
         problem.commodities().iter().flat_map(|commodity| &commodity.sinks).map(|&(_, demand)| u128::from(demand));
     let units: u128 = units.sum();
@@ -112,15 +114,15 @@ pub fn stepped_routes(
 /// The times of as many steps as are worth while.
 fn step_times(
     problem: &ConcurrentProblem<'_>,
-    node_limits: &[u64],
+    transit: &[bool],
     rate: f64,
     stop: &dyn Stop,
 ) -> Result<Option<StepTimes>, ConcurrentError> {
-    let hops = program::Hops::new(problem);
+    let hops = program::Hops::new(problem, transit);
     let mut best: Option<StepTimes> = None;
     for further in 0..=FURTHER_STEPS_MAX {
         let step_count = hops.greatest(problem)? + further;
-        let found = program::step_times(problem, node_limits, &hops, step_count, rate, stop)?;
+        let found = program::step_times(problem, transit, &hops, step_count, rate, stop)?;
         let Some(found) = found else { break };
         if best.as_ref().is_none_or(|best| found.total() < best.total() * (1.0 - NEAR_TIME)) {
             best = Some(found);
@@ -141,39 +143,22 @@ fn require_plain(problem: &ConcurrentProblem<'_>, options: &SteppedOptions<'_>) 
     if let Some(commodity) = problem.commodities().iter().position(|commodity| commodity.copies != 1) {
         return Err(ConcurrentError::Copies { commodity });
     }
-    let (found, expected) = (options.node_limits.len(), problem.graph().node_count as usize);
+    let (found, expected) = (options.transit.len(), problem.graph().node_count as usize);
     if found != 0 && found != expected {
-        return Err(ConcurrentError::LimitCount { found, expected });
+        return Err(ConcurrentError::TransitCount { found, expected });
+    }
+    for (commodity, of) in problem.commodities().iter().enumerate() {
+        let mut ends = std::iter::once(of.source).chain(of.sinks.iter().map(|&(node, _)| node));
+        if let Some(node) = ends.find(|&node| is_transit(options.transit, node)) {
+            return Err(ConcurrentError::TransitEnd { commodity, node });
+        }
     }
     Ok(())
 }
 
-/// The greatest rate without steps; a node with a limit is one that things enter and leave through an arc each.
-fn rate_without_steps(
-    problem: &ConcurrentProblem<'_>,
-    node_limits: &[u64],
-    stop: &dyn Stop,
-) -> Result<Option<f64>, ConcurrentError> {
-    let graph = problem.graph();
-    if node_limits.is_empty() {
-        return Ok(solve_exactly(problem, stop)?.map(|optimum| optimum.limit));
-    }
-    // Node v enters at n + v, is v, and leaves at 2n + v.
-    let node_count = graph.node_count;
-    let too_large = ConcurrentError::TooLarge;
-    let all = node_count.checked_mul(3).ok_or(too_large)?;
-    let mut arcs: Vec<Arc> = Vec::with_capacity(graph.arcs.len() + 2 * node_limits.len());
-    for arc in graph.arcs.iter().filter(|arc| arc.from != arc.to) {
-        arcs.push(Arc { from: 2 * node_count + arc.from, to: node_count + arc.to, capacity: arc.capacity });
-    }
-    for (node, &capacity) in (0..node_count).zip(node_limits) {
-        arcs.push(Arc { from: node_count + node, to: node, capacity });
-        arcs.push(Arc { from: node, to: 2 * node_count + node, capacity });
-    }
-    let split = Digraph { node_count: all, arcs };
-    let commodities: Vec<Commodity> = problem.commodities().to_vec();
-    let split = ConcurrentProblem::new(&split, &commodities, &[])?;
-    Ok(solve_exactly(&split, stop)?.map(|optimum| optimum.limit))
+/// Whether things only pass a node.
+fn is_transit(transit: &[bool], node: u32) -> bool {
+    transit.get(node as usize).is_some_and(|&is_transit| is_transit)
 }
 
 /// Whether a program of so many variables is too large.

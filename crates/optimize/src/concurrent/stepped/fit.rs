@@ -1,7 +1,7 @@
 //! Whole chunks in the times of steps, by negotiated congestion.
 
 use super::program::StepTimes;
-use super::{SteppedOptions, Trajectory};
+use super::{SteppedOptions, Trajectory, is_transit};
 use crate::concurrent::exact::as_float;
 use crate::concurrent::{ConcurrentError, ConcurrentProblem};
 use crate::fraction::Fraction;
@@ -45,7 +45,7 @@ pub(super) fn fitted(
     loss_known: Option<f64>,
     stop: &dyn Stop,
 ) -> Result<Option<Fit>, ConcurrentError> {
-    let room = Room::new(problem, options.node_limits, times);
+    let room = Room::new(problem, options.transit, times);
     let units = times.total() * as_float(chunks) * as_float(room.widest);
     let least = whole_up(units - NOISE);
     let most = least.max(whole_down(units * (1.0 + options.loss_max)));
@@ -76,37 +76,25 @@ pub(super) fn fitted(
     Ok(best.map(|(loss, search)| Fit { chunks, loss, time: search.time(chunks), routes: search.routes() }))
 }
 
-/// What limits how much fits a step: arcs, and ends of arcs.
-struct Room {
-    /// By arc, the limits that count for it.
-    limits_of: Vec<Vec<u32>>,
-    /// By limit, how much is carried in a unit of time.
-    capacities: Vec<u64>,
-    /// The greatest of them.
+/// What fits a step, and which ways lead through it.
+struct Room<'a> {
+    /// By node, whether things only pass it.
+    transit: &'a [bool],
+    /// The greatest capacity of an arc.
     widest: u64,
     /// By step and arc, what a hop costs where there is room.
     costs: Vec<Vec<u64>>,
 }
 
-impl Room {
-    fn new(problem: &ConcurrentProblem<'_>, node_limits: &[u64], times: &StepTimes) -> Self {
-        let arcs = &problem.graph().arcs;
-        let number = |index: usize| u32::try_from(index).expect("the linear program had few variables");
-        let mut capacities: Vec<u64> = arcs.iter().map(|arc| arc.capacity).collect();
-        let first = number(arcs.len());
-        let mut limits_of: Vec<Vec<u32>> = (0..first).map(|arc| vec![arc]).collect();
-        if !node_limits.is_empty() {
-            for (limits, arc) in limits_of.iter_mut().zip(arcs) {
-                limits.extend([first + 2 * arc.from, first + 2 * arc.to + 1]);
-            }
-            capacities.extend(node_limits.iter().flat_map(|&limit| [limit, limit]));
-        }
+impl<'a> Room<'a> {
+    fn new(problem: &ConcurrentProblem<'_>, transit: &'a [bool], times: &StepTimes) -> Self {
+        let widest = problem.graph().arcs.iter().map(|arc| arc.capacity).max().unwrap_or(1).max(1);
         let all = || times.prices.iter().flatten();
         let paid = all().filter(|price| **price > 0.0).count();
         let mean = (all().sum::<f64>() / as_float(paid.max(1) as u64)).max(f64::MIN_POSITIVE);
         let cost = |price: &f64| HOP_COST + whole_down((price / mean * as_float(PRICE_COST)).min(as_float(1 << 20)));
         let costs = times.prices.iter().map(|prices| prices.iter().map(cost).collect()).collect();
-        Self { limits_of, widest: capacities.iter().copied().max().unwrap_or(1).max(1), capacities, costs }
+        Self { transit, widest, costs }
     }
 }
 
@@ -133,12 +121,12 @@ struct Chunk {
 /// One try.
 struct Search<'a> {
     problem: &'a ConcurrentProblem<'a>,
-    room: &'a Room,
-    /// By step and limit, how many chunks there is room for.
+    room: &'a Room<'a>,
+    /// By step and arc, how many chunks there is room for.
     places: Vec<Vec<u64>>,
-    /// By step and limit, how many there are.
+    /// By step and arc, how many there are.
     used: Vec<Vec<u64>>,
-    /// By step and limit, what fullness in earlier rounds has added to the cost.
+    /// By step and arc, what fullness in earlier rounds has added to the cost.
     history: Vec<Vec<u64>>,
     chunks: Vec<Chunk>,
     /// The best ways so far.
@@ -146,13 +134,14 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a ConcurrentProblem<'a>, room: &'a Room, parts: &[u64], chunks: u64) -> Self {
+    fn new(problem: &'a ConcurrentProblem<'a>, room: &'a Room<'a>, parts: &[u64], chunks: u64) -> Self {
         let place = |part: u64, capacity: u64| {
             let product = u128::from(part) * u128::from(capacity) / u128::from(room.widest);
             u64::try_from(product).unwrap_or(u64::MAX)
         };
+        let arcs = &problem.graph().arcs;
         let places: Vec<Vec<u64>> =
-            parts.iter().map(|&part| room.capacities.iter().map(|&capacity| place(part, capacity)).collect()).collect();
+            parts.iter().map(|&part| arcs.iter().map(|arc| place(part, arc.capacity)).collect()).collect();
         let nothing: Vec<Vec<u64>> = places.iter().map(|places| vec![0; places.len()]).collect();
         let mut all = Vec::new();
         for (commodity, of) in problem.commodities().iter().enumerate() {
@@ -202,24 +191,19 @@ impl<'a> Search<'a> {
 
     /// Whether a chunk passes where there are too many.
     fn is_crowded(&self, number: usize) -> bool {
-        self.chunks[number].hops.iter().any(|&(arc, step)| {
-            let limits = &self.room.limits_of[arc as usize];
-            let (used, places) = (&self.used[step as usize], &self.places[step as usize]);
-            limits.iter().any(|&limit| used[limit as usize] > places[limit as usize])
-        })
+        let of = |all: &[Vec<u64>], (arc, step): (u32, u32)| all[step as usize][arc as usize];
+        self.chunks[number].hops.iter().any(|&hop| of(&self.used, hop) > of(&self.places, hop))
     }
 
     /// Puts a chunk where its way leads, or takes it away.
     fn count(&mut self, number: usize, is_there: bool) {
         for &(arc, step) in &self.chunks[number].hops {
-            for &limit in &self.room.limits_of[arc as usize] {
-                let used = &mut self.used[step as usize][limit as usize];
-                *used = if is_there { *used + 1 } else { *used - 1 };
-            }
+            let used = &mut self.used[step as usize][arc as usize];
+            *used = if is_there { *used + 1 } else { *used - 1 };
         }
     }
 
-    /// The cheapest way in time for a chunk: step by step, staying costs nothing.
+    /// The cheapest way in time for a chunk: step by step, and in each as far as nodes of transit lead; staying costs nothing.
     fn cheapest(&self, number: usize, pressure: u64) -> Vec<(u32, u32)> {
         let Chunk { commodity, sink, .. } = self.chunks[number];
         let of = &self.problem.commodities()[commodity];
@@ -231,22 +215,31 @@ impl<'a> Search<'a> {
         for step in 0..self.places.len() {
             let before = costs.clone();
             let mut reached = vec![None; costs.len()];
-            for turn in 0..arcs.len() {
-                // Chunks prefer different ones of equal ways.
-                let number = (turn + number) % arcs.len();
-                let arc = arcs[number];
-                let cost = before[arc.from as usize];
-                if cost == u64::MAX || arc.capacity == 0 || cost >= costs[arc.to as usize] {
-                    continue;
-                }
-                let mut through = cost + self.room.costs[step][number];
-                for &limit in &self.room.limits_of[number] {
-                    let over = (self.used[step][limit as usize] + 1).saturating_sub(self.places[step][limit as usize]);
-                    through += self.history[step][limit as usize] + over.min(1 << 20) * pressure;
-                }
-                if through < costs[arc.to as usize] {
-                    costs[arc.to as usize] = through;
-                    reached[arc.to as usize] = Some(number);
+            for (cost, _) in costs.iter_mut().zip(self.room.transit).filter(|(_, is_transit)| **is_transit) {
+                *cost = u64::MAX;
+            }
+            // Once where nothing is passed; else until nothing is reached more cheaply, as every hop costs something.
+            let mut has_passed = true;
+            while std::mem::take(&mut has_passed) {
+                for turn in 0..arcs.len() {
+                    // Chunks prefer different ones of equal ways.
+                    let number = (turn + number) % arcs.len();
+                    let arc = arcs[number];
+                    let known = if self.is_passed(arc.from) { &costs } else { &before };
+                    let cost = known[arc.from as usize];
+                    if cost == u64::MAX || arc.capacity == 0 || cost >= costs[arc.to as usize] {
+                        continue;
+                    }
+                    let over = (self.used[step][number] + 1).saturating_sub(self.places[step][number]);
+                    let through = cost
+                        + self.room.costs[step][number]
+                        + self.history[step][number]
+                        + over.min(1 << 20) * pressure;
+                    if through < costs[arc.to as usize] {
+                        costs[arc.to as usize] = through;
+                        reached[arc.to as usize] = Some(number);
+                        has_passed |= self.is_passed(arc.to);
+                    }
                 }
             }
             into.push(reached.into_iter().map(|arc| arc.and_then(|arc| u32::try_from(arc).ok())).collect());
@@ -255,20 +248,28 @@ impl<'a> Search<'a> {
         let mut at = of.sinks[sink].0;
         for (step, into) in into.iter().enumerate().rev() {
             let step = u32::try_from(step).expect("steps are counted so");
-            if let Some(arc) = into[at as usize] {
+            while let Some(arc) = into[at as usize] {
                 hops.push((arc, step));
                 at = arcs[arc as usize].from;
+                if !self.is_passed(at) {
+                    break;
+                }
             }
         }
         hops.reverse();
         hops
     }
 
+    /// Whether things only pass a node.
+    fn is_passed(&self, node: u32) -> bool {
+        is_transit(self.room.transit, node)
+    }
+
     /// How long all steps take, for chunks and units of capacity.
     fn total(&self) -> f64 {
         let busiest = |used: &Vec<u64>| {
-            let times = used.iter().zip(&self.room.capacities).filter(|(used, _)| **used > 0);
-            times.map(|(&used, &capacity)| as_float(used) / as_float(capacity)).fold(0.0, f64::max)
+            let times = used.iter().zip(&self.problem.graph().arcs).filter(|(used, _)| **used > 0);
+            times.map(|(&used, arc)| as_float(used) / as_float(arc.capacity)).fold(0.0, f64::max)
         };
         self.used.iter().map(busiest).sum()
     }
@@ -277,14 +278,12 @@ impl<'a> Search<'a> {
     fn time(&self, chunks: u64) -> Option<Fraction> {
         let mut used: Vec<Vec<u64>> = self.used.iter().map(|used| vec![0; used.len()]).collect();
         for &(arc, step) in self.best.iter().flatten() {
-            for &limit in &self.room.limits_of[arc as usize] {
-                used[step as usize][limit as usize] += 1;
-            }
+            used[step as usize][arc as usize] += 1;
         }
         used.iter().try_fold(Fraction::ZERO, |sum, used| {
-            let times = used.iter().zip(&self.room.capacities).filter(|(used, _)| **used > 0);
+            let times = used.iter().zip(&self.problem.graph().arcs).filter(|(used, _)| **used > 0);
             let times =
-                times.map(|(&used, &capacity)| Fraction::new(used.into(), u128::from(capacity) * u128::from(chunks)));
+                times.map(|(&used, arc)| Fraction::new(used.into(), u128::from(arc.capacity) * u128::from(chunks)));
             sum.checked_add(times.flatten().max().unwrap_or(Fraction::ZERO))
         })
     }

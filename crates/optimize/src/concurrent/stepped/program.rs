@@ -4,17 +4,18 @@ use std::collections::VecDeque;
 
 use good_lp::{Expression, Variable};
 
-use super::is_too_large;
+use super::{is_too_large, is_transit};
 use crate::concurrent::exact::{Program, Solution, as_float};
 use crate::concurrent::{ConcurrentError, ConcurrentProblem};
 use crate::stop::Stop;
 
-/// By commodity and node, the hops from the source; none where it is out of reach.
+/// By commodity and node, the steps after which something of the source can be there, and at a node of transit those before
+/// the one in which it can pass; none where it is out of reach.
 pub(super) struct Hops(Vec<Vec<Option<u32>>>);
 
 impl Hops {
     /// One breadth-first search for each commodity.
-    pub(super) fn new(problem: &ConcurrentProblem<'_>) -> Self {
+    pub(super) fn new(problem: &ConcurrentProblem<'_>, transit: &[bool]) -> Self {
         let graph = problem.graph();
         let mut leaving: Vec<Vec<u32>> = vec![Vec::new(); graph.node_count as usize];
         for arc in graph.arcs.iter().filter(|arc| arc.capacity > 0) {
@@ -27,8 +28,14 @@ impl Hops {
             while let Some((node, distance)) = queue.pop_front() {
                 for &to in &leaving[node as usize] {
                     if hops[to as usize].is_none() {
-                        hops[to as usize] = Some(distance + 1);
-                        queue.push_back((to, distance + 1));
+                        // In the order of distances: what is passed in this step comes before what is reached by it.
+                        if is_transit(transit, to) {
+                            hops[to as usize] = Some(distance);
+                            queue.push_front((to, distance));
+                        } else {
+                            hops[to as usize] = Some(distance + 1);
+                            queue.push_back((to, distance + 1));
+                        }
                     }
                 }
             }
@@ -68,11 +75,12 @@ impl StepTimes {
 
 /// The least sum of the times of so many steps; `None` where the program is too large or the solver gives up.
 ///
-/// Grouped by source, in a graph with a copy of every node for each step and arcs on which things stay where they are.
+/// Grouped by source, in a graph with a copy of every node for each step and arcs on which things stay where they are, which
+/// nodes of transit do not have.
 /// Times are in parts of what it takes without steps, demands in parts of their mean.
 pub(super) fn step_times(
     problem: &ConcurrentProblem<'_>,
-    node_limits: &[u64],
+    transit: &[bool],
     hops: &Hops,
     step_count: u32,
     rate: f64,
@@ -102,10 +110,12 @@ pub(super) fn step_times(
                 }
                 let flow = program.variable();
                 net[step][arc.from as usize].add_mul(1.0, flow);
-                net[step + 1][arc.to as usize].add_mul(-1.0, flow);
+                let arrival = if is_transit(transit, arc.to) { step } else { step + 1 };
+                net[arrival][arc.to as usize].add_mul(-1.0, flow);
                 loads[step][number].push(flow);
             }
-            for node in (0..graph.node_count).filter(|&node| node != commodity.source && reached(node, step)) {
+            let rests = |node: &u32| *node != commodity.source && !is_transit(transit, *node) && reached(*node, step);
+            for node in (0..graph.node_count).filter(rests) {
                 let stay = program.variable();
                 net[step][node as usize].add_mul(1.0, stay);
                 net[step + 1][node as usize].add_mul(-1.0, stay);
@@ -131,20 +141,11 @@ pub(super) fn step_times(
             // A row for each, so that prices are found again; without flows it says that time is not negative.
             program.at_most(occupied(flows, carried(arc.capacity.max(1)), time), 0.0);
         }
-        for (node, &limit) in (0_u32..).zip(node_limits) {
-            for enters in [false, true] {
-                let ends = |number: usize| if enters { graph.arcs[number].to } else { graph.arcs[number].from };
-                let own = loads.iter().enumerate().filter(|&(number, _)| ends(number) == node);
-                let flows: Vec<Variable> = own.flat_map(|(_, flows)| flows).copied().collect();
-                program.at_most(occupied(&flows, carried(limit), time), 0.0);
-            }
-        }
     }
     let total = times.iter().fold(Expression::with_capacity(steps), |sum, &time| sum - time);
     let Some(Solution { values, prices }) = program.maximised(total, stop)? else { return Ok(None) };
-    let rows_per_step = graph.arcs.len() + 2 * node_limits.len();
     let price = |step: usize| {
-        let rows = graph.arcs.iter().zip(&prices[first_load + step * rows_per_step..]);
+        let rows = graph.arcs.iter().zip(&prices[first_load + step * graph.arcs.len()..]);
         rows.map(|(arc, &price)| price / carried(arc.capacity.max(1)).max(1.0)).collect()
     };
     Ok(Some(StepTimes {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::concurrent::Commodity;
+use crate::digraph::{Arc, Digraph};
 use crate::stop::Never;
 use proptest::prelude::*;
 
@@ -42,10 +44,11 @@ fn twisted_cube() -> Digraph {
     graph(8, both(kept))
 }
 
-/// Every chunk goes from arc to arc and from step to step to where it is wanted, and the steps take as long as they say.
+/// Every chunk goes from arc to arc and from step to step to where it is wanted, resting at all nodes but those of transit,
+/// and the steps take as long as they say.
 #[track_caller]
-fn check_routes(problem: &ConcurrentProblem<'_>, node_limits: &[u64], found: &SteppedRoutes) {
-    let mut loads: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
+fn check_routes(problem: &ConcurrentProblem<'_>, transit: &[bool], found: &SteppedRoutes) {
+    let mut loads: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for (commodity, sinks) in problem.commodities().iter().zip(&found.routes) {
         assert_eq!(sinks.len(), commodity.sinks.len());
         for (&(sink, demand), trajectories) in commodity.sinks.iter().zip(sinks) {
@@ -55,24 +58,20 @@ fn check_routes(problem: &ConcurrentProblem<'_>, node_limits: &[u64], found: &St
                 let mut at = (commodity.source, None);
                 for &(number, step) in hops {
                     let arc = problem.graph().arcs[number as usize];
-                    assert!(arc.from == at.0 && at.1 < Some(step) && step < found.step_count, "{hops:?}");
+                    let passes = transit.get(arc.from as usize) == Some(&true);
+                    let follows = if passes { at.1 == Some(step) } else { at.1 < Some(step) };
+                    assert!(arc.from == at.0 && follows && step < found.step_count, "{hops:?}");
                     at = (arc.to, Some(step));
-                    *loads.entry((step, 0, number)).or_default() += chunk_count;
-                    *loads.entry((step, 1, arc.from)).or_default() += chunk_count;
-                    *loads.entry((step, 2, arc.to)).or_default() += chunk_count;
+                    *loads.entry((step, number)).or_default() += chunk_count;
                 }
                 assert_eq!(at.0, sink);
             }
         }
     }
     let mut times: BTreeMap<u32, Fraction> = BTreeMap::new();
-    for (&(step, kind, number), &load) in &loads {
-        let limit = match kind {
-            0 => problem.graph().arcs[number as usize].capacity,
-            _ if node_limits.is_empty() => continue,
-            _ => node_limits[number as usize],
-        };
-        let time = Fraction::new(load.into(), u128::from(limit) * u128::from(found.chunks_per_unit)).unwrap();
+    for (&(step, number), &load) in &loads {
+        let capacity = problem.graph().arcs[number as usize].capacity;
+        let time = Fraction::new(load.into(), u128::from(capacity) * u128::from(found.chunks_per_unit)).unwrap();
         let most = times.entry(step).or_insert(Fraction::ZERO);
         *most = time.max(*most);
     }
@@ -85,7 +84,7 @@ fn check_routes(problem: &ConcurrentProblem<'_>, node_limits: &[u64], found: &St
 fn check(graph: &Digraph, step_count: u32, time: f64, chunks_max: u64, loss_max: f64) {
     let commodities = everyone(graph.node_count);
     let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
-    let options = SteppedOptions { chunks: (1, chunks_max), loss_max, node_limits: &[] };
+    let options = SteppedOptions { chunks: (1, chunks_max), loss_max, transit: &[] };
     let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
     check_routes(&problem, &[], &found);
     assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
@@ -126,36 +125,74 @@ fn as_many_steps_as_hops_take_longer_on_expanders() {
     {
         let commodities = everyone(graph.node_count);
         let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
-        let hops = program::Hops::new(&problem);
+        let hops = program::Hops::new(&problem, &[]);
         let times = program::step_times(&problem, &[], &hops, 2, rate, &Never).unwrap().unwrap();
         assert!((times.total() / expected - 1.0).abs() < 1e-6, "{}", times.total());
     }
 }
 
-/// Basu 2024 §3.2.2: a 3 × 3 torus whose nodes send and receive over three links' worth at once; F is 1/4 for 1/3.
+/// The steps and the time that commodities between the first nodes take in a graph whose other nodes are passed.
+#[track_caller]
+fn check_transit(graph: &Digraph, terminals: u32, step_count: u32, time: Fraction) {
+    let commodities = everyone(terminals);
+    let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
+    let transit: Vec<bool> = (0..graph.node_count).map(|node| node >= terminals).collect();
+    let options = SteppedOptions { chunks: (1, 12), loss_max: 0.0, transit: &transit };
+    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+    check_routes(&problem, &transit, &found);
+    assert!((found.time_divided / time.to_float() - 1.0).abs() < 1e-6, "{found:?}");
+    assert!((found.time_unstepped / time.to_float() - 1.0).abs() < 1e-6, "{found:?}");
+    assert_eq!((found.step_count, found.time), (step_count, Some(time)));
+}
+
+/// The nodes of a graph between two of transit each, one that arcs enter and one that they leave, `host` wide; `past` of
+/// what enters can leave without a rest.
+fn behind_hosts(graph: &Digraph, host: u64, past: Option<u64>) -> Digraph {
+    let count = graph.node_count;
+    let links = graph.arcs.iter().map(|arc| Arc { from: 2 * count + arc.from, to: count + arc.to, ..*arc });
+    let hosts = (0..count).flat_map(|node| {
+        let up_and_down = [(count + node, node), (node, 2 * count + node)];
+        up_and_down.map(|(from, to)| Arc { from, to, capacity: host })
+    });
+    let past = past
+        .into_iter()
+        .flat_map(|capacity| (0..count).map(move |node| Arc { from: count + node, to: 2 * count + node, capacity }));
+    Digraph { node_count: 3 * count, arcs: links.chain(hosts).chain(past).collect() }
+}
+
+/// Basu 2024 §3.2.2: a 3 × 3 torus and K4,4 whose nodes send and receive over three links' worth at once: F is 1/4 for 1/3
+/// and 3/10 for 2/5. Where cards pass on, only what is a node's own counts, and one step is enough.
 #[test]
 fn limits_of_nodes_count() {
-    let graph = torus(2, 3);
-    let commodities = everyone(9);
-    let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
-    let options = SteppedOptions { chunks: (1, 12), loss_max: 0.0, node_limits: &[3; 9] };
-    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
-    check_routes(&problem, &[3; 9], &found);
-    assert!((found.time_divided - 4.0).abs() < 1e-6 && (found.time_unstepped - 4.0).abs() < 1e-6, "{found:?}");
-    assert_eq!(found.time, Fraction::new(4, 1));
+    let four = graph(8, both((0..4).flat_map(|left| (4..8).map(move |right| (left, right)))));
+    check_transit(&behind_hosts(&torus(2, 3), 3, None), 9, 2, Fraction::new(4, 1).unwrap());
+    check_transit(&behind_hosts(&torus(2, 3), 2, Some(4)), 9, 1, Fraction::new(4, 1).unwrap());
+    check_transit(&behind_hosts(&four, 3, None), 8, 2, Fraction::new(10, 3).unwrap());
+}
+
+/// Through switches, several one after the other: in one step; from one switch to the next through a rank: in two.
+#[test]
+fn what_is_passed_takes_no_step() {
+    let star = graph(5, both((0..4).map(|rank| (rank, 4))));
+    check_transit(&star, 4, 1, Fraction::new(3, 1).unwrap());
+    let leaves = (0..4).map(|rank| (rank, 4 + rank / 2));
+    let spines = (4..6).flat_map(|leaf| (6..8).map(move |spine| (leaf, spine)));
+    check_transit(&graph(8, both(leaves.chain(spines))), 4, 1, Fraction::new(3, 1).unwrap());
+    check_transit(&graph(5, both([(0, 3), (1, 3), (1, 4), (2, 4)])), 3, 2, Fraction::new(2, 1).unwrap());
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
     let ring = graph(3, [(0, 1), (1, 2), (2, 0)]);
     let (copied, single) = ([Commodity { copies: 3, ..everyone(3)[0].clone() }], everyone(3));
-    let refused = |commodities: &[Commodity], node_limits: &[u64]| {
+    let refused = |commodities: &[Commodity], transit: &[bool]| {
         let problem = ConcurrentProblem::new(&ring, commodities, &[]).unwrap();
-        let options = SteppedOptions { chunks: (1, 1), loss_max: 0.0, node_limits };
+        let options = SteppedOptions { chunks: (1, 1), loss_max: 0.0, transit };
         stepped_routes(&problem, &options, &Never).unwrap_err().to_string()
     };
     assert!(refused(&copied, &[]).contains("commodities[0]"));
-    assert!(refused(&single, &[1]).contains("limits of 1 nodes"));
+    assert!(refused(&single, &[true]).contains("1 nodes are said"));
+    assert!(refused(&single, &[false, false, true]).contains("commodities[0] starts or ends at node 2"));
 }
 
 proptest! {
@@ -181,9 +218,34 @@ proptest! {
         let all = (0..node_count).map(|source| Commodity { source, sinks: sinks(source).collect(), copies: 1 });
         let all: Vec<Commodity> = all.collect();
         let Ok(problem) = ConcurrentProblem::new(&graph, &all, &[]) else { return Ok(()) };
-        let options = SteppedOptions { chunks: (1, 12), loss_max: 0.05, node_limits: &[] };
+        let options = SteppedOptions { chunks: (1, 12), loss_max: 0.05, transit: &[] };
         let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
         check_routes(&problem, &[], &found);
+        let time = found.time.unwrap().to_float();
+        prop_assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
+        prop_assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
+        prop_assert!(time <= found.time_divided * 1.5, "{time} of {}", found.time_divided);
+    }
+    /// Ranks and switches in any order of links: the same, and nothing rests at a switch.
+    #[test]
+    fn networks_with_switches_get_flows(
+        terminals in 2..5_u32,
+        switches in 1..4_u32,
+        ends in prop::collection::vec((0..8_u32, 0..8_u32, 1..4_u64), 4..16),
+    ) {
+        let node_count = terminals + switches;
+        let arcs = ends.iter().map(|&(from, to, capacity)| (from % node_count, to % node_count, capacity));
+        let arcs = arcs.flat_map(|(from, to, capacity)| [(from, to), (to, from)].map(|(from, to)| Arc { from, to, capacity }));
+        let graph = Digraph { node_count, arcs: arcs.filter(|arc| arc.from != arc.to).collect() };
+        let commodities = everyone(terminals);
+        let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
+        let transit: Vec<bool> = (0..node_count).map(|node| node >= terminals).collect();
+        let options = SteppedOptions { chunks: (1, 12), loss_max: 0.05, transit: &transit };
+        let found = match stepped_routes(&problem, &options, &Never) {
+            Err(ConcurrentError::Unreachable { .. }) => return Ok(()),
+            found => found.unwrap().unwrap(),
+        };
+        check_routes(&problem, &transit, &found);
         let time = found.time.unwrap().to_float();
         prop_assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
         prop_assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
