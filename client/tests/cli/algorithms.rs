@@ -163,8 +163,17 @@ fn an_algorithm_that_does_not_apply_says_why() {
 #[test]
 fn flows_in_steps_run_everywhere() {
     let desk = Desk::new();
-    let networks = ["hypercube:3", "twisted-cube", "bipartite:4x4", "torus:4x4", "torus:3x3x3"];
-    for (topology, steps) in networks.into_iter().zip([3, 2, 2, 4, 3]) {
+    for (topology, steps) in [
+        ("hypercube:3", 3),
+        ("twisted-cube", 2),
+        ("bipartite:4x4", 2),
+        ("torus:4x4", 4),
+        ("torus:3x3x3", 3),
+        ("dgx-a100:boxes=1", 1),
+        ("dgx-a100:boxes=2", 1),
+        ("torus:3x3,host=75GB/s", 2),
+        ("torus:3x3,host=75GB/s,nicforward=true", 1),
+    ] {
         let plan = format!("plan {topology} --collective all-to-all --algorithm tsmcf");
         let plan = desk.json(&format!("{plan} --format msccl-xml -o plan.xml --json"));
         assert_eq!((&plan["algorithm"], &plan["steps"]), (&"tsmcf".into(), &steps.into()), "{topology}");
@@ -177,5 +186,5 @@ fn flows_in_steps_run_everywhere() {
     }
     assert_eq!(planned(&desk, "torus:3x3", "all-to-all", "tsmcf").0, "tsmcf");
     desk.refused("plan ring:4 --collective allgather --algorithm tsmcf", 2, &["tsmcf does not plan allgather"]);
-    desk.refused("plan dgx-a100:boxes=1 --collective all-to-all --algorithm tsmcf", 2, &["is a switch", "direct"]);
+    desk.refused("plan dgx-a100:boxes=16 --collective all-to-all --algorithm tsmcf", 2, &["128 ranks", "flow, direct"]);
 }

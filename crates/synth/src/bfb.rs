@@ -35,7 +35,7 @@ use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use likeness::Likeness;
 use network::Direction;
-pub(crate) use network::require_direct;
+use network::require_direct;
 
 /// Whether ranks that look alike are served alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) fn plan(
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
         kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind }),
     };
-    require_direct(topology, Algorithm::Bfb)?;
+    require_direct(topology)?;
     require_reach(topology, collective, shares)?;
     let amounts = network::amounts(topology, collective, shares);
     let sources = amounts.iter().filter(|&&amount| amount > 0).count() as u64;

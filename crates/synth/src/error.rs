@@ -67,14 +67,11 @@ pub enum SynthesisError {
          to rank; allow at least that many"
     )]
     TooShallow { max_depth: u32, least: u32, from_rank: u32, to_rank: u32 },
-    #[error(
-        "{algorithm} plans networks whose ranks are linked with each other, and {node} {what}; use {}direct or ring",
-        if *algorithm == Algorithm::Bfb { "forest, " } else { "" }
-    )]
-    NotDirect { algorithm: Algorithm, node: String, what: &'static str },
+    #[error("bfb plans networks whose ranks are linked with each other, and {node} {what}; use forest, direct or ring")]
+    NotDirect { node: String, what: &'static str },
     #[error(
         "tsmcf solves a linear program of at most {limit} variables, one for each rank, link and step, and counts few chunks; \
-         {ranks} ranks with {links} links are beyond it; use direct or ring, or plan for fewer ranks"
+         {ranks} ranks with {links} links are beyond it; use flow, direct or ring, or plan for fewer ranks"
     )]
     TooLargeForSteps { ranks: u32, links: usize, limit: u64 },
     #[error(

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use canopy_schedule::{Collective, CollectiveKind, Schedule, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, synthesize};
-use canopy_topology::{Rate, Topology, TopologyLimits, generate};
+use canopy_topology::{Rank, Rate, Topology, TopologyLimits, Transit, generate};
 
 fn network(expression: &str) -> Topology {
     generate(expression, &TopologyLimits::STANDARD).unwrap_or_else(|error| panic!("{expression}: {error}"))
@@ -55,6 +55,35 @@ fn unequal_links_are_planned() {
     assert!(verdict.algbw > least && verdict.algbw < most, "{}", verdict.algbw);
 }
 
+/// Through a switch everything goes at once, in as many blocks as each port has for the others of its box or of another.
+#[test]
+fn switches_are_passed_within_a_step() {
+    check_plan("dgx-a100:boxes=1", 1, 1, "2400000000000/7");
+    check_plan("dgx-a100:boxes=2", 1, 1, "50000000000");
+    check_plan("dgx-a100:boxes=3,gpus=4", 1, 1, "37500000000");
+    check_plan("leaf-spine:leaves=3,hosts=2,spines=2,oversub=1", 1, 1, "30000000000");
+}
+
+/// Basu 2024 §3.2.2: hosts of three links' rate forward F = 1/4 instead of 1/3 on a 3 × 3 torus, 3/10 instead of 2/5 on K4,4;
+/// where cards do it, a host has its own blocks alone to inject, and nothing has to wait for a step.
+#[test]
+fn hosts_bound_what_a_step_carries() {
+    check_plan("torus:3x3,bw=1GB/s,host=3GB/s", 2, 1, "2250000000");
+    check_plan("bipartite:4x4,bw=1GB/s,host=3GB/s", 2, 1, "2400000000");
+    check_plan("torus:3x3,bw=1GB/s,host=3GB/s,nicforward=true", 1, 1, "3000000000");
+    check_plan("torus:3x3,bw=1GB/s,host=2GB/s,nicforward=true", 1, 1, "2250000000");
+}
+
+/// A device that takes no part keeps nothing: what it forwards passes it within the step.
+#[test]
+fn devices_that_only_forward_are_passed() {
+    let line = network("mesh:1x3,bw=1GB/s");
+    let ends = line.group(&[Rank::new(0), Rank::new(2)], Transit::Forward).unwrap();
+    let schedule = planned(&ends, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
+    let verdict = check(&ends, &compile(&ends, &schedule).unwrap()).unwrap();
+    assert_eq!((verdict.steps.unwrap().count, verdict.algbw), (1, "2000000000".parse::<Rate>().unwrap()));
+}
+
 #[test]
 fn numbers_of_chunks_are_heeded() {
     let topology = network("bipartite:4x4");
@@ -75,6 +104,6 @@ fn what_it_does_not_plan_is_refused() {
     let refused =
         |expression: &str, kind| planned(&network(expression), kind, TreeLimits::NONE).unwrap_err().to_string();
     assert!(refused("ring:4", CollectiveKind::Allgather).contains("it plans all-to-all"));
-    assert!(refused("dgx-a100:boxes=1", CollectiveKind::AllToAll).contains("is a switch; use direct or ring"));
     assert!(refused("torus:12x12", CollectiveKind::AllToAll).contains("144 ranks"));
+    assert!(refused("dgx-a100:boxes=16", CollectiveKind::AllToAll).contains("128 ranks with 512 links"));
 }

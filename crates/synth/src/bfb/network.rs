@@ -4,7 +4,6 @@ use canopy_optimize::{Arc, BfbGraph, Digraph, Stop};
 use canopy_schedule::{Action, Collective, Shares};
 use canopy_topology::{NodeIndex, NodeKind, Topology};
 
-use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::parts::roots;
 
@@ -35,14 +34,14 @@ impl Direction {
 }
 
 /// Refuses switches, and devices that only forward.
-pub(crate) fn require_direct(topology: &Topology, algorithm: Algorithm) -> Result<(), SynthesisError> {
+pub(super) fn require_direct(topology: &Topology) -> Result<(), SynthesisError> {
     let is_rank = |index: NodeIndex| topology.rank_of(index).is_some();
     let nodes = (0..).map(NodeIndex::new).zip(topology.nodes());
     match nodes.into_iter().find(|&(index, _)| !is_rank(index)) {
         None => Ok(()),
         Some((_, node)) => {
             let what = if node.kind == NodeKind::Forwarder { "only forwards" } else { "is a switch" };
-            Err(SynthesisError::NotDirect { algorithm, node: node.id.clone(), what })
+            Err(SynthesisError::NotDirect { node: node.id.clone(), what })
         }
     }
 }
