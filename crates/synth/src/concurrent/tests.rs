@@ -80,6 +80,40 @@ fn rates_of_punctured_tori_are_proven_and_nearly_reached() {
     }
 }
 
+/// §8.3, `B_host/b = 4`: hosts that forward, so that transit counts. Where cards forward, a host has its own 26 blocks alone to
+/// send at the rate of four links, and the links bind instead: those are the values of the test above.
+#[test]
+fn hosts_of_punctured_tori_forward() {
+    for (fault, ranks, numerator, denominator, published) in [
+        ("down=121-122+011-211+210-220", 27, 9, 122, 13.5556),
+        ("down=021-221+201-211+021-022", 27, 54, 733, 13.5741),
+        ("down=200-201+102-112+111-121", 27, 9, 122, 13.5556),
+        ("nodes-down=100+122+211", 24, 1, 12, 12.0),
+        ("nodes-down=101+121+002", 24, 24, 287, 11.9583),
+        ("nodes-down=211+220+212", 24, 43, 520, 12.0930),
+    ] {
+        let host = format!("torus:3x3x3,bw=1GB/s,host=4GB/s,{fault}");
+        let (upper, reached, chunks) = judged(&host, TreeLimits::NONE);
+        assert_eq!(upper, algbw(ranks, numerator, denominator), "{fault}");
+        let time = denominator as f64 / numerator as f64;
+        assert!((time - published).abs() < 5e-5, "{fault}: {time}");
+        let least = part(&upper, 999_998, 1_000_000);
+        assert!(reached >= least, "{fault}: {reached} of {upper} in {chunks} chunks");
+    }
+}
+
+#[test]
+fn hosts_behind_cards_that_forward_do_not_bind_punctured_tori() {
+    for (fault, ranks, numerator, denominator) in
+        [("down=121-122+011-211+210-220", 27, 17, 162), ("nodes-down=100+122+211", 24, 41, 377)]
+    {
+        let card = format!("torus:3x3x3,bw=1GB/s,host=4GB/s,nicforward=true,{fault}");
+        let topology = topology(&card);
+        let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+        assert_eq!(found.bound(&topology).upper, algbw(ranks, numerator, denominator), "{fault}");
+    }
+}
+
 #[test]
 fn few_chunks_lose_little() {
     for expression in ["torus:3x3x3,bw=1GB/s", "genkautz:n=40,d=4,bw=1GB/s"] {
