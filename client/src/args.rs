@@ -8,14 +8,15 @@ use canopy_proto::v1::{self, PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, renumbering};
 
+use crate::blocks::{self, BlockRows};
 use crate::exit::{Failure, say};
 
 /// Which collective, and its root.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CollectiveArgs {
-    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or all-to-all
-    #[arg(long, short, value_name = "C", value_parser = collective_kind)]
-    pub(crate) collective: Option<CollectiveKind>,
+    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter, all-to-all or all-to-all-v
+    #[arg(long, short, value_name = "C", value_parser = collective_name)]
+    pub(crate) collective: Option<CollectiveName>,
     /// Root of broadcast, reduce, gather and scatter; rank 0 if not given
     #[arg(long, value_name = "RANK")]
     pub(crate) root: Option<u32>,
@@ -25,10 +26,15 @@ impl CollectiveArgs {
     /// The kind, which every command that takes one needs.
     pub(crate) fn kind(&self) -> Result<CollectiveKind, Failure> {
         let names: Vec<&str> = CollectiveKind::ALL.iter().map(|kind| kind.name()).collect();
-        self.collective.ok_or_else(|| {
+        self.collective.map(CollectiveName::kind).ok_or_else(|| {
             Failure::input("no collective is given")
                 .help(format!("add `--collective C`, where C is one of {}", names.join(", ")))
         })
+    }
+
+    /// The kind where one is given, and all of its blocks have one size.
+    pub(crate) fn equal_kind(&self) -> Result<Option<CollectiveKind>, Failure> {
+        self.collective.map(CollectiveName::equal_kind).transpose()
     }
 
     /// The collective on a topology.
@@ -136,12 +142,54 @@ pub(crate) fn part(text: &str) -> Result<Ratio, String> {
     Ok(Ratio { numerator, denominator })
 }
 
-/// Reads the name of a collective.
-pub(crate) fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
-    if name == "all-to-all-v" {
-        return Err("all-to-all-v is not available yet".to_owned());
+/// A collective as its name says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectiveName {
+    /// Where an all-to-all, one of equal blocks.
+    Equal(CollectiveKind),
+    /// An all-to-all whose blocks have sizes of their own.
+    AllToAllV,
+}
+
+impl CollectiveName {
+    pub(crate) const fn kind(self) -> CollectiveKind {
+        match self {
+            Self::Equal(kind) => kind,
+            Self::AllToAllV => CollectiveKind::AllToAll,
+        }
     }
-    name.parse().map_err(|error: canopy_schedule::UnknownCollective| error.to_string())
+
+    /// The kind, for commands that take no weights of blocks.
+    pub(crate) fn equal_kind(self) -> Result<CollectiveKind, Failure> {
+        match self {
+            Self::Equal(kind) => Ok(kind),
+            Self::AllToAllV => Err(Failure::input(
+                "all-to-all-v has blocks of different sizes, which are not stated here",
+            )
+            .help("make the plan with `canopy plan T --collective all-to-all-v --blocks FILE`, and give its file")),
+        }
+    }
+}
+
+/// Reads the name of a collective.
+pub(crate) fn collective_name(name: &str) -> Result<CollectiveName, String> {
+    match name {
+        "all-to-all-v" => Ok(CollectiveName::AllToAllV),
+        _ => name
+            .parse()
+            .map(CollectiveName::Equal)
+            .map_err(|error: canopy_schedule::UnknownCollective| error.to_string()),
+    }
+}
+
+/// Reads the name of a collective, for commands that take no weights of blocks.
+pub(crate) fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
+    match collective_name(name)? {
+        CollectiveName::Equal(kind) => Ok(kind),
+        CollectiveName::AllToAllV => {
+            Err("all-to-all-v needs --blocks of `canopy plan`; here all blocks have one size".to_owned())
+        }
+    }
 }
 
 /// Reads `30s`, `1.5m`, `250ms`: a number with `ns`, `us`, `ms`, `s`, `m` or `h`.
@@ -248,6 +296,10 @@ pub(crate) struct PartArgs {
     /// Sizes of the ranks' shares in proportion, such as 1,0,2x6 (2 six times), or @FILE with numbers; equal if not given
     #[arg(long, value_name = "W,...", value_parser = weight_list)]
     pub(crate) shares: Option<WeightList>,
+    /// File with the sizes of the blocks of all-to-all-v in proportion: a row for each rank, in it a whole number for what it
+    /// has for each rank, 0 for nothing; as JSON, [[0,3],[1,0]], or lines of numbers between commas or blanks
+    #[arg(long, value_name = "FILE", value_parser = blocks::read, conflicts_with = "shares")]
+    pub(crate) blocks: Option<BlockRows>,
     /// Ranks that take part, such as 0-7,16; in the plan and for other options they are numbered anew, in rising order
     #[arg(long, value_name = "R,...", value_parser = rank_list)]
     pub(crate) ranks: Option<RankList>,
@@ -267,9 +319,18 @@ pub(crate) enum TransitName {
 }
 
 impl PartArgs {
-    /// The weights, none for equal shares.
-    pub(crate) fn weights(&self) -> Vec<u64> {
-        self.shares.as_ref().map(|list| list.0.clone()).unwrap_or_default()
+    /// The weights of shares, or those of blocks row by row; none for equal ones.
+    pub(crate) fn weights(&self, collective: &CollectiveArgs) -> Result<Vec<u64>, Failure> {
+        match (&self.blocks, collective.collective) {
+            (None, Some(CollectiveName::AllToAllV)) => Err(Failure::input("all-to-all-v needs a size for each block")
+                .help("add `--blocks FILE`, or use all-to-all for blocks of one size")),
+            (Some(_), Some(CollectiveName::Equal(kind))) => {
+                Err(Failure::input(format!("--blocks are of all-to-all-v, and the collective is {kind}"))
+                    .help("leave --blocks out, or add `--collective all-to-all-v`"))
+            }
+            (Some(blocks), _) => Ok(blocks.weights().to_vec()),
+            (None, _) => Ok(self.shares.as_ref().map(|list| list.0.clone()).unwrap_or_default()),
+        }
     }
 
     /// The network as those see it who take part; says on standard error how they are numbered.
@@ -288,12 +349,13 @@ impl PartArgs {
     }
 
     /// The shares of a collective on it.
-    pub(crate) fn shares(&self, collective: Collective, topology: &Topology) -> Result<Shares, Failure> {
-        match &self.shares {
-            None => Ok(Shares::Equal),
-            Some(list) => Shares::in_proportion(collective, topology.rank_count(), list.0.clone())
-                .map_err(|error| Failure::input(error.to_string())),
+    pub(crate) fn shares(&self, asked: &CollectiveArgs, topology: &Topology) -> Result<Shares, Failure> {
+        let weights = self.weights(asked)?;
+        if weights.is_empty() {
+            return Ok(Shares::Equal);
         }
+        Shares::in_proportion(asked.on(topology)?, topology.rank_count(), weights)
+            .map_err(|error| Failure::input(error.to_string()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
-use canopy_schedule::{Certificate, CutDirection, lp_dual_sums};
+use canopy_schedule::{Certificate, CutDirection, Shares, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub(crate) struct LinkLength {
 
 impl CertificateSummary {
     /// Names what a certificate numbers. `checked`: whether it was re-added and proves the bound beside it.
-    pub(crate) fn of(topology: &Topology, certificate: &Certificate, checked: bool) -> Self {
+    pub(crate) fn of(topology: &Topology, shares: &Shares, certificate: &Certificate, checked: bool) -> Self {
         match certificate {
             Certificate::Cut { direction, nodes } => Self::Cut {
                 direction: direction.name(),
@@ -48,7 +48,7 @@ impl CertificateSummary {
                 checked,
             },
             Certificate::LpDual { lengths } => {
-                let sums = lp_dual_sums(topology, lengths).expect("the certificate has been re-added");
+                let sums = lp_dual_sums(topology, shares, lengths).expect("the certificate has been re-added");
                 let id = |node: NodeIndex| topology.node(node).id.clone();
                 let lengths = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
                 Self::LpDual {

@@ -4,6 +4,7 @@
 //! command prints for machines stands in `output`, what it does in `commands`.
 
 mod args;
+mod blocks;
 mod certificate;
 mod clock;
 mod commands;

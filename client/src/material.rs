@@ -56,7 +56,7 @@ impl Subject {
             return Material::of_file(text, &bytes).map(Box::new).map(Self::Plan);
         }
         let topology = input::topology_until(text, deadline)?;
-        match collective.collective {
+        match collective.equal_kind()? {
             None => Ok(Self::Network(Box::new(topology))),
             Some(_) => Material::planned(topology, collective, deadline).map(Box::new).map(Self::Plan),
         }

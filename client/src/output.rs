@@ -233,15 +233,16 @@ impl FileSummary {
     }
 }
 
-/// What people want to know of weights of shares at a glance.
-pub(crate) fn shares_in_words(weights: &[u64]) -> String {
+/// What people want to know at a glance of weights of shares, one for each of so many ranks, or of blocks, one for each pair.
+pub(crate) fn shares_in_words(weights: &[u64], ranks: usize) -> String {
     let total: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
     let most = weights.iter().max().copied().unwrap_or_default();
+    let (owner, without) = if weights.len() == ranks { ("rank", "without any") } else { ("block", "empty") };
     let without = match weights.iter().filter(|&&weight| weight == 0).count() {
         0 => String::new(),
-        number => format!(", {} without any", count(number, "rank")),
+        number => format!(", {} {without}", count(number, owner)),
     };
-    format!("of different sizes: {total} units in all, at most {most} of one rank{without}")
+    format!("of different sizes: {total} units in all, at most {most} of one {owner}{without}")
 }
 
 /// GB/s for display: six significant digits, or three decimals where those say more.

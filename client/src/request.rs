@@ -71,7 +71,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("collective.kind", "--collective"),
         ("collective.root", "--root"),
         ("size_bytes_max", "--size"),
-        ("shares", "--shares"),
+        ("shares", "--shares or --blocks"),
         ("ranks", "--ranks"),
         ("placement", "--placement"),
         ("algorithm", "--algorithm"),

@@ -14,7 +14,7 @@ use canopy_topology::{Rank, TopologyLimits};
 
 use crate::digest::sha256_hex;
 use crate::order::ONECCL_PROFILE;
-use crate::pipeline::{collective_on_the_wire, weights};
+use crate::pipeline::collective_on_the_wire;
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
 ///
@@ -57,7 +57,7 @@ fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<()
         || stated.root != collective.root().map(Rank::number)
         || ranks != Some(file.topology.rank_count())
         || plan.algorithm != file.schedule.algorithm
-        || plan.shares != weights(&file.schedule.shares)
+        || plan.shares != file.schedule.shares.weights()
     {
         return Err("its json file is for another collective, rank count, algorithm or shares".to_owned());
     }

@@ -123,8 +123,8 @@ impl PlanKey {
         fields.bytes(topology.shape.as_bytes()).bytes(topology.identity.as_bytes());
         fields.text(collective.kind().name()).optional(collective.root().map(|root| u64::from(root.number())));
         order_fields(&mut fields, order);
-        if let Shares::Weighted(weights) = shares {
-            fields.text("shares").numbers(weights.iter().copied());
+        if *shares != Shares::Equal {
+            fields.text("shares").numbers(shares.weights().iter().copied());
         }
         Self(fields.finish())
     }

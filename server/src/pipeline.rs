@@ -26,7 +26,7 @@ use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
 use self::canon::Canon;
-pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary, weights};
+pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
 use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
@@ -97,7 +97,8 @@ impl Pipeline {
             Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
             None if !may_search => return Err(PlanFailure::NotCached),
             None => {
-                flow = attempt::all_to_all_flow(order, order.algorithm, network, (stop, watch))?;
+                let shares = canon.map_or(&prepared.shares, |canon| &canon.shares);
+                flow = attempt::all_to_all_flow(order, order.algorithm, network, shares, (stop, watch))?;
                 let found = match (canon, &flow) {
                     (_, Some((flow, _))) => Ok(flow.bound(network)),
                     (Some(canon), None) => bound(network, canon.collective, &canon.shares, stop),

@@ -97,7 +97,7 @@ impl Prepared {
             let attributes = [&named.host, &named.box_name, &named.rail, &named.label].into_iter().map(text);
             size_of_val(node) + node.id.len() + attributes.sum::<usize>()
         });
-        let shares = if let Shares::Weighted(weights) = &self.shares { size_of_val(weights.as_slice()) } else { 0 };
+        let shares = size_of_val(self.shares.weights());
         let slots = self.rank_map.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
         nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares + slots.sum::<usize>()
     }

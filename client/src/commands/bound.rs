@@ -57,12 +57,12 @@ struct Bounded {
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
-    /// In lowest terms; not there where all are of one size.
+    /// In lowest terms, those of blocks row by row; not there where all are of one size.
     #[serde(skip_serializing_if = "Option::is_none")]
     shares: Option<Vec<u64>>,
     bound: BoundSummary,
     certificate: CertificateSummary,
-    /// Of an all-to-all.
+    /// Of an all-to-all of equal blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     plain_bounds: Option<PlainBoundsSummary>,
     /// With the explanation.
@@ -140,14 +140,15 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
     let deadline = Deadline::after(args.deadline);
     let topology = args.part.on(input::topology_until(&args.topology, deadline)?)?;
     let collective = args.collective.on(&topology)?;
-    let shares = args.part.shares(collective, &topology)?;
+    let shares = args.part.shares(&args.collective, &topology)?;
     let stop = || deadline.is_past();
     let boxed = family::boxed(&topology, &stop).map_err(|_| failure(&BoundError::Stopped))?;
     let network = boxed.as_ref().unwrap_or(&topology);
     let found = bound(network, collective, &shares, &stop).map_err(|error| failure(&error))?;
     let checked = recheck(&topology, collective, &shares, &found)?;
+    let is_equal = shares == Shares::Equal;
     let mut object = object(&topology, collective, shares, &found, checked);
-    if collective.kind() == CollectiveKind::AllToAll {
+    if collective.kind() == CollectiveKind::AllToAll && is_equal {
         let ports = topology.ports(&input::limits()?);
         let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
         object.plain_bounds = Some(PlainBoundsSummary::of(&plain));
@@ -198,7 +199,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         topology: TopologySummary::of(topology),
         collective: collective.kind().name(),
         root: collective.root().map(canopy_topology::Rank::number),
-        shares: if let Shares::Weighted(weights) = shares { Some(weights) } else { None },
+        shares: (shares != Shares::Equal).then(|| shares.weights().to_vec()),
         bound: BoundSummary {
             algbw: found.upper.to_string(),
             algbw_gigabytes: gigabytes_per_sec(&found.upper),
@@ -206,7 +207,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
             lower: when_open(&found.lower),
             upper: when_open(&found.upper),
         },
-        certificate: CertificateSummary::of(topology, &found.certificate, checked),
+        certificate: CertificateSummary::of(topology, &shares, &found.certificate, checked),
         plain_bounds: None,
         family: None,
         explanation: None,
@@ -219,7 +220,9 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
     let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
     let mut lines =
         vec![format!("{}{root} on {}: {ranks} ranks, {nodes} nodes, {links} links", object.collective, args.topology)];
-    lines.extend(object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights))));
+    lines.extend(
+        object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights, *ranks as usize))),
+    );
     let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
     lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
     lines.push(match &object.bound.lower {

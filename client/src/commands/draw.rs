@@ -138,7 +138,7 @@ impl DrawArgs {
     /// The collective to plan for. A root that none of it has, or that a plan has been made with, says whose trees are meant.
     fn purpose(&self) -> CollectiveArgs {
         let CollectiveArgs { collective, root } = self.collective;
-        let is_choice = self.what == What::Trees && collective.is_none_or(|kind| !kind.has_root());
+        let is_choice = self.what == What::Trees && collective.is_none_or(|name| !name.kind().has_root());
         CollectiveArgs { collective, root: root.filter(|_| !is_choice) }
     }
 }

@@ -14,11 +14,10 @@ use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_plan::{ExecutorProfile, Instances};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
-use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 use clap::ValueEnum;
 
-use crate::args::{self, CollectiveArgs, LimitArgs, PartArgs, RankList};
+use crate::args::{self, CollectiveArgs, CollectiveName, LimitArgs, PartArgs, RankList};
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
@@ -40,6 +39,7 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format mscclpp-json --profile mscclpp-0.9 -o plan.json
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
+  canopy plan torus:4x4 --collective all-to-all-v --blocks tokens.csv -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
   canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB-1GiB --format msccl-xml -o plans
@@ -50,10 +50,10 @@ pub(crate) struct PlanArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
     topology: String,
-    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or all-to-all; with --sizes several,
-    /// separated by commas
-    #[arg(long, short, value_name = "C", value_delimiter = ',', value_parser = args::collective_kind)]
-    collective: Vec<CollectiveKind>,
+    /// allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter, all-to-all or all-to-all-v; with
+    /// --sizes several, separated by commas
+    #[arg(long, short, value_name = "C", value_delimiter = ',', value_parser = args::collective_name)]
+    collective: Vec<CollectiveName>,
     /// Root of broadcast, reduce, gather and scatter; rank 0 if not given
     #[arg(long, value_name = "RANK")]
     root: Option<u32>,
@@ -224,6 +224,7 @@ fn check_channels(args: &PlanArgs) -> Result<(), Failure> {
 /// The request as it goes to the server, which judges all that needs the topology.
 fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
     if let [_, second, ..] = args.collective.as_slice() {
+        let second = second.kind();
         return Err(Failure::input(format!("one plan is for one collective, and {second} is given, too"))
             .help("name one, or add `--sizes FROM-TO` for a folder with the plans of all"));
     }
@@ -250,7 +251,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
             plain_channels: args.no_switch_channels,
         }],
         quality: args.on_miss.map(OnMiss::policy),
-        shares: args.part.weights(),
+        shares: args.part.weights(&collective)?,
         ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
         transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
         placement: args.placement.placement.clone(),

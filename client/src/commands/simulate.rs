@@ -163,7 +163,7 @@ struct Run {
 
 /// Has the plan made if need be, judges it, simulates each size and prints what was found.
 pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
-    let made = match args.collective.collective {
+    let made = match args.collective.equal_kind()? {
         Some(kind) => Some(fresh::plan(&args, kind).await?),
         None if args.collective.root.is_some() => {
             return Err(

@@ -16,7 +16,7 @@ use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Rank, Topology};
 use serde::{Serialize, Serializer};
 
-use crate::args::CollectiveArgs;
+use crate::args::{CollectiveArgs, CollectiveName};
 use crate::certificate::count;
 use crate::exit::Failure;
 use crate::input;
@@ -164,8 +164,8 @@ impl Report {
 /// Judges the file and prints the verdict.
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let topology = args.topology.as_deref().map(input::topology).transpose()?;
-    let expected =
-        Expected { topology: topology.as_ref(), kind: args.collective.collective, root: args.collective.root };
+    let kind = args.collective.collective.map(CollectiveName::kind);
+    let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root };
     let bytes = input::bytes(&args.file, PLAN_BYTES_MAX)?;
     let mut report = judge(&bytes, args.profile, &expected)?;
     report.ok = report.problems.is_empty();

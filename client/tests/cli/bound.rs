@@ -145,7 +145,7 @@ fn refusals_have_their_status() {
     let desk = Desk::new();
     desk.refused("bound ring:4", 2, &["no collective is given", "allgather, reduce-scatter"]);
     desk.refused("bound ring:4 --collective gossip", 2, &["gossip"]);
-    desk.refused("bound ring:4 --collective all-to-all-v", 2, &["not available yet"]);
+    desk.refused("bound ring:4 --collective all-to-all-v", 2, &["a size for each block", "--blocks FILE"]);
     desk.refused("bound ring:4 --collective allgather --root 1", 2, &["has no root"]);
     desk.refused("bound ring:4 --collective broadcast --root 4", 2, &["0 to 3"]);
     desk.refused("bound ring:4 --collective allgather --deadline 5", 2, &["30s"]);

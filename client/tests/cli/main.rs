@@ -4,6 +4,8 @@
 
 #[cfg(feature = "embedded")]
 mod algorithms;
+#[cfg(feature = "embedded")]
+mod blocks;
 mod bound;
 mod convert;
 #[cfg(feature = "embedded")]

@@ -17,7 +17,8 @@ pub use read::{PlanFileError, read_plan};
 pub use write::write_plan;
 
 /// Latest version of the format. The value of `canopy` in a file is the first version that can say what is in it: 4 for
-/// flows by patterns, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted shares and `lp-dual` certificates, else 1.
+/// flows by patterns and blocks of different sizes, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted
+/// shares and `lp-dual` certificates, else 1.
 const FORMAT_VERSION: u64 = 4;
 
 /// JSON Schema (draft 2020-12) of what [`write_plan`] writes.

@@ -57,7 +57,7 @@ pub enum CertificateError {
     LengthCount { found: usize, expected: usize },
     #[error("rank {to} cannot be reached from rank {from}, so no all-to-all exists that could be bounded")]
     Unreachable { from: u32, to: u32 },
-    #[error("all ranks have distance 0 from each other, which proves nothing; give longer lengths")]
+    #[error("all ranks that exchange something have distance 0, which proves nothing; give longer lengths")]
     NoDistance,
 }
 
@@ -96,6 +96,12 @@ fn accepted(collective: CollectiveKind) -> &'static str {
 ///
 /// With weighted shares `s` is the weight inside and `N` the total weight. Cuts count the same bytes then.
 ///
+/// With weighted blocks, of `w(s, t)` out of `W = Σ w` over all pairs, the diagonal included, all ranks together have
+/// `N·M` bytes, as `M` is the mean of what they have: the block from `s` to `t` has `N·M·w(s, t)/W`. So
+/// `N·M/W · Σ w(s, t)·dist_ℓ(s, t) ≤ T·Σ c·ℓ`, and `algbw ≤ (W/N)·Σ c·ℓ / Σ w(s, t)·dist_ℓ(s, t)`, which with `w = 1` is
+/// the bound above. One row alone is a scatter and one column a gather, with `N·M` as their size; one block alone makes it
+/// the capacity of a cut between two ranks, over N.
+///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), for allgather; the other rows by the same count. The partition is the
 ///   bound of Nash-Williams and Tutte on spanning trees, `Σ λ(S_i) / (2(p−1))`, for directed links. The lp-dual is weak
 ///   duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
@@ -113,7 +119,7 @@ pub fn certified_bound(
     match certificate {
         Certificate::Cut { direction, nodes } => cut_bound(topology, collective, shares, *direction, nodes),
         Certificate::Partition { sets } => partition_bound(topology, collective.kind(), sets),
-        Certificate::LpDual { lengths } => lp_dual::lp_dual_bound(topology, collective.kind(), lengths),
+        Certificate::LpDual { lengths } => lp_dual::lp_dual_bound(topology, collective.kind(), shares, lengths),
     }
 }
 

@@ -23,7 +23,7 @@ use structure::Reach;
 pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
-pub(crate) use load::{link_loads, size};
+pub(crate) use load::link_loads;
 pub use once::check_steps_until;
 pub use steps::StepCost;
 
@@ -102,7 +102,7 @@ impl CheckError {
 ///   by the dependencies.
 /// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
 ///   `algbw = size / max(load · chunk size / capacity)`; where the graph has steps, the maximum of each step, added up. *Size* is the full vector of all shares; the message for
-///   broadcast and reduce; one rank's N blocks for all-to-all. Every transfer counts by itself; where switches multicast
+///   broadcast and reduce; the mean over ranks of one's blocks for all-to-all. Every transfer counts by itself; where switches multicast
 ///   or aggregate, [`Verdict::in_network`] says what they save.
 ///
 /// * **Errors.** The first fault, with the transfer, rank and chunk where it shows.

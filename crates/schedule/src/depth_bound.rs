@@ -13,7 +13,7 @@ use crate::shares::Shares;
 /// A byte that rank `t` is promised and only rank `s` has (or that `s` has to add to) passes `d(s, t)` transfers one after
 /// the other at least, where `d` counts the ranks that a path enters, as a transfer may cross any number of switches. So
 /// the bound is the greatest `d` over the pairs that the collective promises: the diameter for allgather, reduce-scatter,
-/// allreduce and all-to-all, the eccentricity of the root for the others. Shares of weight 0 promise nothing.
+/// allreduce and all-to-all, the eccentricity of the root for the others. Shares and blocks of weight 0 promise nothing.
 ///
 /// * **Source.** Zhao 2026, chapter 3: `T_L ≥ diameter`. Counting neighbours says no more: in `t` steps a rank of degree `d`
 ///   reaches at most `1 + d + … + dᵗ` ranks, the Moore bound, and distances are that count done on the topology itself.
@@ -28,19 +28,17 @@ pub fn depth_bound(topology: &Topology, collective: Collective, shares: &Shares)
         (CollectiveKind::Scatter, Some(root)) => eccentricity(topology, root, &has_share),
         (CollectiveKind::Reduce, Some(root)) => eccentricity(&topology.transposed(), root, &all),
         (CollectiveKind::Gather, Some(root)) => eccentricity(&topology.transposed(), root, &has_share),
-        (CollectiveKind::Allgather, _) => diameter(topology, &has_share, &all),
-        (CollectiveKind::ReduceScatter, _) => diameter(topology, &all, &has_share),
-        _ => diameter(topology, &all, &all),
+        (CollectiveKind::Allgather, _) => diameter(topology, &|from, _| has_share(from)),
+        (CollectiveKind::ReduceScatter, _) => diameter(topology, &|_, to| has_share(to)),
+        (CollectiveKind::AllToAll, _) => diameter(topology, &|from, to| shares.block(from, to) > 0),
+        _ => diameter(topology, &|_, _| true),
     }
 }
 
-fn diameter(
-    topology: &Topology,
-    is_source: &(impl Fn(Rank) -> bool + Sync),
-    is_wanted: &(impl Fn(Rank) -> bool + Sync),
-) -> Option<u32> {
-    let ranks: Vec<Rank> = topology.ranks().filter(|&rank| is_source(rank)).collect();
-    let greatest = ranks.into_par_iter().map(|rank| eccentricity(topology, rank, is_wanted));
+/// Greatest distance from a rank to one that wants something of it.
+fn diameter(topology: &Topology, is_wanted: &(impl Fn(Rank, Rank) -> bool + Sync)) -> Option<u32> {
+    let ranks: Vec<Rank> = topology.ranks().collect();
+    let greatest = ranks.into_par_iter().map(|source| eccentricity(topology, source, &|rank| is_wanted(source, rank)));
     greatest.try_reduce(|| 0, |a, b| Some(a.max(b)))
 }
 

@@ -3,6 +3,7 @@
 //! Holds the shapes synthesizers produce, the transfer graph every back end reads, bounds with their certificates,
 //! and an exact checker that calls no synthesizer. It knows nothing of how schedules are found or written.
 
+mod blocks;
 mod bound;
 mod certificate;
 mod check;
@@ -18,6 +19,7 @@ mod shares;
 mod transfer;
 mod transform;
 
+pub use blocks::Blocks;
 pub use bound::{Bound, Certificate, CutDirection};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
@@ -32,7 +34,7 @@ pub use judge::{JudgeError, judge_until};
 pub use loads::LinkLoads;
 pub use route::{RouteIndex, RouteInterner, RouteTable};
 pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
-pub use shares::{ChunkLayout, Shares, SharesError};
+pub use shares::{ChunkLayout, ChunkSize, Shares, SharesError};
 pub use transfer::{Batch, Transfer, TransferGraph};
 pub use transform::{
     ComposeError, RelabelError, ScaleError, compose, merged, relabelled, relabelled_certificate, reversed, scaled,

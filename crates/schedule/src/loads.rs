@@ -3,7 +3,7 @@
 use canopy_topology::{Link, LinkIndex, Rate, Ratio, Topology};
 use num_bigint::BigUint;
 
-use crate::check::{CheckError, LoadError, StructureError, link_loads, size};
+use crate::check::{CheckError, LoadError, StructureError, link_loads};
 use crate::transfer::TransferGraph;
 
 /// Chunks over each link, and how long each is busy of the time that the busiest one needs.
@@ -32,7 +32,7 @@ impl LinkLoads {
         let longest = times.iter().max().filter(|longest| !longest.is_zero()).ok_or(LoadError::NothingMoves)?;
         let busy = times.iter().map(|time| time.ratio_to(longest)).collect::<Option<_>>().expect("something moves");
         let all: BigUint = chunks.iter().map(|&load| BigUint::from(load)).sum();
-        let traffic = Ratio::new(all, size(graph, &layout)).ok_or(LoadError::NothingMoves)?;
+        let traffic = layout.size().ratio(all);
         Ok(Self { chunks, busy, traffic })
     }
 

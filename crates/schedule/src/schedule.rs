@@ -15,7 +15,7 @@ pub struct Schedule {
     pub collective: Collective,
     /// Name of the algorithm that made it, as users choose it.
     pub algorithm: String,
-    /// How large the ranks' shares are.
+    /// How large the ranks' shares are, in all-to-all the blocks.
     pub shares: Shares,
     /// Its natural shape.
     pub shape: Shape,
@@ -42,7 +42,7 @@ impl Shape {
         }
     }
 
-    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    /// k: equal chunks of one rank's share; in all-to-all, of one block; for each unit of weight where these differ.
     pub const fn chunks_per_share(&self) -> u64 {
         match self {
             Self::Forest(forest) => forest.chunks_per_share,
@@ -59,7 +59,7 @@ impl Shape {
 /// [`TransferGraph`](crate::TransferGraph).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    /// k: equal chunks of one rank's share; in all-to-all, of one block; for each unit of weight where these differ.
     pub chunks_per_share: u64,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
@@ -91,7 +91,7 @@ pub struct Send {
 /// The paths of one pair take consecutive chunks of what the source has for the destination, in the order of `paths`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// k: equal chunks of one rank's share; in all-to-all, of one block.
+    /// k: equal chunks of one rank's share; in all-to-all, of one block; for each unit of weight where these differ.
     pub chunks_per_share: u64,
     /// Routes that the hops refer to.
     pub routes: RouteTable,

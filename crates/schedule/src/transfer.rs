@@ -14,7 +14,8 @@ use crate::shares::{ChunkLayout, Shares, SharesError};
 /// **Chunk numbers.** Allgather, reduce-scatter, allreduce, gather and scatter work on a vector of all shares, one after
 /// the other: with equal shares of `N·k` chunks, of which chunk `r·k + i` is the `i`-th of rank `r`'s share; with weighted
 /// ones rank `r`'s share has `k·w_r` chunks. Broadcast and reduce work on a vector of `k` chunks. All-to-all has `N²·k`:
-/// chunk `(s·N + d)·k + i` is the `i`-th of the block that rank `s` has for rank `d`. [`ChunkLayout`] counts them.
+/// chunk `(s·N + d)·k + i` is the `i`-th of the block that rank `s` has for rank `d`; with weighted blocks each has
+/// `k·w(s, d)`, in the same order. [`ChunkLayout`] counts them.
 ///
 /// **Places.** Every rank has a place for every chunk. Initially rank `q` holds its own contribution to chunk `c` where the
 /// collective gives it one: allgather, gather: its own share; broadcast, scatter: the root everything; reduce,
@@ -35,7 +36,7 @@ pub struct TransferGraph {
     pub rank_count: u32,
     /// k.
     pub chunks_per_share: u64,
-    /// How large the ranks' shares are.
+    /// How large the ranks' shares are, in all-to-all the blocks.
     pub shares: Shares,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,

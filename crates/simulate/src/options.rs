@@ -10,7 +10,7 @@ pub type Stop<'a> = &'a dyn Fn() -> bool;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulateOptions<'a> {
     /// *Size* of the collective, in bytes, as rates are stated: the full vector of all shares; the message for broadcast
-    /// and reduce; one rank's N blocks for all-to-all. Chunks are whole bytes: chunk `c` of `V` begins at `⌊c·size/V⌋`.
+    /// and reduce; the mean over ranks of one's blocks for all-to-all. Chunks are whole bytes: chunk `c` of `V` begins at `⌊c·size/V⌋`.
     pub size_bytes: u64,
     /// α: what every message takes before its first byte is sent. It keeps its transfer busy, but no link.
     pub alpha: Latency,

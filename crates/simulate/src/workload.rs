@@ -1,6 +1,6 @@
 //! What has to be sent: every transfer's lanes and their messages, with bytes that add up exactly.
 
-use canopy_schedule::{CollectiveKind, TransferGraph};
+use canopy_schedule::TransferGraph;
 use canopy_topology::Topology;
 
 use crate::options::{Pieces, SimulateError, SimulateOptions};
@@ -45,16 +45,16 @@ impl Workload {
         options: &SimulateOptions<'_>,
     ) -> Result<Self, SimulateError> {
         let layout = graph.layout()?;
-        let total = match graph.collective.kind() {
-            CollectiveKind::AllToAll => u128::from(graph.rank_count) * u128::from(graph.chunks_per_share),
-            _ => layout.total().into(),
-        };
+        let too_large = || SimulateError::SizeTooLarge { size_bytes: options.size_bytes, limit: BYTES_MAX };
+        let size = layout.size();
+        let total = u128::from(size.chunks);
+        // Bytes of `total` chunks. The end of the vector comes last: if that can be counted, every chunk's place can.
+        let bytes_of_total = u128::from(options.size_bytes) * u128::from(size.divisor);
+        bytes_of_total.checked_mul(layout.total().into()).ok_or_else(too_large)?;
         let latencies = route_links(topology, graph);
         let mut workload = Self { lanes: Vec::new(), lane_start: vec![0], pieces: Vec::new(), lane_of: Vec::new() };
         let (mut messages, mut bytes_all) = (0_u64, 0_u128);
-        // Below size/total + 1 times a number of chunks: 128 bits hold it.
-        let position = |chunk: u64| u128::from(chunk) * u128::from(options.size_bytes) / total;
-        let too_large = || SimulateError::SizeTooLarge { size_bytes: options.size_bytes, limit: BYTES_MAX };
+        let position = |chunk: u64| u128::from(chunk).saturating_mul(bytes_of_total) / total;
         for batch in &graph.batches {
             let end = batch.chunk_first.saturating_add(batch.chunk_count);
             let pieces = piece_count(options.pieces, position(end) - position(batch.chunk_first));
@@ -75,7 +75,7 @@ impl Workload {
                     let first_message = u32::try_from(messages - u64::from(pieces)).ok();
                     let work = messages.saturating_mul(3);
                     let Some(first_message) = first_message.filter(|_| work <= options.work_max) else {
-                        let messages = message_count(graph, options, total);
+                        let messages = message_count(graph, options, (bytes_of_total, total));
                         return Err(SimulateError::TooLarge { messages, limit: options.work_max });
                     };
                     let (route, weight) = (carrier.route.number(), carrier.chunk_count.max(1));
@@ -163,9 +163,9 @@ fn piece_count(pieces: Pieces, bytes: u128) -> u32 {
 }
 
 /// Messages of the whole graph, to say how far over the limit it is.
-fn message_count(graph: &TransferGraph, options: &SimulateOptions<'_>, total: u128) -> u64 {
+fn message_count(graph: &TransferGraph, options: &SimulateOptions<'_>, (bytes_of_total, total): (u128, u128)) -> u64 {
     let of_batch = |batch: &canopy_schedule::Batch| {
-        let bytes = u128::from(batch.chunk_count) * u128::from(options.size_bytes) / total;
+        let bytes = u128::from(batch.chunk_count).saturating_mul(bytes_of_total) / total;
         let lanes = graph.transfers_of(batch).iter().map(|transfer| graph.carriers_of(transfer).len() as u64);
         u64::from(piece_count(options.pieces, bytes)).saturating_mul(lanes.sum())
     };

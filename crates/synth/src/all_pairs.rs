@@ -1,7 +1,8 @@
 //! An all-to-all as a problem of flows: the links as arcs, and what everyone wants of everyone.
 
 use canopy_optimize::{Arc, Commodity, Digraph};
-use canopy_topology::Topology;
+use canopy_schedule::Shares;
+use canopy_topology::{Rank, Topology};
 
 /// The links as arcs: arc `i` is link `i`, and nodes keep their numbers. O(nodes + links).
 pub(crate) fn digraph(topology: &Topology) -> Digraph {
@@ -13,13 +14,25 @@ pub(crate) fn digraph(topology: &Topology) -> Digraph {
     Digraph { node_count, arcs: arcs.collect() }
 }
 
-/// What one rank has for all others, a unit for each, in a problem where so many ranks are alike.
-pub(crate) fn commodity(source: u32, rank_count: u32, copies: u64) -> Commodity {
-    let sinks = (0..rank_count).filter(|&rank| rank != source).map(|rank| (rank, 1)).collect();
-    Commodity { source, sinks, copies }
+/// What each rank has for others, of those that have something. O(pairs).
+pub(crate) fn commodities(rank_count: u32, shares: &Shares) -> Vec<Commodity> {
+    let all = (0..rank_count).map(|source| commodity(rank_count, shares, source));
+    all.filter(|commodity| !commodity.sinks.is_empty()).collect()
 }
 
-/// What each rank has for all others, by rank. O(ranks²).
-pub(crate) fn commodities(rank_count: u32) -> Vec<Commodity> {
-    (0..rank_count).map(|source| commodity(source, rank_count, 1)).collect()
+/// What one rank has for others, in units of weight.
+pub(crate) fn commodity(rank_count: u32, shares: &Shares, source: u32) -> Commodity {
+    let others = (0..rank_count).filter(|&rank| rank != source);
+    let demands = others.map(|rank| (rank, shares.block(Rank::new(source), Rank::new(rank))));
+    Commodity { source, sinks: demands.filter(|&(_, demand)| demand > 0).collect(), copies: 1 }
+}
+
+/// Whether each rank has the same for each other one, whatever it has for itself. O(pairs).
+pub(crate) fn is_uniform(shares: &Shares) -> bool {
+    let Shares::Blocks(blocks) = shares else { return true };
+    let ranks = u64::from(blocks.rank_count());
+    let mut demands = blocks.moving().map(|(_, _, weight)| weight);
+    let first = demands.next();
+    let alike = demands.by_ref().take_while(|&weight| Some(weight) == first).count() as u64;
+    alike + 1 == ranks * (ranks - 1)
 }

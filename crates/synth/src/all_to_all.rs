@@ -40,13 +40,17 @@ pub(crate) fn plan(
     if collective.kind() != CollectiveKind::AllToAll {
         return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
     }
-    require_reach(topology, collective, &Shares::Equal)?;
+    let shares = &request.shares;
+    require_reach(topology, collective, shares)?;
     let flow: Flow = match algorithm {
-        Algorithm::Sssp => sssp::plan(topology, stop, progress)?,
-        Algorithm::Ewsp => ewsp::plan(topology, stop, progress)?,
-        Algorithm::Dor => dor::plan(topology, request.composition.as_ref(), stop, progress)?,
-        Algorithm::Pmcf => pmcf::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
-        Algorithm::PmcfShortest => pmcf::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
+        Algorithm::Sssp => sssp::plan(topology, shares, stop, progress)?,
+        Algorithm::Ewsp => ewsp::plan(topology, (collective, shares), stop, progress)?,
+        Algorithm::Dor => dor::plan(topology, shares, request.composition.as_ref(), stop, progress)?,
+        Algorithm::Pmcf => pmcf::plan(topology, shares, (algorithm, Choice::Disjoint), stop, progress)?,
+        Algorithm::PmcfShortest => pmcf::plan(topology, shares, (algorithm, Choice::Shortest), stop, progress)?,
+        Algorithm::IlpDisjoint | Algorithm::IlpShortest if *shares != Shares::Equal => {
+            return Err(AllToAllError::UnequalBlocks { algorithm }.into());
+        }
         Algorithm::IlpDisjoint => ilp::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
         Algorithm::IlpShortest => ilp::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
         other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),

@@ -61,7 +61,8 @@ impl From<Stopped> for BoundError {
 /// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
 /// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over lengths ℓ of links | a flow in whole chunks |
 ///
-/// With weighted shares `s` is the weight inside and `N` the total weight. What an allreduce promises does not depend on
+/// With weighted shares `s` is the weight inside and `N` the total weight; with weighted blocks the bound of all-to-all is
+/// `(W/N)·Σ c·ℓ / Σ w·dist_ℓ`, as [`certified_bound`](canopy_schedule::certified_bound) derives it. What an allreduce promises does not depend on
 /// shares, so neither does its bound.
 ///
 /// Trees that reach all ranks can be packed at the rate of the cut where as much capacity enters every switch as leaves
@@ -99,7 +100,7 @@ pub fn bound(
         CollectiveKind::Scatter => personal(&network, root()?, CutDirection::Out, stop),
         CollectiveKind::Gather => personal(&network, root()?, CutDirection::In, stop),
         CollectiveKind::Allreduce => allreduce::bound(&network, stop),
-        CollectiveKind::AllToAll => all_to_all::bound(topology, stop),
+        CollectiveKind::AllToAll => all_to_all::bound(topology, shares, stop),
     }
 }
 

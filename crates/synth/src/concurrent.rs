@@ -1,4 +1,5 @@
-//! All-to-all as a maximum concurrent flow: every rank sends to every other at one rate, the greatest that the links allow.
+//! All-to-all as a maximum concurrent flow: every rank sends to every other at one rate for each unit of what it has for it, the
+//! greatest that the links allow.
 //!
 //! A linear program says how, in floating point (`canopy_optimize`), and proves with lengths of links how much better
 //! anything could be; its flow is rounded to whole chunks, and these are taken apart into paths. Where a network looks the
@@ -13,7 +14,7 @@ use canopy_optimize::{
     ConcurrentError, ConcurrentOptimum, ConcurrentProblem, Fraction, SolverOptions, Stop, WholeFlow, length_bound,
     sharpened, solve, solve_exactly,
 };
-use canopy_schedule::{Bound, Certificate, Flow};
+use canopy_schedule::{Bound, Certificate, ChunkLayout, Collective, CollectiveKind, Flow, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
@@ -23,7 +24,7 @@ use self::symmetric::Symmetric;
 use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
-use crate::reach::disconnected;
+use crate::reach::require_reach;
 use crate::tolerance::Tolerance;
 
 /// Variables up to which the program is solved whole, and up to which what iterations find is made exact.
@@ -47,6 +48,8 @@ const VARIABLES_MAX: u64 = 1 << 25;
 #[derive(Clone, Debug)]
 pub struct AllToAllFlow {
     network: Network,
+    /// Of all blocks together, those that ranks keep included.
+    weight_total: u128,
     optimum: ConcurrentOptimum,
     /// No flow has a greater rate.
     limit: Fraction,
@@ -59,22 +62,24 @@ impl AllToAllFlow {
     /// Solves the program for a network.
     ///
     /// * **Source.** Basu 2024 §3.1.2, equations (6)–(9), the flows of each source together.
-    /// * **In.** `tolerance`: how much of the best rate may be lacking, so that the search ends sooner, or later; by itself it
+    /// * **In.** `shares`: equal, or weights of blocks. `tolerance`: how much of the best rate may be lacking, so that the search ends sooner, or later; by itself it
     ///   ends at a millionth up to some hundred ranks, at a percent for a thousand, or where its work is done.
     /// * **Errors.** Ranks that do not reach each other, capacities too uneven to be counted, stopped.
     /// * **Cost.** One rank of a network with translations: milliseconds; else 10 ms for 16 ranks, and for 1,000 ranks
     ///   of degree 4 some seconds at one percent.
     pub fn of(
         topology: &Topology,
+        shares: &Shares,
         tolerance: Option<Tolerance>,
         stop: &dyn Stop,
         progress: &dyn Progress,
     ) -> Result<Self, SynthesisError> {
-        if let Some((from, to)) = topology.first_unreachable() {
-            return Err(disconnected(topology, from, to));
-        }
+        let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count());
+        let collective = collective.expect("an all-to-all has no root to be wrong");
+        let all = ChunkLayout::new(collective, topology.rank_count(), 1, shares)?.total();
+        require_reach(topology, collective, shares)?;
         progress.report(Stage::Optimum, 0, 1);
-        let network = Network::of(topology, VARIABLES_MAX, stop)?;
+        let network = Network::of(topology, shares, VARIABLES_MAX, stop)?;
         let problem = network.problem()?;
         let variables = variables(&problem);
         let usual = TOLERANCES.iter().find(|&&(most, _)| variables <= most).map_or(1.0, |&(_, usual)| usual);
@@ -84,7 +89,8 @@ impl AllToAllFlow {
         });
         let solver = Solver { tolerance: asked.unwrap_or(usual), work_max: asked.map_or(WORK_MAX, |_| WORK_MAX_ASKED) };
         let tolerance = solver.tolerance;
-        let symmetric = match variables >= SYMMETRY_MIN && !network.is_translated() {
+        let may_be_symmetric = network.is_uniform() && !network.is_translated();
+        let symmetric = match variables >= SYMMETRY_MIN && may_be_symmetric {
             true => Symmetric::of(topology, (problem.graph(), problem.commodities()), stop)?,
             false => None,
         };
@@ -102,13 +108,13 @@ impl AllToAllFlow {
         let division = Division { problem: &problem, optimum: &optimum, limit, tolerance };
         let finest = division.finest(stop)?;
         progress.report(Stage::Optimum, 1, 1);
-        Ok(Self { network, optimum, limit, tolerance, finest })
+        Ok(Self { network, weight_total: all.into(), optimum, limit, tolerance, finest })
     }
 
     /// Bounds on algbw: from above by the lengths, from below by the flow in whole chunks.
     pub fn bound(&self, topology: &Topology) -> Bound {
-        let ranks = BigUint::from(topology.rank_count());
-        let rate = |Fraction { numerator, denominator }: Fraction| Rate::new(&ranks * numerator, denominator);
+        let (all, ranks) = (BigUint::from(self.weight_total), BigUint::from(topology.rank_count()));
+        let rate = |Fraction { numerator, denominator }: Fraction| Rate::new(&all * numerator, &ranks * denominator);
         let upper = rate(self.limit).unwrap_or_else(Rate::zero);
         let lower = self.finest.rate().and_then(rate).unwrap_or_else(Rate::zero);
         Bound { upper, lower, certificate: Certificate::LpDual { lengths: self.optimum.lengths.clone() } }

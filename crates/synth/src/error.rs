@@ -87,7 +87,7 @@ pub enum SynthesisError {
     TooManyVariables { ranks: u32, links: usize, limit: u64 },
     #[error(
         "capacities and chunks of this all-to-all go beyond what 128 bits can add up; round the bandwidths to multiples of a \
-         common unit, such as 1GB/s, state fewer chunks, or use direct"
+         common unit, such as 1GB/s, and weights of blocks to fewer digits, state fewer chunks, or use direct"
     )]
     TooUneven,
     #[error(transparent)]

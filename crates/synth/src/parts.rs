@@ -37,12 +37,12 @@ pub(crate) fn pairs(
     Ok(pairs.filter(|&pair| weight_between(collective, shares, pair) > 0).collect())
 }
 
-/// Weight of what a rank has for another in gather, scatter and all-to-all: 1 for a block of the last.
+/// Weight of what a rank has for another in gather, scatter and all-to-all.
 pub(crate) fn weight_between(collective: Collective, shares: &Shares, (source, destination): (Rank, Rank)) -> u64 {
     match collective.kind() {
         CollectiveKind::Gather => shares.weight(source),
         CollectiveKind::Scatter => shares.weight(destination),
-        _ => 1,
+        _ => shares.block(source, destination),
     }
 }
 

@@ -11,7 +11,8 @@ pub(crate) fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
     if stop.is_requested() { Err(Stopped) } else { Ok(()) }
 }
 
-/// Two ranks `(from, to)` such that `to` needs data of `from` and no path leads there. O(nodes + links).
+/// Two ranks `(from, to)` such that `to` needs data of `from` and no path leads there. O(nodes + links), and that for each
+/// rank where blocks differ.
 pub(crate) fn first_unreachable(topology: &Topology, collective: Collective, shares: &Shares) -> Option<(Rank, Rank)> {
     let wants = |rank: &Rank| shares.weight(*rank) > 0;
     match (collective.kind(), collective.root()) {
@@ -27,8 +28,21 @@ pub(crate) fn first_unreachable(topology: &Topology, collective: Collective, sha
         }
         (CollectiveKind::Allgather, _) => first_unreachable_from(topology, shares),
         (CollectiveKind::ReduceScatter, _) => first_not_reaching(topology, shares),
+        (CollectiveKind::AllToAll, _) => first_block_lost(topology, shares),
         _ => topology.first_unreachable(),
     }
+}
+
+/// Ranks of which the one has a block for the other, and no path leads there. O(nodes + links), and that for each rank where
+/// not all reach each other and blocks differ.
+fn first_block_lost(topology: &Topology, shares: &Shares) -> Option<(Rank, Rank)> {
+    let lost = topology.first_unreachable()?;
+    let Shares::Blocks(blocks) = shares else { return Some(lost) };
+    topology.ranks().find_map(|source| {
+        let reached = topology.ranks_reached_from(source);
+        let mut wanting = topology.ranks().filter(|&rank| rank != source && blocks.weight(source, rank) > 0);
+        wanting.find(|rank| !reached[rank.index()]).map(|rank| (source, rank))
+    })
 }
 
 /// A rank with a share, and one to which no path leads from there. O(nodes + links).

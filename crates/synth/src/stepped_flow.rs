@@ -51,7 +51,7 @@ pub(crate) fn plan(
     ask(stop)?;
     progress.report(Stage::Optimum, 0, 1);
     let rank_count = topology.rank_count();
-    let (graph, commodities) = (digraph(topology), commodities(rank_count));
+    let (graph, commodities) = (digraph(topology), commodities(rank_count, shares));
     let transit: Vec<bool> =
         (0..graph.node_count).map(|node| topology.rank_of(NodeIndex::new(node)).is_none()).collect();
     let chunks = match (limits.chunks, limits.max_chunks) {

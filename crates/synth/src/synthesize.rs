@@ -69,7 +69,7 @@ pub struct Synthesized {
 
 /// [`synthesize`] with the form that an allreduce has got, and why.
 ///
-/// * `known`: the flow of an all-to-all on this network, where one is there already.
+/// * `known`: the flow of this very all-to-all on this network, where one is there already.
 ///
 /// # Errors
 /// The same.
@@ -111,9 +111,9 @@ pub fn synthesize_explained(
             Err(error) => return Err(error),
         },
         Algorithm::Flow if collective.kind() == CollectiveKind::AllToAll => {
-            let found = known
-                .map(|known| Ok(Cow::Borrowed(known)))
-                .unwrap_or_else(|| AllToAllFlow::of(topology, limits.tolerance, stop, progress).map(Cow::Owned));
+            let found = known.map(|known| Ok(Cow::Borrowed(known))).unwrap_or_else(|| {
+                AllToAllFlow::of(topology, shares, limits.tolerance, stop, progress).map(Cow::Owned)
+            });
             match found.and_then(|flow| flow.plan(topology, limits, stop, progress)) {
                 Ok(flow) => (algorithm, Shape::Flow(flow)),
                 Err(SynthesisError::TooUneven | SynthesisError::TooManyVariables { .. })

@@ -71,7 +71,7 @@ fn networks_with_faults_get_certified_plans_or_are_refused() {
             continue;
         }
         let schedule = schedule.unwrap();
-        let bound = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap().bound(&topology);
+        let bound = AllToAllFlow::of(&topology, &Shares::Equal, None, &Never, &Silent).unwrap().bound(&topology);
         let proven = certified_bound(&topology, collective, &Shares::Equal, &bound.certificate);
         assert_eq!(proven.as_ref(), Ok(&bound.upper), "network {seed}");
         let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();

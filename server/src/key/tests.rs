@@ -96,6 +96,11 @@ fn a_plan_key_changes_with_everything_a_plan_depends_on() {
     for shares in [Shares::Equal, weighted(2), weighted(3)] {
         keys.push(PlanKey::new(&topology, gather, &shares, &order()));
     }
+    let all_to_all = Collective::new(CollectiveKind::AllToAll, None, 8).unwrap();
+    let row = |last| Shares::in_proportion(all_to_all, 8, [vec![1; 63], vec![last]].concat()).unwrap();
+    for shares in [Shares::Equal, row(0), row(2)] {
+        keys.push(PlanKey::new(&topology, all_to_all, &shares, &order()));
+    }
     let plain = plan_key("ring:8", 1, &order());
     keys.extend(["red", "blue"].map(|tenant| plain.of_tenant(&tenant.parse().unwrap())));
     let count = keys.len();

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use canopy_plan::{PlanFile, Provenance};
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, TransferGraph, Verdict,
-    check_flow_until, check_steps_until, check_until, compile_until,
+    Bound, Certificate, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, Shares, TransferGraph,
+    Verdict, check_flow_until, check_steps_until, check_until, compile_until,
 };
 use canopy_synth::{
     Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,
@@ -167,7 +167,7 @@ impl<'a> Work<'a> {
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition };
         if self.flow.is_none() {
-            let found = all_to_all_flow(self.order, algorithm, self.network, (self.stop, self.watch))?;
+            let found = all_to_all_flow(self.order, algorithm, self.network, &request.shares, (self.stop, self.watch))?;
             self.flow = found.map(|(flow, _)| flow);
         }
         let reports = StageReports(self.watch);
@@ -244,6 +244,7 @@ pub(super) fn all_to_all_flow(
     order: &Order,
     algorithm: Algorithm,
     network: &Topology,
+    shares: &Shares,
     (stop, watch): (&dyn Stop, &dyn Watch),
 ) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanFailure> {
     let is_flow = matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
@@ -251,7 +252,7 @@ pub(super) fn all_to_all_flow(
         return Ok(None);
     }
     let started = clock::now();
-    match AllToAllFlow::of(network, order.limits.tolerance, stop, &StageReports(watch)) {
+    match AllToAllFlow::of(network, shares, order.limits.tolerance, stop, &StageReports(watch)) {
         Ok(flow) => Ok(Some((Arc::new(flow), clock::millis_since(started)))),
         Err(SynthesisError::Stopped) => Err(PlanFailure::Stopped),
         Err(_) => Ok(None),

@@ -31,7 +31,7 @@ pub(super) struct Canon {
 
 impl Canon {
     /// Finds the canonical order. None where it takes too much work, and for what is found without a search, or by the
-    /// order of the ranks: that stays with the caller's.
+    /// order of the ranks: that stays with the caller's. So do blocks of different sizes.
     pub(super) fn of(
         shapes: &Shapes,
         order: &Order,
@@ -42,7 +42,7 @@ impl Canon {
             return Ok(None);
         }
         let Prepared { topology, collective, shares, .. } = prepared;
-        let (roles, sizes) = roles(*collective, shares, topology.rank_count());
+        let Some((roles, sizes)) = roles(*collective, shares, topology.rank_count()) else { return Ok(None) };
         let normal = shapes.normal_of(topology, &roles, stop).map_err(|_| PlanFailure::Stopped)?;
         let Some(normal) = normal else { return Ok(None) };
         let images = normal.ranks();
@@ -58,6 +58,7 @@ impl Canon {
                 }
                 Shares::Weighted(moved)
             }
+            Shares::Blocks(_) => return Ok(None),
         };
         let (nodes, links) = normal.inverse();
         let ranks = nodes.iter().take(images.len()).map(|node| Rank::new(node.number())).collect();
@@ -97,7 +98,9 @@ impl Canon {
 }
 
 /// What tells ranks apart beside their place in the network: by rank, its role; and the different weights, rising.
-fn roles(collective: Collective, shares: &Shares, rank_count: u32) -> (Vec<u32>, Vec<u64>) {
+///
+/// None for blocks of different sizes: what pairs of ranks have for each other is no role that a rank has by itself.
+fn roles(collective: Collective, shares: &Shares, rank_count: u32) -> Option<(Vec<u32>, Vec<u64>)> {
     let (mut roles, sizes) = match shares {
         Shares::Equal => (vec![0; rank_count as usize], Vec::new()),
         Shares::Weighted(weights) => {
@@ -108,6 +111,7 @@ fn roles(collective: Collective, shares: &Shares, rank_count: u32) -> (Vec<u32>,
             let role = |weight| 2 * u32::try_from(place(weight)).expect("there are no more sizes than ranks");
             (weights.iter().map(role).collect(), sizes)
         }
+        Shares::Blocks(_) => return None,
     };
     if let Some(role) = collective.root().and_then(|root| roles.get_mut(root.index())) {
         *role += 1;
@@ -115,7 +119,7 @@ fn roles(collective: Collective, shares: &Shares, rank_count: u32) -> (Vec<u32>,
     if roles.iter().all(|&role| role == 0) {
         roles.clear();
     }
-    (roles, sizes)
+    Some((roles, sizes))
 }
 
 #[cfg(test)]
@@ -128,10 +132,10 @@ mod tests {
     fn ranks_differ_by_what_is_asked_of_them() {
         let allgather = Collective::new(CollectiveKind::Allgather, None, 3).unwrap();
         let scatter = Collective::new(CollectiveKind::Scatter, Some(Rank::new(1)), 3).unwrap();
-        assert_eq!(roles(allgather, &Shares::Equal, 3), (vec![], vec![]));
-        assert_eq!(roles(scatter, &Shares::Equal, 3), (vec![0, 1, 0], vec![]));
+        assert_eq!(roles(allgather, &Shares::Equal, 3), Some((vec![], vec![])));
+        assert_eq!(roles(scatter, &Shares::Equal, 3), Some((vec![0, 1, 0], vec![])));
         let shares = Shares::Weighted(vec![5, 0, 5]);
-        assert_eq!(roles(allgather, &shares, 3), (vec![2, 0, 2], vec![0, 5]));
-        assert_eq!(roles(scatter, &shares, 3), (vec![2, 1, 2], vec![0, 5]));
+        assert_eq!(roles(allgather, &shares, 3), Some((vec![2, 0, 2], vec![0, 5])));
+        assert_eq!(roles(scatter, &shares, 3), Some((vec![2, 1, 2], vec![0, 5])));
     }
 }

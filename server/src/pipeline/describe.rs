@@ -59,7 +59,7 @@ pub(super) fn plan(
         // Nothing comes this far without having passed the other two.
         reach: reach(&plan.schedule.shape, verdict),
         checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
-        shares: weights(&plan.schedule.shares),
+        shares: plan.schedule.shares.weights().to_vec(),
         form: plan.form.as_ref().map(form),
         family,
         rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
@@ -82,14 +82,6 @@ fn form(choice: &FormChoice) -> v1::FormChoice {
         form: form_on_the_wire(choice.form).into(),
         reason: reason.into(),
         two_phases: choice.two_phases.as_ref().map(ToString::to_string).unwrap_or_default(),
-    }
-}
-
-/// Shares on the wire: none where all are of one size.
-pub(crate) fn weights(shares: &Shares) -> Vec<u64> {
-    match shares {
-        Shares::Equal => Vec::new(),
-        Shares::Weighted(weights) => weights.clone(),
     }
 }
 
@@ -133,7 +125,7 @@ fn quality(plan: &PlanFile) -> Result<v1::Quality, PlanFailure> {
         bound_gigabytes_per_sec: bound.upper.gigabytes_per_sec(),
         achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
         optimality_float: optimality.to_f64(),
-        certificate: Some(certificate(&plan.topology, &bound.certificate)),
+        certificate: Some(certificate(&plan.topology, &plan.schedule.shares, &bound.certificate)),
         in_network: plan.in_network.as_ref().map(in_network),
     })
 }
@@ -160,7 +152,7 @@ pub(crate) fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::To
     }
 }
 
-fn certificate(topology: &Topology, certificate: &Certificate) -> v1::Certificate {
+fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
     use v1::certificate::Kind;
     let kind = match certificate {
         Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {
@@ -175,15 +167,15 @@ fn certificate(topology: &Topology, certificate: &Certificate) -> v1::Certificat
             sets: sets.iter().map(|nodes| node_set(topology, nodes)).collect(),
             capacity: partition_capacity(topology, sets).to_string(),
         }),
-        Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, lengths)),
+        Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),
     };
     v1::Certificate { kind: Some(kind) }
 }
 
-fn lp_dual(topology: &Topology, lengths: &[u64]) -> v1::LpDualCertificate {
+fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> v1::LpDualCertificate {
     let id = |node: NodeIndex| topology.node(node).id.clone();
     let lengths_of_links = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
-    let sums = lp_dual_sums(topology, lengths).expect("the certificate has been re-added");
+    let sums = lp_dual_sums(topology, shares, lengths).expect("the certificate has been re-added");
     v1::LpDualCertificate {
         lengths: lengths_of_links
             .map(|(link, &length)| v1::LinkLength { from: id(link.from), to: id(link.to), length })

@@ -56,6 +56,8 @@ const FLOW_STEPS: u64 = 4;
 const STEPPED_FLOW_MAX: u64 = 40_000;
 /// Most paths of a program over paths.
 const SET_PATHS_MAX: u64 = 200_000;
+/// For each weight of a block: in the order, the request, the plan and its record, the layout of chunks, as a demand.
+const WEIGHT_BYTES: u64 = 128;
 
 /// What an allreduce will look like; of no meaning for other collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +96,10 @@ pub(super) fn estimate_bytes(
     let ranks = u64::from(topology.rank_count());
     let (roots, forests) = match collective.kind() {
         CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (tree_count(ranks, shares), 1),
-        CollectiveKind::AllToAll => return all_to_all_bytes(topology, algorithm, outputs),
+        CollectiveKind::AllToAll => {
+            let weights = shares.weights().len() as u64;
+            return all_to_all_bytes(topology, algorithm, outputs).saturating_add(weights.saturating_mul(WEIGHT_BYTES));
+        }
         // One that gathers and one that scatters.
         CollectiveKind::Allreduce => match form {
             Form::Phases => (tree_count(ranks, shares), 2),

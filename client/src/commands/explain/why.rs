@@ -19,7 +19,7 @@ pub(super) fn why(
     match certificate {
         Certificate::Cut { direction, nodes } => cut(topology, collective, shares, *direction, nodes),
         Certificate::Partition { sets } => partition(topology, sets),
-        Certificate::LpDual { lengths } => lp_dual(topology, lengths),
+        Certificate::LpDual { lengths } => lp_dual(topology, shares, lengths),
     }
 }
 
@@ -134,13 +134,16 @@ fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {
     vec![sentence, names]
 }
 
-fn lp_dual(topology: &Topology, lengths: &[u64]) -> Vec<String> {
+fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> Vec<String> {
     let links = lengths.iter().filter(|&&length| length > 0).count();
     // Without sums there is nothing to say that the certificate itself does not.
-    let Ok(sums) = lp_dual_sums(topology, lengths) else { return Vec::new() };
+    let Ok(sums) = lp_dual_sums(topology, shares, lengths) else { return Vec::new() };
+    let blocks = match shares {
+        Shares::Blocks(_) => "blocks, each times its weight,",
+        Shares::Equal | Shares::Weighted(_) => "blocks between all pairs of ranks",
+    };
     vec![format!(
-        "by lengths given to {}, blocks between all pairs of ranks travel {} in all, and links can carry {} bytes times \
-         length in a second",
+        "by lengths given to {}, {blocks} travel {} in all, and links can carry {} bytes times length in a second",
         count(links, "link"),
         sums.distance,
         sums.volume

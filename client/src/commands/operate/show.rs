@@ -343,7 +343,7 @@ fn readable(shown: &Shown) -> String {
         lines.insert(3, format!("rank map   {map}"));
     }
     if !shown.shares.is_empty() {
-        lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares)));
+        lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares, *ranks as usize)));
     }
     if !shown.family.is_empty() {
         lines.push(format!("family     {}, whose boxes it was planned with", shown.family));

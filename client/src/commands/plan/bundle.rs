@@ -32,7 +32,7 @@ pub(super) struct BundleArgs {
         long,
         value_name = "FROM-TO",
         conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "form",
-            "root_policy", "on_miss", "ranks", "shares", "placement"]
+            "root_policy", "on_miss", "ranks", "shares", "blocks", "placement"]
     )]
     sizes: Option<SizeSpan>,
     /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
@@ -158,7 +158,8 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
             .help("add the format that the runtime reads, such as `--format msccl-xml`, and its profile"));
     }
     super::check_channels(args)?;
-    let collectives = args.collective.iter().map(|&kind| v1::CollectiveSpec {
+    let kinds: Result<Vec<_>, Failure> = args.collective.iter().map(|name| name.equal_kind()).collect();
+    let collectives = kinds?.into_iter().map(|kind| v1::CollectiveSpec {
         kind: request::collective(kind).into(),
         root: args.root.filter(|_| kind.has_root()),
     });

@@ -9,14 +9,18 @@ use crate::stop::{Stop, Stopped};
 /// Moves of chunks between two looks at whether to stop.
 const ASK_INTERVAL: u64 = 256;
 
+/// Most moves: as many as pairs and paths for which there is room ever need while their demands are small. What is left to
+/// gain of demands of many digits after them is next to nothing.
+const MOVES_MAX: u64 = 1 << 20;
+
 /// Whole chunks for each of some pairs of nodes, on paths given for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholePaths {
-    /// Chunks of each pair.
+    /// Chunks for each unit of demand.
     pub chunks: u64,
-    /// By pair, by path: chunks that take it; those of a pair add up to `chunks`.
+    /// By pair, by path: chunks that take it; those of a pair add up to `chunks` times its demand.
     pub counts: Vec<Vec<u64>>,
-    /// The greatest `chunks on an arc / (chunks · capacity)`: time of the busiest arc for one unit of each pair.
+    /// The greatest `chunks on an arc / (chunks · capacity)`: time of the busiest arc for the demands of all pairs.
     pub load: Fraction,
 }
 
@@ -27,17 +31,18 @@ pub struct WholePaths {
 /// only ever fall in the order of the busiest first, so that ends.
 ///
 /// * **Source.** Basu 2024 §4.2 asks for whole chunks; how they are rounded is left open there.
-/// * **In.** For each pair at least one path of arcs with capacity, and as many weights that add up to about 1. At least one chunk.
+/// * **In.** For each pair at least one path of arcs with capacity, a demand, and as many weights as paths that add up to about
+///   1. At least one chunk. All demands times the chunks add up to less than 2⁶⁴.
 /// * **Out.** Counts that add up exactly. **Errors.** Stopped. **Cost.** O(length of all paths), and O(arcs) for each move.
 pub fn whole_paths(
     graph: &Digraph,
-    pairs: &[Vec<Vec<u32>>],
+    (pairs, demands): (&[Vec<Vec<u32>>], &[u64]),
     weights: &[Vec<f64>],
     chunks: u64,
     stop: &dyn Stop,
 ) -> Result<WholePaths, Stopped> {
     let mut board = Board::new(graph, pairs);
-    board.round(weights, chunks);
+    board.round(demands, weights, chunks);
     board.relieve(stop)?;
     Ok(WholePaths { chunks, load: board.load(chunks), counts: board.counts })
 }
@@ -96,9 +101,10 @@ impl<'a> Board<'a> {
         clippy::cast_sign_loss,
         reason = "floats only steer what is rounded up; what is given adds up exactly"
     )]
-    fn round(&mut self, weights: &[Vec<f64>], chunks: u64) {
+    fn round(&mut self, demands: &[u64], weights: &[Vec<f64>], chunks: u64) {
         let mut due = vec![0.0; self.loads.len()];
-        for (pair, weights) in weights.iter().enumerate() {
+        for (pair, (weights, demand)) in weights.iter().zip(demands).enumerate() {
+            let chunks = chunks * demand;
             let mut left = chunks;
             let mut open: Vec<(usize, f64)> = Vec::with_capacity(weights.len());
             for (place, weight) in weights.iter().enumerate() {
@@ -168,7 +174,7 @@ impl<'a> Board<'a> {
 
     /// Moves chunks off the busiest arcs until one of these cannot be relieved.
     pub(super) fn relieve(&mut self, stop: &dyn Stop) -> Result<(), Stopped> {
-        for moves in 0_u64.. {
+        for moves in 0..MOVES_MAX {
             if moves.is_multiple_of(ASK_INTERVAL) && stop.is_requested() {
                 return Err(Stopped);
             }

@@ -109,9 +109,7 @@ pub enum LowerError {
         "an MSCCL file cannot name the root of a {collective}, which is always rank 0, not {root}; renumber the ranks"
     )]
     Root { collective: CollectiveKind, root: u32 },
-    #[error(
-        "files for {profile} divide a message equally and cannot say shares of unequal size; choose another format"
-    )]
+    #[error("files for {profile} divide a message equally and cannot say shares of unequal size; choose json")]
     Shares { profile: Profile },
     #[error(
         "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \

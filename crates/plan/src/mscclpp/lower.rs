@@ -73,7 +73,7 @@ pub struct ExecutionLowerOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExecutionLowerError {
-    #[error("files for {profile} have chunks of one size and cannot say shares of unequal size; choose another format")]
+    #[error("files for {profile} have chunks of one size and cannot say shares of unequal size; choose json")]
     Shares { profile: ExecutorProfile },
     #[error(
         "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \

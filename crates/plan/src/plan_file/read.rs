@@ -7,8 +7,8 @@ mod shapes;
 use std::fmt;
 
 use canopy_schedule::{
-    Action, AllreduceForm, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice, FormReason,
-    InNetwork, RootError, Schedule, Shape, Shares, Steps, UnknownCollective,
+    Action, AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice,
+    FormReason, InNetwork, RootError, Schedule, Shape, Shares, Steps, UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits, read_document};
 use serde::Deserialize;
@@ -168,7 +168,7 @@ enum KindName {
     Plan,
 }
 
-/// `"uniform"`, or a list of weights.
+/// `"uniform"`, a list of weights, or rows of weights of blocks.
 struct SharesDocument(Shares);
 
 impl<'de> Deserialize<'de> for SharesDocument {
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for SharesVisitor {
     type Value = SharesDocument;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`uniform` or a list of weights, one for each rank")
+        f.write_str("`uniform`, a list of weights, one for each rank, or for all-to-all a list of such lists")
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<SharesDocument, E> {
@@ -194,11 +194,64 @@ impl<'de> Visitor<'de> for SharesVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut weights: A) -> Result<SharesDocument, A::Error> {
-        let mut list = Vec::new();
-        while let Some(weight) = weights.next_element()? {
-            list.push(weight);
+        let (mut list, mut rows, mut row_length) = (Vec::new(), 0_u32, None);
+        while let Some(entry) = weights.next_element()? {
+            match entry {
+                Weights::One(weight) if rows == 0 => list.push(weight),
+                Weights::Row(row) if rows > 0 || list.is_empty() => {
+                    let expected = *row_length.get_or_insert(row.len());
+                    if row.len() != expected {
+                        let found = row.len();
+                        let what = format_args!("row {rows} of shares has {found} weights, the first {expected}");
+                        return Err(serde::de::Error::custom(what));
+                    }
+                    list.extend(row);
+                    rows += 1;
+                }
+                Weights::One(_) | Weights::Row(_) => {
+                    return Err(serde::de::Error::custom("shares are all weights, or all rows of weights"));
+                }
+            }
         }
-        Ok(SharesDocument(Shares::Weighted(list)))
+        if rows == 0 {
+            return Ok(SharesDocument(Shares::Weighted(list)));
+        }
+        let blocks = Blocks::new(rows, list).map_err(serde::de::Error::custom)?;
+        Ok(SharesDocument(Shares::Blocks(blocks)))
+    }
+}
+
+/// A weight of a share, or a row of weights of blocks.
+enum Weights {
+    One(u64),
+    Row(Vec<u64>),
+}
+
+impl<'de> Deserialize<'de> for Weights {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WeightsVisitor)
+    }
+}
+
+struct WeightsVisitor;
+
+impl<'de> Visitor<'de> for WeightsVisitor {
+    type Value = Weights;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a weight, an integer of at least 0, or a list of them")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, weight: u64) -> Result<Weights, E> {
+        Ok(Weights::One(weight))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut weights: A) -> Result<Weights, A::Error> {
+        let mut row = Vec::new();
+        while let Some(weight) = weights.next_element()? {
+            row.push(weight);
+        }
+        Ok(Weights::Row(row))
     }
 }
 

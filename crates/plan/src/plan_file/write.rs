@@ -35,7 +35,7 @@ pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
 fn format_version(plan: &PlanFile, has_patterns: bool) -> u64 {
     match &plan.schedule.shape {
-        _ if has_patterns => FORMAT_VERSION,
+        _ if has_patterns || matches!(plan.schedule.shares, Shares::Blocks(_)) => FORMAT_VERSION,
         Shape::Steps(steps) if has_runs(steps) => 3,
         Shape::Forest(_)
             if plan.schedule.shares == Shares::Equal
@@ -70,6 +70,7 @@ impl Serialize for Document<'_> {
         match &plan.schedule.shares {
             Shares::Equal => fields.serialize_field("shares", "uniform")?,
             Shares::Weighted(weights) => fields.serialize_field("shares", weights)?,
+            Shares::Blocks(blocks) => fields.serialize_field("shares", &blocks.rows().collect::<Vec<_>>())?,
         }
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
         fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, patterns: patterns.as_ref() })?;

@@ -6,7 +6,7 @@ use canopy_plan::{PlanFileError, read_plan};
 use canopy_schedule::{CollectiveKind, certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
-use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -35,7 +35,15 @@ fn refusals_say_what_is_wrong() {
             r#""shares":"weighted""#,
             "invalid value: string \"weighted\", expected `uniform` or",
         ),
-        (r#""shares":"uniform""#, r#""shares":[1,-1]"#, "invalid value: integer `-1`, expected u64"),
+        (r#""shares":"uniform""#, r#""shares":[1,-1]"#, "integer `-1`, expected a weight"),
+        (r#""shares":"uniform""#, r#""shares":[[0,1],[-1,0]]"#, "integer `-1`, expected u64"),
+        (r#""shares":"uniform""#, r#""shares":[[0,1],[1]]"#, "row 1 of shares has 1 weights, the first 2"),
+        (r#""shares":"uniform""#, r#""shares":[[0,1],2]"#, "all weights, or all rows of weights"),
+        (r#""shares":"uniform""#, r#""shares":[2,[0,1]]"#, "all weights, or all rows of weights"),
+        (r#""shares":"uniform""#, r#""shares":[[0,1]]"#, "blocks have 2 weights for 1 ranks"),
+        (r#""shares":"uniform""#, r#""shares":[[]]"#, "blocks have 0 weights for 1 ranks"),
+        (r#""shares":"uniform""#, r#""shares":[[3,0],[0,3]]"#, "all blocks between different ranks have weight 0"),
+        (r#""shares":"uniform""#, r#""shares":[[0,18446744073709551615],[1,0]]"#, "in row 1, column 0"),
         (
             r#""shape":"forest""#,
             r#""shape":"stars""#,
@@ -275,7 +283,7 @@ fn damaged_files_are_refused_or_judged() {
     let (mut read, mut judged) = (0, 0);
     let kinds = [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::Reduce];
     let synthesized = kinds.map(|kind| text(&synthesized("dgx-a100:boxes=2,gpus=2", kind)));
-    let by_hand = [steps_by_hand(), flow_by_hand()].map(|plan| text(&plan));
+    let by_hand = [steps_by_hand(), flow_by_hand(), blocks_by_hand()].map(|plan| text(&plan));
     for plan in synthesized.into_iter().chain(by_hand) {
         for round in 0..1_500 {
             let bytes = match round % 2 {

@@ -11,7 +11,7 @@ use canopy_schedule::{
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, generate};
 use proptest::prelude::*;
 
-use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -92,6 +92,22 @@ fn paths_that_differ_are_listed() {
     flow.paths[7].chunk_count += 1;
     let written = text(&plan);
     assert!(written.starts_with(r#"{"canopy":2,"#) && written.contains(r#""paths":[[0,1,1,[0]],"#), "{written}");
+    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
+#[test]
+fn text_of_blocks_of_different_sizes() {
+    let plan = blocks_by_hand();
+    let written = text(&plan);
+    for expected in [
+        r#"{"canopy":4,"kind":"plan","#,
+        r#""collective":"all-to-all","shares":[[1,2],[1,0]],"chunks_per_share":5,"schedule":{"shape":"flow","#,
+        r#""paths":[[0,1,6,[0]],[0,1,4,[1]],[1,0,5,[2]]]}"#,
+        // A mean of 10 chunks in the time that 5 of them take over the one link back, of 1 kB/s.
+        r#""achieved":{"algbw":"2000"}"#,
+    ] {
+        assert!(written.contains(expected), "{written}");
+    }
     assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
 }
 

@@ -2,8 +2,8 @@
 
 use canopy_plan::{PlanFile, Provenance, write_plan};
 use canopy_schedule::{
-    Action, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path, Phase,
-    RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
+    Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path,
+    Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
@@ -101,6 +101,17 @@ pub(crate) fn flow_by_hand() -> PlanFile {
     };
     let certificate = Certificate::LpDual { lengths: vec![0, 0, 7] };
     judged(PlanFile { schedule, bound: Bound { certificate, ..plan.bound }, ..plan })
+}
+
+/// The same all-to-all with blocks of different sizes: twice as much one way as the other, and something that stays.
+pub(crate) fn blocks_by_hand() -> PlanFile {
+    let plan = flow_by_hand();
+    let Shape::Flow(mut flow) = plan.schedule.shape else { panic!("not a flow") };
+    flow.paths[0].chunk_count = 6;
+    flow.paths[1].chunk_count = 4;
+    let shares = Shares::Blocks(Blocks::new(2, vec![1, 2, 1, 0]).unwrap());
+    let schedule = Schedule { shares, shape: Shape::Flow(flow), ..plan.schedule };
+    judged(PlanFile { schedule, ..plan })
 }
 
 fn routes(links: &[u32]) -> RouteTable {

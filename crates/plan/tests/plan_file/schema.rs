@@ -4,7 +4,7 @@ use canopy_plan::PLAN_SCHEMA;
 use canopy_schedule::CollectiveKind;
 use serde_json::Value;
 
-use crate::samples::{by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
 
 /// Whether a value fits a schema, for the keywords that ours uses; an unknown keyword fails the test.
 fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
@@ -56,6 +56,7 @@ fn plans_fit_the_schema() {
     assert!(check(&text(&by_hand())));
     assert!(check(&text(&steps_by_hand())));
     assert!(check(&text(&flow_by_hand())));
+    assert!(check(&text(&blocks_by_hand())));
     assert!(check(&text(&synthesized("ring:3", CollectiveKind::Allgather))));
     assert!(check(&text(&synthesized("mesh:2x2", CollectiveKind::Allreduce))));
     assert!(check(&text(&synthesized("ring:5", CollectiveKind::AllToAll))));
@@ -112,6 +113,8 @@ fn schema_refuses_what_is_no_plan() {
     }
     assert!(check(&plan.replace(r#"[0,"copy",1,0,3,1,2]"#, r#"[0,"copy",1,0,[3,5],1,2]"#)));
     let plan = text(&flow_by_hand());
+    let blocks = text(&blocks_by_hand());
+    assert!(blocks.contains("[[1,2],[1,0]]") && !check(&blocks.replace("[[1,2],[1,0]]", "[[1,2],[1,-1]]")));
     for (from, to) in [("[0,1,3,[0]]", "[0,1,3,[]]"), (r#""lengths":[0,0,7]"#, r#""lengths":7"#)] {
         assert!(plan.contains(from), "{plan}");
         assert!(!check(&plan.replace(from, to)), "{from} -> {to}");

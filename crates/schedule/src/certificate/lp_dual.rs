@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::CertificateError;
 use crate::bound::Certificate;
 use crate::collective::CollectiveKind;
+use crate::shares::Shares;
 
 impl Certificate {
     /// Lengths for [`Certificate::LpDual`] that say for all-to-all what a cut says: 1 for every link that leaves the set,
@@ -31,20 +32,21 @@ impl Certificate {
     }
 }
 
-/// What lengths of links add up to: `Σ c·ℓ` over all links and `Σ dist_ℓ(s, t)` over all ordered pairs of ranks.
+/// What lengths of links add up to: `Σ c·ℓ` over all links and `Σ w(s, t)·dist_ℓ(s, t)` over all ordered pairs of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LpDualSums {
     /// Σ c·ℓ, in bytes per second.
     pub volume: BigUint,
-    /// Σ over pairs of different ranks of the length of a shortest path.
+    /// Σ over pairs of different ranks of the length of a shortest path, times the weight of the block where these differ.
     pub distance: BigUint,
 }
 
 /// Adds up what a dual of all-to-all stands on.
 ///
-/// * **Errors.** A number of lengths that is not the number of links; ranks that cannot reach each other.
+/// * **In.** Shares of an all-to-all between these ranks: equal, or weights of blocks.
+/// * **Errors.** A number of lengths that is not the number of links; a rank that has something for one it cannot reach.
 /// * **Cost.** One search by Dijkstra for each rank, `O((V + E) log V)`, on the threads of the caller's pool.
-pub fn lp_dual_sums(topology: &Topology, lengths: &[u64]) -> Result<LpDualSums, CertificateError> {
+pub fn lp_dual_sums(topology: &Topology, shares: &Shares, lengths: &[u64]) -> Result<LpDualSums, CertificateError> {
     if lengths.len() != topology.links().len() {
         return Err(CertificateError::LengthCount { found: lengths.len(), expected: topology.links().len() });
     }
@@ -53,24 +55,30 @@ pub fn lp_dual_sums(topology: &Topology, lengths: &[u64]) -> Result<LpDualSums, 
     };
     let volume = topology.links().iter().zip(lengths).map(product).sum();
     let ranks: Vec<Rank> = topology.ranks().collect();
-    let sums: Vec<Result<BigUint, CertificateError>> =
-        ranks.into_par_iter().map_init(Search::default, |search, rank| search.sum(topology, lengths, rank)).collect();
+    let sum = |search: &mut Search, rank: Rank| search.sum(topology, shares, lengths, rank);
+    let sums: Vec<Result<BigUint, CertificateError>> = ranks.into_par_iter().map_init(Search::default, sum).collect();
     // In the order of ranks, so that the first one at fault is named whatever the number of threads.
     let distance = sums.into_iter().sum::<Result<BigUint, _>>()?;
     Ok(LpDualSums { volume, distance })
 }
 
-/// `algbw ≤ N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)`.
+/// `algbw ≤ (W/N)·Σ c·ℓ / Σ_{s≠t} w(s, t)·dist_ℓ(s, t)`, where equal blocks have weight 1: then `W/N` is `N`.
 pub(super) fn lp_dual_bound(
     topology: &Topology,
     collective: CollectiveKind,
+    shares: &Shares,
     lengths: &[u64],
 ) -> Result<Rate, CertificateError> {
     if collective != CollectiveKind::AllToAll {
         return Err(CertificateError::NotApplicable { kind: "lp-dual", collective });
     }
-    let sums = lp_dual_sums(topology, lengths)?;
-    Rate::new(sums.volume * topology.rank_count(), sums.distance).ok_or(CertificateError::NoDistance)
+    let sums = lp_dual_sums(topology, shares, lengths)?;
+    let ranks = u128::from(topology.rank_count());
+    let (weight, divisor) = match shares {
+        Shares::Equal | Shares::Weighted(_) => (ranks, 1),
+        Shares::Blocks(_) => (shares.weight_total(topology.rank_count()), ranks),
+    };
+    Rate::new(sums.volume * weight, sums.distance * divisor).ok_or(CertificateError::NoDistance)
 }
 
 /// Buffers of one search, used again for the next.
@@ -81,8 +89,15 @@ struct Search {
 }
 
 impl Search {
-    /// Σ of the distances from one rank to all others. Less than 2³² links of less than 2⁶⁴ make less than 2⁹⁶.
-    fn sum(&mut self, topology: &Topology, lengths: &[u64], source: Rank) -> Result<BigUint, CertificateError> {
+    /// Σ of the distances from one rank to all others, each times its block. Less than 2³² links of less than 2⁶⁴ make less
+    /// than 2⁹⁶.
+    fn sum(
+        &mut self,
+        topology: &Topology,
+        shares: &Shares,
+        lengths: &[u64],
+        source: Rank,
+    ) -> Result<BigUint, CertificateError> {
         self.distances.clear();
         self.distances.resize(topology.nodes().len(), None);
         self.distances[source.index()] = Some(0);
@@ -103,8 +118,11 @@ impl Search {
         }
         let mut sum = BigUint::ZERO;
         for (rank, distance) in topology.ranks().zip(&self.distances) {
-            let unreachable = CertificateError::Unreachable { from: source.number(), to: rank.number() };
-            sum += distance.ok_or(unreachable)?;
+            let weight = shares.block(source, rank);
+            if weight > 0 && rank != source {
+                let unreachable = CertificateError::Unreachable { from: source.number(), to: rank.number() };
+                sum += BigUint::from(distance.ok_or(unreachable)?) * weight;
+            }
         }
         Ok(sum)
     }

@@ -11,7 +11,7 @@ use canopy_topology::{NodeIndex, Rank, Topology};
 use rayon::prelude::*;
 
 use super::error::{FlowError, LoadError, StructureError};
-use super::load::{add_up, busiest, size_of};
+use super::load::{add_up, busiest};
 use super::structure::{RouteEnds, route_ends};
 use super::{CheckError, Stop, Verdict, in_network};
 use crate::collective::{Collective, CollectiveKind};
@@ -28,8 +28,8 @@ const BLOCK: usize = 1 << 14;
 /// * **Structure.** Every route of the table is one; every path has chunks and hops, each hop starts where the one before
 ///   ended, from the source to the destination, and none comes to a rank where the path has been.
 /// * **Meaning.** Pairs of ranks come in order, those that have something for each other and no others, and the chunks of
-///   a pair's paths add up to exactly what the collective promises: k in all-to-all, k times the weight of the share in
-///   gather and scatter.
+///   a pair's paths add up to exactly what the collective promises: k times the weight of the block in all-to-all, or of the
+///   share in gather and scatter.
 /// * **Load.** Chunks over each link and the exact algbw, as for any other schedule.
 ///
 /// Dependencies need no look, as a flow has none to be wrong: the shape itself says that a hop follows the one before it
@@ -71,7 +71,7 @@ pub fn check_flow_until(
     // sums has wrapped around.
     let route_loads = walk.loads.iter().map(|load| u128::from(load.load(Ordering::Relaxed)));
     let loads = add_up(topology, &flow.routes, route_loads)?;
-    let size = size_of(collective, rank_count, flow.chunks_per_share, &layout);
+    let size = layout.size();
     let (algbw, busiest_link) = busiest(topology, &loads, size)?;
     let found = sums.chunks;
     Ok(Verdict {

@@ -11,10 +11,10 @@ use std::ops::Range;
 use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rate, Ratio, Topology};
 
 use super::error::LoadError;
-use super::load::{busiest, link_loads, size};
+use super::load::{busiest, link_loads};
 use super::{CheckError, Stop};
 use crate::schedule::{Action, Carrier, Flow};
-use crate::shares::ChunkLayout;
+use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
 /// Most parts of one batch whose chunks travel differently; a batch of more is counted as if nothing were saved.
@@ -65,7 +65,7 @@ pub(super) fn weigh(
         }
         pruned.add_batch(graph, batch, is_tree_alone(graph, batch, &waited_for))?;
     }
-    Ok(Some(weighed(topology, &without, &pruned.loads, size(graph, layout))?))
+    Ok(Some(weighed(topology, &without, &pruned.loads, layout.size())?))
 }
 
 /// [`weigh`] for a flow that has been found right, whose links carry so much without switches that multicast. Each path
@@ -74,7 +74,7 @@ pub(super) fn weigh_flow(
     topology: &Topology,
     flow: &Flow,
     without: &[u128],
-    size: u128,
+    size: ChunkSize,
     stop: Stop<'_>,
 ) -> Result<Option<InNetwork>, CheckError> {
     if !topology.has_capable_switch() {
@@ -94,10 +94,10 @@ pub(super) fn weigh_flow(
 }
 
 /// What follows from the loads of all links without and with what switches can do.
-fn weighed(topology: &Topology, without: &[u128], with: &[u128], size: u128) -> Result<InNetwork, LoadError> {
+fn weighed(topology: &Topology, without: &[u128], with: &[u128], size: ChunkSize) -> Result<InNetwork, LoadError> {
     let traffic = |loads: &[u128]| -> Result<Ratio, LoadError> {
         let sum = loads.iter().try_fold(0_u128, |sum, &load| sum.checked_add(load));
-        Ok(Ratio::new(sum.ok_or(LoadError::TooMuchTraffic)?, size).expect("a collective moves some chunks"))
+        Ok(size.ratio(sum.ok_or(LoadError::TooMuchTraffic)?))
     };
     let (algbw, _) = busiest(topology, with, size)?;
     Ok(InNetwork { traffic_without: traffic(without)?, traffic: traffic(with)?, algbw })

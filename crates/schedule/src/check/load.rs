@@ -4,9 +4,8 @@ use canopy_topology::{LinkIndex, Rate, Topology};
 use num_bigint::BigUint;
 
 use super::error::LoadError;
-use crate::collective::{Collective, CollectiveKind};
 use crate::route::RouteTable;
-use crate::shares::ChunkLayout;
+use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::TransferGraph;
 
 /// algbw of a graph whose structure and meaning are right, and the link that decides it.
@@ -14,7 +13,7 @@ use crate::transfer::TransferGraph;
 /// A link of capacity `c` that carries `L` chunks, over all phases and each time a route uses it, is busy for
 /// `L · chunk size / c`. Everything takes as long as the busiest link, so `algbw = V / max(L / c)`, in bytes per second,
 /// where `V` is *size* in chunks: all shares for allgather, reduce-scatter, allreduce, gather and scatter, the message
-/// for broadcast and reduce, one rank's N blocks for all-to-all.
+/// for broadcast and reduce, for all-to-all one rank's N blocks, or the mean over ranks where blocks differ.
 ///
 /// Of several busiest links, the one of smallest index. O(carriers of all transfers + links of all routes).
 pub(super) fn check_load(
@@ -22,24 +21,11 @@ pub(super) fn check_load(
     graph: &TransferGraph,
     layout: &ChunkLayout,
 ) -> Result<(Rate, LinkIndex), LoadError> {
-    busiest(topology, &link_loads(topology, graph)?, size(graph, layout))
-}
-
-/// *Size* in chunks.
-pub(crate) fn size(graph: &TransferGraph, layout: &ChunkLayout) -> u128 {
-    size_of(graph.collective, graph.rank_count, graph.chunks_per_share, layout)
-}
-
-/// *Size* of a collective in chunks.
-pub(super) fn size_of(collective: Collective, rank_count: u32, chunks_per_share: u64, layout: &ChunkLayout) -> u128 {
-    match collective.kind() {
-        CollectiveKind::AllToAll => u128::from(rank_count) * u128::from(chunks_per_share),
-        _ => layout.total().into(),
-    }
+    busiest(topology, &link_loads(topology, graph)?, layout.size())
 }
 
 /// algbw that follows from the loads of all links, and the link that decides it.
-pub(super) fn busiest(topology: &Topology, loads: &[u128], size: u128) -> Result<(Rate, LinkIndex), LoadError> {
+pub(super) fn busiest(topology: &Topology, loads: &[u128], size: ChunkSize) -> Result<(Rate, LinkIndex), LoadError> {
     let mut busiest: Option<(LinkIndex, u128, u64)> = None;
     for ((index, link), &load) in (0..).zip(topology.links()).zip(loads) {
         let capacity = link.capacity.bytes_per_sec();
@@ -48,7 +34,8 @@ pub(super) fn busiest(topology: &Topology, loads: &[u128], size: u128) -> Result
         }
     }
     let (link, load, capacity) = busiest.ok_or(LoadError::NothingMoves)?;
-    let algbw = Rate::new(BigUint::from(size) * capacity, load).expect("the busiest link carries something");
+    let algbw = Rate::new(BigUint::from(size.chunks) * capacity, BigUint::from(load) * size.divisor)
+        .expect("the busiest link carries something");
     Ok((algbw, link))
 }
 

@@ -65,18 +65,24 @@ fn first_block_left_out(graph: &TransferGraph, layout: &ChunkLayout) -> Option<M
     if graph.collective.kind() != CollectiveKind::AllToAll {
         return None;
     }
-    let ranks = u64::from(graph.rank_count);
-    let mut moved: Vec<u64> = graph.batches.iter().map(|batch| batch.chunk_first / graph.chunks_per_share).collect();
+    let mut moved: Vec<u64> = graph.batches.iter().map(|batch| layout.unit_of(batch.chunk_first)).collect();
     moved.sort_unstable();
     let mut moved = moved.into_iter().peekable();
-    // The blocks of ranks for themselves, on the diagonal, stay.
-    let block = (0..ranks * ranks).filter(|block| block % (ranks + 1) != 0).find(|&block| {
+    let ranks = || (0..graph.rank_count).map(Rank::new);
+    let pairs = ranks().flat_map(|source| ranks().map(move |destination| (source, destination)));
+    for (block, (source, destination)) in (0..).zip(pairs) {
+        let chunks = layout.chunks_between(source, destination);
+        // The blocks of ranks for themselves, on the diagonal, stay, and empty ones have nothing to move.
+        if source == destination || chunks.is_empty() {
+            continue;
+        }
         while moved.next_if(|&other| other < block).is_some() {}
-        moved.peek() != Some(&block)
-    })?;
-    let chunk = block * graph.chunks_per_share;
-    let (rank, contribution) = (layout.destination_of(chunk).number(), layout.share_of(chunk).number());
-    Some(MeaningError::Missing { rank, chunk, contribution })
+        if moved.peek() != Some(&block) {
+            let (rank, chunk, contribution) = (destination.number(), chunks.start, source.number());
+            return Some(MeaningError::Missing { rank, chunk, contribution });
+        }
+    }
+    None
 }
 
 /// One thread's buffers.

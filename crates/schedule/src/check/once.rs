@@ -13,7 +13,7 @@ use canopy_topology::{Rank, Topology};
 use rayon::prelude::*;
 
 use super::error::LoadError;
-use super::load::{add_up, busiest, size_of};
+use super::load::{add_up, busiest};
 use super::steps::{seconds_per_chunk, step_cost};
 use super::structure::{RouteEnds, route_ends};
 use super::{CheckError, Stop, Verdict};
@@ -70,13 +70,12 @@ pub fn check_steps_until(
     if !run.is_complete() {
         return Ok(None);
     }
-    verdict(topology, schedule, steps, &layout, (chain_max, &reach)).map(Some)
+    verdict(topology, steps, &layout, (chain_max, &reach)).map(Some)
 }
 
 /// Loads and figures of sends that have been found right.
 fn verdict(
     topology: &Topology,
-    schedule: &Schedule,
     steps: &Steps,
     layout: &ChunkLayout,
     (chain_max, reach): (u32, &Reach),
@@ -87,7 +86,7 @@ fn verdict(
         route_loads[carrier.route.index()] += u128::from(carrier.chunk_count);
     }
     let loads = add_up(topology, &steps.routes, route_loads.into_iter())?;
-    let size = size_of(schedule.collective, topology.rank_count(), steps.chunks_per_share, layout);
+    let size = layout.size();
     let (_, busiest_link) = busiest(topology, &loads, size)?;
     let groups = steps.sends.chunk_by(|a, b| a.step == b.step);
     let groups = groups.map(|sends| (sends[0].step, sends.iter().flat_map(|send| steps.carriers_of(send))));

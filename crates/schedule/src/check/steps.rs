@@ -7,10 +7,10 @@ use num_bigint::BigUint;
 use num_integer::Integer as _;
 
 use super::error::{LoadError, StructureError, TransferFault};
-use super::load::{size, takes_longer};
+use super::load::takes_longer;
 use crate::route::RouteTable;
 use crate::schedule::Carrier;
-use crate::shares::ChunkLayout;
+use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::{Transfer, TransferGraph};
 
 /// Both terms of a stepped schedule's time: a latency for every step, and what the busiest link of each step takes.
@@ -49,13 +49,14 @@ pub(super) fn check_steps(
         (steps[0], transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)))
     });
     let seconds = seconds_per_chunk(topology, &graph.routes, groups)?;
-    Ok(Some(step_cost(topology, size(graph, layout), seconds)?))
+    Ok(Some(step_cost(topology, layout.size(), seconds)?))
 }
 
 /// What steps cost that take so long in all for chunks of one byte.
-pub(super) fn step_cost(topology: &Topology, size: u128, seconds: Seconds) -> Result<StepCost, LoadError> {
+pub(super) fn step_cost(topology: &Topology, size: ChunkSize, seconds: Seconds) -> Result<StepCost, LoadError> {
     let Seconds { count, numerator, denominator } = seconds;
-    let algbw = Rate::new(BigUint::from(size) * denominator, numerator).ok_or(LoadError::NothingMoves)?;
+    let algbw = Rate::new(BigUint::from(size.chunks) * denominator, numerator * size.divisor);
+    let algbw = algbw.ok_or(LoadError::NothingMoves)?;
     let most = Rate::new(topology.node_bandwidth(), 1_u8).expect("1 is not 0");
     let bandwidth = most.ratio_to(&algbw).ok_or(LoadError::NothingMoves)?;
     Ok(StepCost { count, bandwidth, algbw })

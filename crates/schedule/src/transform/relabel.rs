@@ -53,6 +53,9 @@ pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> R
             }
             Shares::Weighted(moved)
         }
+        Shares::Blocks(blocks) if blocks.rank_count() == count => Shares::Blocks(blocks.relabelled(ranks)),
+        // For the layout to refuse.
+        Shares::Blocks(blocks) => Shares::Blocks(blocks.clone()),
     };
     let k = schedule.shape.chunks_per_share();
     let before = ChunkLayout::new(schedule.collective, count, k, &schedule.shares)?;

@@ -5,6 +5,7 @@ use canopy_topology::{LinkIndex, Topology};
 use super::{map_link, map_routes};
 use crate::collective::{Collective, CollectiveKind};
 use crate::schedule::{Action, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
+use crate::shares::{ChunkLayout, Shares};
 
 /// Where each link of a topology is found among the links of [`Topology::transposed`], by link index.
 ///
@@ -37,12 +38,19 @@ pub fn reversed(topology: &Topology, schedule: &Schedule) -> Schedule {
     let links = transposed_links(topology);
     let turn = |route: &[LinkIndex]| route.iter().rev().map(|&link| map_link(&links, link)).collect::<Vec<_>>();
     let kind = schedule.collective.kind();
+    let shares = match &schedule.shares {
+        Shares::Blocks(blocks) => Shares::Blocks(blocks.transposed()),
+        same => same.clone(),
+    };
     let shape = match &schedule.shape {
         Shape::Forest(forest) => {
             Shape::Forest(Forest { routes: map_routes(&forest.routes, turn), ..reversed_forest(forest, kind) })
         }
         Shape::Steps(steps) => {
-            let back = Back { kind, rank_count: topology.rank_count(), chunks_per_share: steps.chunks_per_share };
+            let layout =
+                |shares| ChunkLayout::new(schedule.collective, topology.rank_count(), steps.chunks_per_share, shares);
+            let layouts = layout(&schedule.shares).ok().zip(layout(&shares).ok());
+            let back = Back { kind, layouts };
             Shape::Steps(Steps { routes: map_routes(&steps.routes, turn), ..reversed_steps(steps, &back) })
         }
         Shape::Flow(flow) => Shape::Flow(Flow { routes: map_routes(&flow.routes, turn), ..reversed_flow(flow) }),
@@ -51,7 +59,7 @@ pub fn reversed(topology: &Topology, schedule: &Schedule) -> Schedule {
     let collective = Collective::new(reversed_kind(kind), root, topology.rank_count());
     // The kinds that become each other either have a root or have none; only a root that is no rank stays refused.
     let collective = collective.unwrap_or(schedule.collective);
-    Schedule { collective, shape, ..schedule.clone() }
+    Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape }
 }
 
 /// What a collective run backwards is.
@@ -97,20 +105,20 @@ fn reversed_forest(forest: &Forest, kind: CollectiveKind) -> Forest {
 /// What it takes to number the chunks of the reversed collective.
 struct Back {
     kind: CollectiveKind,
-    rank_count: u32,
-    chunks_per_share: u64,
+    /// Before and after; none where shares do not fit the collective, which stays to be refused.
+    layouts: Option<(ChunkLayout, ChunkLayout)>,
 }
 
 impl Back {
     /// The block from `s` to `d` is the one from `d` to `s` on its way back; shares keep their numbers.
     fn chunk(&self, chunk: u64) -> u64 {
-        if self.kind != CollectiveKind::AllToAll || self.chunks_per_share == 0 {
-            return chunk;
+        match &self.layouts {
+            Some((before, after)) if self.kind == CollectiveKind::AllToAll && chunk < before.total() => {
+                let (source, destination) = (before.share_of(chunk), before.destination_of(chunk));
+                after.chunks_between(destination, source).start + (chunk - before.unit_start(chunk))
+            }
+            _ => chunk,
         }
-        let ranks = u64::from(self.rank_count);
-        let (block, within) = (chunk / self.chunks_per_share, chunk % self.chunks_per_share);
-        let turned = (block % ranks).saturating_mul(ranks).saturating_add(block / ranks);
-        turned.saturating_mul(self.chunks_per_share).saturating_add(within)
     }
 }
 

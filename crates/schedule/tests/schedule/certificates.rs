@@ -2,8 +2,8 @@
 //! the judge accepts, no certificate that is accepted says less.
 
 use canopy_schedule::{
-    Certificate, CertificateError, Collective, CollectiveKind, CutDirection, Shares, SharesError, certified_bound,
-    check, compile,
+    Blocks, Certificate, CertificateError, Collective, CollectiveKind, CutDirection, Shares, SharesError,
+    certified_bound, check, compile,
 };
 use canopy_topology::{Attributes, NodeIndex, NodeKind, Rank, Rate, Topology, TopologyDraft, TopologyLimits};
 
@@ -259,6 +259,45 @@ fn lengths_bound_all_to_all() {
     }
 }
 
+/// The bound of blocks on the same path, by hand: `W/N · Σ c·ℓ / Σ w·dist`.
+#[test]
+fn lengths_bound_blocks_of_different_sizes() {
+    let path = path_3();
+    let collective = Collective::new(CollectiveKind::AllToAll, None, 3).unwrap();
+    let bound = |weights: &[u64], lengths: &[u64]| {
+        let shares = Shares::Blocks(Blocks::new(3, weights.to_vec()).unwrap());
+        certified_bound(&path, collective, &shares, &lp_dual(lengths))
+    };
+    let rate = |numerator: u64, denominator: u64| Ok(Rate::new(numerator * CAPACITY, denominator).unwrap());
+    // Blocks of equal sizes, the diagonal included, are those of the plain all-to-all, whatever the unit.
+    assert_eq!(bound(&[4; 9], &[1; 4]), rate(3, 2));
+    // One block of 5, from one end to the other, is a flow of one link: the mean of 5, 0 and 0 in the time of 5.
+    assert_eq!(bound(&[0, 0, 5, 0, 0, 0, 0, 0, 0], &[1, 0, 0, 0]), rate(1, 3));
+    // What a rank has for itself counts as size but takes no link.
+    assert_eq!(bound(&[7, 0, 5, 0, 0, 0, 0, 0, 0], &[1, 0, 0, 0]), rate(12, 15));
+    // A scatter from r0, 2 to r1 and 3 to r2: its cut, over three ranks.
+    assert_eq!(bound(&[0, 2, 3, 0, 0, 0, 0, 0, 0], &[1, 0, 0, 0]), rate(5, 15));
+    // A gather to r1: 2 over one link, 3 over the other, which binds.
+    assert_eq!(bound(&[0, 2, 0, 0, 0, 0, 0, 3, 0], &[0, 0, 0, 1]), rate(5, 9));
+    assert_eq!(bound(&[0, 2, 0, 0, 0, 0, 0, 3, 0], &[0, 1, 0, 0]), Err(CertificateError::NoDistance));
+    // Only pairs that exchange something have to reach each other.
+    let one_way = topology(3, 0, &[("r0", "r1"), ("r1", "r2"), ("r1", "r0")]);
+    let of = |weights: &[u64]| {
+        let shares = Shares::Blocks(Blocks::new(3, weights.to_vec()).unwrap());
+        certified_bound(&one_way, collective, &shares, &lp_dual(&[1; 3]))
+    };
+    assert_eq!(of(&[0, 0, 1, 1, 0, 1, 0, 0, 0]), rate(3 * 3, 3 * 4));
+    assert_eq!(of(&[0, 0, 0, 0, 0, 0, 1, 0, 0]), Err(CertificateError::Unreachable { from: 2, to: 0 }));
+    let other = Shares::Blocks(Blocks::new(2, vec![1; 4]).unwrap());
+    let count = SharesError::BlockCount { found: 4, rank_count: 3, expected: 9 };
+    let refused = certified_bound(&path, collective, &other, &lp_dual(&[1; 4]));
+    assert_eq!(refused, Err(CertificateError::Shares(count)));
+    let allgather = Collective::new(CollectiveKind::Allgather, None, 2).unwrap();
+    let refused = certified_bound(&path, allgather, &other, &cut(CutDirection::Out, &[0]));
+    let collective = CollectiveKind::Allgather;
+    assert_eq!(refused, Err(CertificateError::Shares(SharesError::BlocksNotApplicable { collective })));
+}
+
 /// No all-to-all is faster than any lengths allow.
 #[test]
 fn random_lengths_bound_every_all_to_all() {
@@ -269,7 +308,7 @@ fn random_lengths_bound_every_all_to_all() {
             let schedule = any_shape(&topology, CollectiveKind::AllToAll, &mut random);
             let algbw = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap().algbw;
             let lengths: Vec<u64> = topology.links().iter().map(|_| random.below(4) as u64).collect();
-            match bound(&topology, CollectiveKind::AllToAll, &lp_dual(&lengths)) {
+            match certified_bound(&topology, schedule.collective, &schedule.shares, &lp_dual(&lengths)) {
                 Ok(bound) => assert!(algbw <= bound, "{algbw} > {bound}: {lengths:?}"),
                 Err(error) => assert_eq!(error, CertificateError::NoDistance),
             }

@@ -1,6 +1,6 @@
 //! Small damage to transfer graphs.
 
-use canopy_schedule::{Action, Collective, CollectiveKind, RouteIndex, Shares, Transfer, TransferGraph};
+use canopy_schedule::{Action, Blocks, Collective, CollectiveKind, RouteIndex, Shares, Transfer, TransferGraph};
 use canopy_topology::{Rank, Topology};
 
 use crate::forests::{Random, shortest_route};
@@ -164,7 +164,13 @@ fn change_promise(graph: &mut TransferGraph, random: &mut Random) {
                 weights[rank] = nudge(weights[rank], random);
                 Shares::Weighted(weights)
             }
-            Shares::Weighted(_) => Shares::Equal,
+            Shares::Blocks(blocks) if random.below(2) == 0 => {
+                let mut weights = blocks.weights().to_vec();
+                let block = random.below(weights.len());
+                weights[block] = nudge(weights[block], random);
+                Blocks::new(blocks.rank_count(), weights).map_or(Shares::Equal, Shares::Blocks)
+            }
+            Shares::Weighted(_) | Shares::Blocks(_) => Shares::Equal,
         };
         return;
     }

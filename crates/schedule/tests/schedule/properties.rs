@@ -27,6 +27,7 @@ fn algbw_by_hand(schedule: &Schedule, rank_count: u32) -> Rate {
         (_, CollectiveKind::Broadcast | CollectiveKind::Reduce) => 1,
         (Shares::Equal, _) => u64::from(rank_count),
         (Shares::Weighted(weights), _) => weights.iter().sum(),
+        (Shares::Blocks(_), _) => panic!("no forest is an all-to-all"),
     };
     Rate::new(shares * forest.chunks_per_share * CAPACITY, *loads.values().max().unwrap()).unwrap()
 }

@@ -66,6 +66,7 @@ fn sizes(graph: &TransferGraph) -> Vec<u64> {
     let ranks = graph.rank_count as usize;
     match (&graph.shares, graph.collective.kind()) {
         (Shares::Weighted(weights), _) => weights.iter().map(|weight| weight * graph.chunks_per_share).collect(),
+        (Shares::Blocks(blocks), _) => blocks.weights().iter().map(|weight| weight * graph.chunks_per_share).collect(),
         (Shares::Equal, CollectiveKind::AllToAll) => vec![graph.chunks_per_share; ranks * ranks],
         (Shares::Equal, _) => vec![graph.chunks_per_share; ranks],
     }

@@ -1,8 +1,8 @@
 //! Flows and stepped schedules at random.
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Flow, Path, RouteIndex, RouteInterner, Schedule, Send, Shape, Shares,
-    Steps, compile,
+    Action, Blocks, Carrier, Collective, CollectiveKind, Flow, Path, RouteIndex, RouteInterner, Schedule, Send, Shape,
+    Shares, Steps, compile,
 };
 use canopy_topology::{Rank, Topology};
 
@@ -26,17 +26,17 @@ pub(crate) fn random_flow(topology: &Topology, kind: CollectiveKind, random: &mu
     let rank_count = topology.rank_count();
     let chunks_per_share = 1 + random.below(3) as u64;
     let root = kind.has_root().then(|| number(random.below(rank_count as usize)));
-    let weighted = kind != CollectiveKind::AllToAll && random.below(2) == 0;
-    let weights: Vec<u64> = (0..rank_count).map(|rank| u64::from(rank < 2) + random.below(3) as u64).collect();
+    let shares = random.below(2) == 0;
+    let shares = shares.then(|| random_shares(kind, rank_count, random)).unwrap_or_default();
     let mut routes = RouteInterner::default();
     let (mut hops, mut paths): (Vec<RouteIndex>, Vec<Path>) = (Vec::new(), Vec::new());
     for (source, destination) in (0..rank_count).flat_map(|source| (0..rank_count).map(move |to| (source, to))) {
-        let (needed, share) = match kind {
-            CollectiveKind::Gather => (Some(destination) == root, source),
-            CollectiveKind::Scatter => (Some(source) == root, destination),
-            _ => (true, source),
+        let (needed, weight) = match kind {
+            CollectiveKind::Gather => (Some(destination) == root, shares.weight(Rank::new(source))),
+            CollectiveKind::Scatter => (Some(source) == root, shares.weight(Rank::new(destination))),
+            _ => (true, shares.block(Rank::new(source), Rank::new(destination))),
         };
-        let mut left = chunks_per_share * if weighted { weights[share as usize] } else { 1 };
+        let mut left = chunks_per_share * weight;
         while needed && source != destination && left > 0 {
             let chunk_count = 1 + random.below(usize::try_from(left).unwrap()) as u64;
             let start = number(hops.len());
@@ -57,9 +57,20 @@ pub(crate) fn random_flow(topology: &Topology, kind: CollectiveKind, random: &mu
     Schedule {
         collective: Collective::new(kind, root.map(Rank::new), rank_count).unwrap(),
         algorithm: "by-hand".to_owned(),
-        shares: if weighted { Shares::Weighted(weights) } else { Shares::Equal },
+        shares,
         shape: Shape::Flow(flow),
     }
+}
+
+/// Small weights of shares or blocks, at least two of which have to move.
+fn random_shares(kind: CollectiveKind, rank_count: u32, random: &mut Random) -> Shares {
+    let ranks = rank_count as usize;
+    if kind == CollectiveKind::AllToAll {
+        let mut weights: Vec<u64> = (0..ranks * ranks).map(|_| random.below(3) as u64).collect();
+        weights[1] += 1;
+        return Shares::Blocks(Blocks::new(rank_count, weights).unwrap());
+    }
+    Shares::Weighted((0..rank_count).map(|rank| u64::from(rank < 2) + random.below(3) as u64).collect())
 }
 
 /// A random forest or flow, hop by hop: each at the step after the one before on its tree, in two parts at random, with

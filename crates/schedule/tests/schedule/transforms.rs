@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use canopy_schedule::{
-    Certificate, Collective, CollectiveKind, ComposeError, CutDirection, RelabelError, Schedule, Shape, Shares,
+    Blocks, Certificate, Collective, CollectiveKind, ComposeError, CutDirection, RelabelError, Schedule, Shape, Shares,
     Verdict, certified_bound, check, compile, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
     transposed_links,
 };
@@ -51,6 +51,14 @@ fn renamed_weights(shares: &Shares, ranks: &[Rank]) -> Shares {
             let mut moved = vec![0; weights.len()];
             weights.iter().zip(ranks).for_each(|(&weight, rank)| moved[rank.index()] = weight);
             Shares::Weighted(moved)
+        }
+        Shares::Blocks(blocks) => {
+            let mut moved = vec![0; blocks.weights().len()];
+            for (&weight, index) in blocks.weights().iter().zip(0..) {
+                let (source, destination) = (ranks[index / ranks.len()], ranks[index % ranks.len()]);
+                moved[source.index() * ranks.len() + destination.index()] = weight;
+            }
+            Shares::Blocks(Blocks::new(blocks.rank_count(), moved).unwrap())
         }
     }
 }

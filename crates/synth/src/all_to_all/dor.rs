@@ -2,7 +2,7 @@
 
 use canopy_direct::{Construction, Family};
 use canopy_optimize::Stop;
-use canopy_schedule::Flow;
+use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, Topology};
 
 use super::ASK_INTERVAL;
@@ -24,6 +24,7 @@ use crate::reach::ask;
 /// * **Cost.** O(length of all routes · log ports).
 pub(super) fn plan(
     topology: &Topology,
+    shares: &Shares,
     composition: Option<&Composition>,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -46,6 +47,10 @@ pub(super) fn plan(
             if position % ASK_INTERVAL == 0 {
                 ask(stop)?;
             }
+            let chunks = shares.block(source, destination);
+            if chunks == 0 {
+                continue;
+            }
             route.clear();
             let mut at = source.number();
             for next in nodes(&lines, source.number(), destination.number()) {
@@ -54,7 +59,7 @@ pub(super) fn plan(
             }
             hops += route.len() as u64;
             require_room(hops)?;
-            parts.add_path(source, destination, 1, &route)?;
+            parts.add_path(source, destination, chunks, &route)?;
         }
         progress.report(Stage::Routes, u64::from(source.number()) + 1, rank_count.into());
     }

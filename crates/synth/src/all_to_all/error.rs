@@ -24,6 +24,10 @@ pub enum AllToAllError {
         "the linear program of {algorithm} was not solved: its numbers are too uneven; round the bandwidths, or use direct"
     )]
     NotSolved { algorithm: Algorithm },
+    #[error(
+        "{algorithm} plans an all-to-all of equal blocks alone; use flow, tsmcf, pmcf, sssp, ewsp, dor, direct, ring, pairwise or bruck"
+    )]
+    UnequalBlocks { algorithm: Algorithm },
     #[error("dor needs the whole grid, and {what}; use sssp or ewsp, which plan for what is left")]
     BrokenGrid { what: String },
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use canopy_optimize::{PathGraph, Stop};
-use canopy_schedule::Flow;
-use canopy_topology::{LinkIndex, Topology};
+use canopy_schedule::{ChunkLayout, Collective, Flow, Shares};
+use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
 use super::ASK_INTERVAL;
@@ -20,18 +20,24 @@ use crate::reach::ask;
 /// * **Source.** Basu 2024 §5, `EwSP`: shortest by number of links. **Out.** k is that multiple.
 /// * **Errors.** More hops than there is room for, more chunks than 64 bits count, stopped.
 /// * **Cost.** O(N · links + length of all paths).
-pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress) -> Result<Flow, SynthesisError> {
+pub(super) fn plan(
+    topology: &Topology,
+    (collective, shares): (Collective, &Shares),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Flow, SynthesisError> {
+    let all = ChunkLayout::new(collective, topology.rank_count(), 1, shares)?.total();
+    let is_wanted = |source: Rank, rank: Rank| rank != source && shares.block(source, rank) > 0;
     let graph = PathGraph::new(&digraph(topology));
     let (mut chunks, mut hops) = (1_u64, 0_u64);
     for source in topology.ranks() {
         ask(stop)?;
         let paths = graph.shortest_from(source.number());
-        for destination in topology.ranks().filter(|&rank| rank != source) {
+        for destination in topology.ranks().filter(|&rank| is_wanted(source, rank)) {
             let count = u64::try_from(paths.count(destination.number())).unwrap_or(u64::MAX);
             let length = u64::from(paths.distance(destination.number()).unwrap_or_default());
             hops = hops.saturating_add(count.saturating_mul(length));
             require_room(hops)?;
-            let all = u64::from(topology.rank_count()).pow(2);
             let multiple = chunks.checked_mul(count / count.gcd(&chunks)).filter(|chunks| *chunks <= u64::MAX / all);
             chunks = multiple.ok_or(AllToAllError::TooManyParts { limit: u64::MAX / all })?;
         }
@@ -39,16 +45,17 @@ pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress
     let mut parts = FlowParts::new(topology, chunks);
     for source in topology.ranks() {
         let paths = graph.shortest_from(source.number());
-        for (destination, position) in topology.ranks().zip(1_usize..).filter(|&(rank, _)| rank != source) {
+        for (destination, position) in topology.ranks().zip(1_usize..).filter(|&(rank, _)| is_wanted(source, rank)) {
             if position % ASK_INTERVAL == 0 {
                 ask(stop)?;
             }
             // Counted above: there is room for all of them.
             let count = u64::try_from(paths.count(destination.number())).unwrap_or(1);
+            let each = chunks / count * shares.block(source, destination);
             let mut added = Ok(());
             paths.each(destination.number(), &mut |arcs| {
                 let links: Vec<LinkIndex> = arcs.iter().map(|&arc| LinkIndex::new(arc)).collect();
-                added = parts.add_path(source, destination, chunks / count, &links);
+                added = parts.add_path(source, destination, each, &links);
                 if added.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             added?;

@@ -1,7 +1,7 @@
 //! `ilp-disjoint`, `ilp-shortest`: one of some paths for each pair, so that the busiest link carries the fewest.
 
 use canopy_optimize::{SingleOptions, Stop, path_optimum, single_paths};
-use canopy_schedule::Flow;
+use canopy_schedule::{Flow, Shares};
 use canopy_topology::Topology;
 
 use super::error::AllToAllError;
@@ -27,13 +27,13 @@ pub(super) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
-    let sets = Sets::of(topology, algorithm, choice, stop)?;
+    let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
     let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
     if needed > PATHS_MAX {
         return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
     }
     progress.report(Stage::Optimum, 0, 1);
-    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop)?;
+    let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
     let least = 1.0 / optimum.ok_or(AllToAllError::NotSolved { algorithm })?.rate;
     let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
     progress.report(Stage::Optimum, 1, 1);

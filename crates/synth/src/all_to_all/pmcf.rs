@@ -1,7 +1,7 @@
 //! `pmcf`, `pmcf-shortest`: the best use of some paths for each pair, in whole chunks.
 
 use canopy_optimize::{Stop, WholePaths, path_optimum, whole_paths};
-use canopy_schedule::Flow;
+use canopy_schedule::{Flow, Shares};
 use canopy_topology::Topology;
 
 use super::error::AllToAllError;
@@ -24,24 +24,26 @@ const CHUNKS_MAX: u64 = 1024;
 /// * **Cost.** That of [`path_optimum`].
 pub(super) fn plan(
     topology: &Topology,
-    algorithm: Algorithm,
-    choice: Choice,
+    shares: &Shares,
+    (algorithm, choice): (Algorithm, Choice),
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
-    let sets = Sets::of(topology, algorithm, choice, stop)?;
+    let sets = Sets::of(topology, shares, (algorithm, choice), stop)?;
     progress.report(Stage::Optimum, 0, 1);
-    let optimum = path_optimum(&sets.graph, &sets.paths, &vec![1; sets.pairs.len()], stop)?;
+    let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
     let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;
     progress.report(Stage::Optimum, 1, 1);
+    // Their sum has 64 bits, or there would be no such shares.
+    let units: u64 = sets.demands.iter().sum();
     let enough = (1.0 + LOSS_MAX) / optimum.rate;
     let mut best: Option<WholePaths> = None;
     let doubled = (0..).map(|exponent| 1_u64 << exponent);
     for chunks in doubled.flat_map(|power| [power, power / 2 * 3]).filter(|&chunks| chunks > 0) {
-        if chunks > CHUNKS_MAX {
+        if chunks > CHUNKS_MAX.min(u64::MAX / units.max(1)) {
             break;
         }
-        let whole = whole_paths(&sets.graph, &sets.paths, &optimum.weights, chunks, stop)?;
+        let whole = whole_paths(&sets.graph, (&sets.paths, &sets.demands), &optimum.weights, chunks, stop)?;
         if best.as_ref().is_none_or(|best| whole.load < best.load) {
             best = Some(whole);
         }

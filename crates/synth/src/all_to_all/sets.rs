@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use canopy_optimize::{Digraph, PATHS_MAX, PathGraph, Stop};
-use canopy_schedule::Flow;
+use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use super::error::AllToAllError;
@@ -28,6 +28,8 @@ pub(super) struct Sets {
     pub(super) graph: Digraph,
     /// By source, then by destination.
     pub(super) pairs: Vec<(Rank, Rank)>,
+    /// By pair, the weight of its block.
+    pub(super) demands: Vec<u64>,
     /// By pair, its paths.
     pub(super) paths: Vec<Vec<Vec<u32>>>,
 }
@@ -39,24 +41,31 @@ impl Sets {
     /// * **Cost.** Shortest: O(N · links + length of all paths). Disjoint: a search for each path.
     pub(super) fn of(
         topology: &Topology,
-        algorithm: Algorithm,
-        choice: Choice,
+        shares: &Shares,
+        (algorithm, choice): (Algorithm, Choice),
         stop: &dyn Stop,
     ) -> Result<Self, SynthesisError> {
         let ranks = u64::from(topology.rank_count());
-        let mut needed = ranks * (ranks - 1);
+        let mut needed = match shares {
+            Shares::Blocks(blocks) => blocks.moving().count() as u64,
+            Shares::Equal | Shares::Weighted(_) => ranks * (ranks - 1),
+        };
         let refused = |needed| Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
         if needed > PATHS_MAX {
             return refused(needed);
         }
         let graph = digraph(topology);
         let searched = PathGraph::new(&graph);
-        let (mut pairs, mut paths) = (Vec::new(), Vec::new());
+        let (mut pairs, mut demands, mut paths) = (Vec::new(), Vec::new(), Vec::new());
         needed = 0;
         for source in topology.ranks() {
             ask(stop)?;
             let shortest = searched.shortest_from(source.number());
             for destination in topology.ranks().filter(|&rank| rank != source) {
+                let demand = shares.block(source, destination);
+                if demand == 0 {
+                    continue;
+                }
                 let own = match choice {
                     Choice::Disjoint => searched.disjoint(source.number(), destination.number(), stop)?,
                     Choice::Shortest => {
@@ -77,13 +86,14 @@ impl Sets {
                     return refused(needed);
                 }
                 pairs.push((source, destination));
+                demands.push(demand);
                 paths.push(own);
             }
         }
-        Ok(Self { graph, pairs, paths })
+        Ok(Self { graph, pairs, demands, paths })
     }
 
-    /// So many chunks of each block on each path.
+    /// So many chunks of each unit of a block, and so many of each block on each path.
     pub(super) fn flow(&self, topology: &Topology, chunks: u64, counts: &[Vec<u64>]) -> Result<Flow, SynthesisError> {
         let mut parts = FlowParts::new(topology, chunks);
         let mut hops = 0;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use canopy_optimize::Stop;
-use canopy_schedule::Flow;
+use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 use super::ASK_INTERVAL;
@@ -15,13 +15,18 @@ use crate::routing::{Heading, Network};
 
 /// Routes all pairs on a tree of shortest paths for each source, the sources by rank.
 ///
-/// A path has the fewest links, and of those that have the least sum of weights; how ties are broken says [`Tree::of`]. The weight of a link is the number of routes of earlier sources on it divided by its capacity, so the routes of one source
+/// A path has the fewest links, and of those that have the least sum of weights; how ties are broken says [`Tree::of`]. The weight of a link is what earlier sources send over it, their routes where blocks are equal, divided by its capacity, so the routes of one source
 /// do not know of each other. Starting all weights at a constant that outweighs every load, as published, says the same.
 ///
 /// * **Source.** Basu 2024 §5, `SSSP`. **Out.** k = 1. Depends on the order of the ranks.
 /// * **Errors.** Too many hops, stopped.
 /// * **Cost.** O(N · links + length of all routes).
-pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress) -> Result<Flow, SynthesisError> {
+pub(super) fn plan(
+    topology: &Topology,
+    shares: &Shares,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Flow, SynthesisError> {
     let network = Network::new(topology, Heading::Along);
     let mut loads = vec![0_u64; topology.links().len()];
     let mut parts = FlowParts::new(topology, 1);
@@ -30,7 +35,7 @@ pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress
     for source in topology.ranks() {
         ask(stop)?;
         let weight = |link: LinkIndex| {
-            // Scaled by 2⁶⁴, so that rounding makes no difference to equal links; there is room for 2²⁵ hops only.
+            // Scaled by 2⁶⁴, so that rounding makes no difference to equal links. All blocks together have less than 2⁶⁴ chunks.
             (u128::from(loads[link.index()]) << 64) / u128::from(topology.link(link).capacity.bytes_per_sec())
         };
         let tree = Tree::of(&network, source.node(), weight);
@@ -38,11 +43,15 @@ pub(super) fn plan(topology: &Topology, stop: &dyn Stop, progress: &dyn Progress
             if position % ASK_INTERVAL == 0 {
                 ask(stop)?;
             }
+            let chunks = shares.block(source, destination);
+            if chunks == 0 {
+                continue;
+            }
             tree.path_to(&network, destination.node(), &mut path);
             hop_count += path.len() as u64;
             require_room(hop_count)?;
-            path.iter().for_each(|link| loads[link.index()] += 1);
-            parts.add_path(source, destination, 1, &path)?;
+            path.iter().for_each(|link| loads[link.index()] += chunks);
+            parts.add_path(source, destination, chunks, &path)?;
         }
         progress.report(Stage::Routes, u64::from(source.number()) + 1, rank_count);
     }
@@ -93,7 +102,8 @@ impl Tree {
         path.clear();
         let mut at = node;
         while at != self.source {
-            let link = self.last[at.index()].expect("every rank was found to be within reach of every other");
+            let link = self.last[at.index()]
+                .expect("every rank was found to be within reach of those that have something for it");
             path.push(link);
             at = network.tail(link);
         }

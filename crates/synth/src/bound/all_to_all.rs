@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Bound, Certificate};
+use canopy_schedule::{Bound, Certificate, Shares};
 use canopy_topology::{Link, NodeIndex, Rank, Rate, Topology};
 use num_bigint::BigUint;
 use num_integer::Integer;
@@ -26,10 +26,10 @@ const BOXES_MAX: usize = 64;
 /// The bound of the program where it can be solved, else a bound by itself.
 ///
 /// * **Errors.** Ranks that cannot reach each other; stopped. **Cost.** That of [`AllToAllFlow::of`].
-pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    match AllToAllFlow::of(topology, None, stop, &Silent) {
+pub(super) fn bound(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    match AllToAllFlow::of(topology, shares, None, stop, &Silent) {
         Ok(flow) => Ok(flow.bound(topology)),
-        Err(SynthesisError::TooManyVariables { .. } | SynthesisError::TooUneven) => quick_bound(topology, stop),
+        Err(SynthesisError::TooManyVariables { .. } | SynthesisError::TooUneven) => quick_bound(topology, shares, stop),
         Err(SynthesisError::Disconnected { from, from_rank, to, to_rank }) => {
             Err(BoundError::Disconnected { from, from_rank, to, to_rank })
         }
@@ -38,7 +38,7 @@ pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, Bound
     }
 }
 
-/// The least of the bounds `N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)` for these lengths ℓ:
+/// The least of the bounds `N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)` for these lengths ℓ, or of those for weighted blocks:
 ///
 /// * `1/c`: each link counts as one, however fast. Best where the network looks the same from every link, like a torus:
 ///   then it is `N·L / Σ dist` for `L` links, which shortest paths reach.
@@ -51,24 +51,17 @@ pub(super) fn bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, Bound
 /// * **Source.** Weak duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
 /// * **Errors.** Ranks that cannot reach each other; stopped.
 /// * **Cost.** Three searches by Dijkstra for each rank.
-fn quick_bound(topology: &Topology, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    if let Some((from, to)) = topology.first_unreachable() {
-        let id = |rank: Rank| topology.node(rank.node()).id.clone();
-        return Err(BoundError::Disconnected {
-            from: id(from),
-            from_rank: from.number(),
-            to: id(to),
-            to_rank: to.number(),
-        });
-    }
+///
+/// * **In.** Ranks that reach those they have something for.
+fn quick_bound(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Bound, BoundError> {
     let ones = vec![1; topology.links().len()];
-    let mut candidates = vec![narrowest_cut(topology), inverse_capacities(topology)];
+    let mut candidates = vec![narrowest_cut(topology, shares), inverse_capacities(topology)];
     if candidates.iter().all(|lengths| *lengths != ones) {
         candidates.push(ones);
     }
     let mut best: Option<(Rate, Vec<u64>)> = None;
     for lengths in candidates {
-        let rate = rate_of(topology, &lengths, stop)?;
+        let rate = rate_of(topology, shares, &lengths, stop)?;
         if let Some(rate) = rate.filter(|rate| best.as_ref().is_none_or(|(least, _)| rate < least)) {
             best = Some((rate, lengths));
         }
@@ -95,13 +88,11 @@ fn inverse_capacities(topology: &Topology) -> Vec<u64> {
     }
 }
 
-/// Lengths that count the links out of a set, or into it: of all that are tried the one of least
-/// `N·B/(s·(N−s))`, the bound if every path crosses once.
-fn narrowest_cut(topology: &Topology) -> Vec<u64> {
+/// Lengths that count the links out of a set, or into it: of all that are tried the one of least capacity for each unit of
+/// what has to cross, the bound if every path crosses once.
+fn narrowest_cut(topology: &Topology, shares: &Shares) -> Vec<u64> {
     let mut best: Option<(Rate, Vec<u64>)> = None;
     for inside in sets(topology) {
-        let ranks = topology.ranks().filter(|rank| inside[rank.index()]).count() as u128;
-        let total = u128::from(topology.rank_count());
         for outwards in [true, false] {
             let crosses = |link: &Link| {
                 let (from, to) = (inside[link.from.index()], inside[link.to.index()]);
@@ -110,13 +101,28 @@ fn narrowest_cut(topology: &Topology) -> Vec<u64> {
             let lengths: Vec<u64> = topology.links().iter().map(|link| u64::from(crosses(link))).collect();
             let crossing = topology.links().iter().filter(|link| crosses(link));
             let capacity: u128 = crossing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
-            let rate = Rate::new(BigUint::from(capacity) * total, ranks * (total - ranks));
+            let rate = Rate::new(capacity, weight_across(topology, shares, &inside, outwards));
             if let Some(rate) = rate.filter(|rate| best.as_ref().is_none_or(|(least, _)| rate < least)) {
                 best = Some((rate, lengths));
             }
         }
     }
     best.map_or_else(Vec::new, |(_, lengths)| lengths)
+}
+
+/// Weight of what ranks of one side of a set have for those of the other. O(ranks), with weighted blocks O(pairs).
+fn weight_across(topology: &Topology, shares: &Shares, inside: &[bool], outwards: bool) -> u128 {
+    match shares {
+        Shares::Blocks(blocks) => {
+            let crosses = |from: Rank, to: Rank| (inside[from.index()], inside[to.index()]) == (outwards, !outwards);
+            let crossing = blocks.moving().filter(|&(from, to, _)| crosses(from, to));
+            crossing.map(|(_, _, weight)| u128::from(weight)).sum()
+        }
+        Shares::Equal | Shares::Weighted(_) => {
+            let ranks = topology.ranks().filter(|rank| inside[rank.index()]).count() as u128;
+            ranks * (u128::from(topology.rank_count()) - ranks)
+        }
+    }
 }
 
 /// Sets of nodes, by node index, each with a rank and without another one.
@@ -167,8 +173,8 @@ fn extremes(topology: &Topology) -> Vec<Rank> {
     ranks
 }
 
-/// `N·Σ c·ℓ / Σ dist`, or `None` where no rank is away from another.
-fn rate_of(topology: &Topology, lengths: &[u64], stop: &dyn Stop) -> Result<Option<Rate>, BoundError> {
+/// `N·Σ c·ℓ / Σ dist`, for weighted blocks `(W/N)·Σ c·ℓ / Σ w·dist`; `None` where all that has to move is where it should be.
+fn rate_of(topology: &Topology, shares: &Shares, lengths: &[u64], stop: &dyn Stop) -> Result<Option<Rate>, BoundError> {
     if lengths.len() != topology.links().len() {
         return Ok(None);
     }
@@ -199,8 +205,14 @@ fn rate_of(topology: &Topology, lengths: &[u64], stop: &dyn Stop) -> Result<Opti
                 }
             }
         }
-        // Every rank is reached, over fewer than 2³² links of less than 2⁶⁴.
-        total += topology.ranks().map(|rank| BigUint::from(distances[rank.index()])).sum::<BigUint>();
+        // Every rank that wants something is reached, over fewer than 2³² links of less than 2⁶⁴.
+        let wanting = topology.ranks().filter(|&rank| rank != source && shares.block(source, rank) > 0);
+        total +=
+            wanting.map(|rank| BigUint::from(distances[rank.index()]) * shares.block(source, rank)).sum::<BigUint>();
     }
-    Ok(Rate::new(volume * topology.rank_count(), total))
+    let ranks = topology.rank_count();
+    Ok(match shares {
+        Shares::Blocks(_) => Rate::new(volume * shares.weight_total(ranks), total * ranks),
+        Shares::Equal | Shares::Weighted(_) => Rate::new(volume * ranks, total),
+    })
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use canopy_optimize::{Commodity, ConcurrentError, ConcurrentProblem, Digraph, Stop};
+use canopy_schedule::Shares;
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::all_pairs::{commodities, commodity, digraph};
+use crate::all_pairs::{commodities, commodity, digraph, is_uniform};
 use crate::error::SynthesisError;
 use crate::symmetry::{boxes, translations};
 
@@ -15,6 +16,7 @@ pub(super) struct Network {
     /// Nodes and arcs are those of the topology, by index.
     graph: Digraph,
     commodities: Vec<Commodity>,
+    is_uniform: bool,
     /// By arc, its orbit under translations; empty without any.
     orbits: Vec<u32>,
     /// By rank and orbit, the arc that leaves the rank; empty without translations.
@@ -22,23 +24,38 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Every rank wants as much of every other. With translations rank 0 stands for all.
+    /// What every rank wants of every other. Where that is always as much, rank 0 stands for all if there are translations.
     ///
     /// * **Errors.** More variables than `variables_max`, stopped.
-    pub(super) fn of(topology: &Topology, variables_max: u64, stop: &dyn Stop) -> Result<Self, SynthesisError> {
+    pub(super) fn of(
+        topology: &Topology,
+        shares: &Shares,
+        variables_max: u64,
+        stop: &dyn Stop,
+    ) -> Result<Self, SynthesisError> {
         let graph = digraph(topology);
         let (ranks, links) = (topology.rank_count(), graph.arcs.len());
-        let found = translated(topology, &graph, stop)?;
+        let is_uniform = is_uniform(shares);
+        let found = if is_uniform { translated(topology, &graph, stop)? } else { None };
         let sources = if found.is_some() { 1 } else { u64::from(ranks) };
         if sources * links as u64 > variables_max {
             return Err(SynthesisError::TooManyVariables { ranks, links, limit: variables_max });
         }
         Ok(match found {
             Some((orbits, leaving)) => {
-                Self { graph, commodities: vec![commodity(0, ranks, u64::from(ranks))], orbits, leaving }
+                let first = Commodity { copies: u64::from(ranks), ..commodity(ranks, shares, 0) };
+                Self { graph, commodities: vec![first], is_uniform, orbits, leaving }
             }
-            None => Self { graph, commodities: commodities(ranks), orbits: Vec::new(), leaving: Vec::new() },
+            None => {
+                let commodities = commodities(ranks, shares);
+                Self { graph, commodities, is_uniform, orbits: Vec::new(), leaving: Vec::new() }
+            }
         })
+    }
+
+    /// Whether all ranks want as much of all others, so that they can stand for each other.
+    pub(super) const fn is_uniform(&self) -> bool {
+        self.is_uniform
     }
 
     pub(super) fn problem(&self) -> Result<ConcurrentProblem<'_>, ConcurrentError> {

@@ -17,7 +17,7 @@ fn schedule(topology: &Topology, flow: Flow) -> Schedule {
 /// Bound and algbw of a plan, both judged by those who know nothing of how they were found; in blocks times links.
 fn judged(expression: &str, limits: TreeLimits) -> (Rate, Rate, u64) {
     let topology = topology(expression);
-    let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+    let found = AllToAllFlow::of(&topology, &Shares::Equal, None, &Never, &Silent).unwrap();
     let bound = found.bound(&topology);
     let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
     let proven = certified_bound(&topology, collective, &Shares::Equal, &bound.certificate).unwrap();
@@ -109,7 +109,7 @@ fn hosts_behind_cards_that_forward_do_not_bind_punctured_tori() {
     {
         let card = format!("torus:3x3x3,bw=1GB/s,host=4GB/s,nicforward=true,{fault}");
         let topology = topology(&card);
-        let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+        let found = AllToAllFlow::of(&topology, &Shares::Equal, None, &Never, &Silent).unwrap();
         assert_eq!(found.bound(&topology).upper, algbw(ranks, numerator, denominator), "{fault}");
     }
 }
@@ -140,13 +140,13 @@ fn boxes_with_switches_are_filled() {
 #[test]
 fn kinds_of_ranks_stand_for_each_other() {
     let topology = topology("genkautz:n=200,d=4,bw=1GB/s");
-    let network = Network::of(&topology, u64::MAX, &Never).unwrap();
+    let network = Network::of(&topology, &Shares::Equal, u64::MAX, &Never).unwrap();
     let problem = network.problem().unwrap();
     let symmetric = Symmetric::of(&topology, (problem.graph(), problem.commodities()), &Never).unwrap().unwrap();
     let few = symmetric.problem(problem.graph()).unwrap();
     assert_eq!(few.commodities().iter().map(|one| one.copies).sum::<u64>(), 200);
     assert_eq!(few.commodities().len(), 20);
-    let found = AllToAllFlow::of(&topology, None, &Never, &Silent).unwrap();
+    let found = AllToAllFlow::of(&topology, &Shares::Equal, None, &Never, &Silent).unwrap();
     let bound = found.bound(&topology);
     // Published: F = 0.0055520590 of a link for each pair.
     let (upper, lower) = (bound.upper.gigabytes_per_sec(), bound.lower.gigabytes_per_sec());

@@ -1,12 +1,11 @@
 //! Textbook schedules for shares of different sizes.
 
 use canopy_schedule::{Carrier, CollectiveKind, Schedule, Send, Shape, Shares, Steps};
-use canopy_topology::Rank;
 
 use super::SteppedError;
 
-/// The same schedule for shares of other sizes: who sends whose share to whom, and when, stays; a share of weight w takes w
-/// chunks, and one of weight 0 is not sent.
+/// The same schedule for shares or blocks of other sizes: who sends which of them to whom, and when, stays; one of weight w
+/// takes w chunks, and one of weight 0 is not sent.
 ///
 /// Steps in which nothing is left to send do not count. Rates change: textbook schedules do not look at how much they send.
 ///
@@ -15,11 +14,14 @@ use super::SteppedError;
 /// * **Cost.** O(sends).
 pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, SteppedError> {
     let kind = schedule.collective.kind();
-    let Shares::Weighted(weights) = &shares else { return Ok(schedule) };
     let refused = || SteppedError::NotWeighed { name: schedule.algorithm.clone(), collective: kind };
-    if matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::AllToAll) {
-        return Err(refused());
-    }
+    let weights = match (&shares, kind) {
+        (Shares::Equal, _) => return Ok(schedule),
+        (Shares::Blocks(blocks), CollectiveKind::AllToAll) => blocks.weights(),
+        (Shares::Blocks(_), _) => return Err(refused()),
+        (_, CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::AllToAll) => return Err(refused()),
+        (Shares::Weighted(weights), _) => weights.as_slice(),
+    };
     let (Shape::Steps(steps), Shares::Equal) = (&schedule.shape, &schedule.shares) else { return Err(refused()) };
     if steps.chunks_per_share != 1 {
         return Err(refused());
@@ -30,11 +32,11 @@ pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, Stepp
         total = total.checked_add(weight).ok_or_else(refused)?;
         ends.push(total);
     }
-    // Chunks of the share that was one chunk.
+    // Chunks of the share or block that was one chunk.
     let chunks_of = |chunk: u64| -> Option<std::ops::Range<u64>> {
-        let rank = Rank::new(u32::try_from(chunk).ok()?).index();
-        let end = *ends.get(rank)?;
-        Some(end - weights.get(rank)?..end)
+        let unit = usize::try_from(chunk).ok()?;
+        let end = *ends.get(unit)?;
+        Some(end - weights.get(unit)?..end)
     };
     let mut made = Steps { chunks_per_share: 1, routes: steps.routes.clone(), carriers: Vec::new(), sends: Vec::new() };
     // The last step with a send: as it was numbered, and as it is.

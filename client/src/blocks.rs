@@ -1,0 +1,154 @@
+//! The file of sizes of blocks that all-to-all-v is given: a square of whole numbers.
+
+use std::io::Read as _;
+
+use canopy_schedule::Blocks;
+
+/// Longest file that is read: 16 bytes for each of the most blocks there can be.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// As many rows of weights as there are weights in each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockRows(Vec<u64>);
+
+impl BlockRows {
+    /// Row after row.
+    pub(crate) fn weights(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+/// Reads the file of this name.
+pub(crate) fn read(path: &str) -> Result<BlockRows, String> {
+    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
+    let mut content = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!(
+            "`{path}` is longer than {FILE_BYTES_MAX} bytes; give smaller numbers in the same proportions"
+        ));
+    }
+    parsed(&content).map_err(|error| format!("`{path}`: {error}"))
+}
+
+/// Rows as JSON, which begins with a bracket, or as lines of numbers between commas and blanks; empty lines do not count.
+fn parsed(content: &str) -> Result<BlockRows, String> {
+    let content = content.trim_start_matches('\u{feff}').trim();
+    let mut square = Square::default();
+    if content.starts_with('[') {
+        let rows: Vec<Vec<serde_json::Value>> =
+            serde_json::from_str(content).map_err(|error| format!("no list of lists of numbers: {error}"))?;
+        for row in &rows {
+            square.add(row.iter().map(|number| (number.as_u64(), number.to_string())))?;
+        }
+    } else {
+        for line in content.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+            let digits =
+                |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok()).flatten();
+            square.add(words.map(|word| (digits(word), word.to_owned())))?;
+        }
+    }
+    square.finish()
+}
+
+/// Rows so far.
+#[derive(Default)]
+struct Square {
+    rows: usize,
+    columns: usize,
+    weights: Vec<u64>,
+}
+
+impl Square {
+    /// Adds a row of weights, each with how it is written; rows and columns are counted from 0, as ranks are.
+    fn add(&mut self, weights: impl Iterator<Item = (Option<u64>, String)>) -> Result<(), String> {
+        let (row, limit) = (self.rows, Blocks::RANKS_MAX as usize);
+        if row == limit {
+            return Err(format!("there are more than {limit} rows; blocks are weighed for up to {limit} ranks"));
+        }
+        let mut columns = 0;
+        for (weight, written) in weights {
+            if columns == limit {
+                return Err(format!(
+                    "row {row} has more than {limit} columns; blocks are weighed for up to {limit} ranks"
+                ));
+            }
+            let weight = weight.ok_or_else(|| {
+                let written: String = written.chars().take(40).collect();
+                format!(
+                    "row {row}, column {columns}: `{written}` is no weight of a block; write whole numbers from 0 to {}",
+                    u64::MAX
+                )
+            })?;
+            self.weights.push(weight);
+            columns += 1;
+        }
+        if row > 0 && columns != self.columns {
+            let expected = self.columns;
+            return Err(format!(
+                "row {row} has {columns} columns, and the rows before have {expected}; give as many for each rank"
+            ));
+        }
+        (self.rows, self.columns) = (row + 1, columns);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<BlockRows, String> {
+        let Self { rows, columns, weights } = self;
+        if weights.is_empty() {
+            return Err("there are no weights; give a row for each rank".to_owned());
+        }
+        if rows != columns {
+            return Err(format!(
+                "there are {rows} rows of {columns} columns; give as many rows as columns, one for each rank"
+            ));
+        }
+        Ok(BlockRows(weights))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_json_say_the_same() {
+        let rows = BlockRows(vec![0, 3, 1, 0]);
+        for text in
+            ["[[0,3],[1,0]]", " [ [0, 3],\n [1, 0] ]\n", "0,3\n1,0", "\u{feff}0 3\r\n\r\n1\t0\r\n", "0 , 3\n 1 ,0,\n"]
+        {
+            assert_eq!(parsed(text).as_ref(), Ok(&rows), "{text}");
+        }
+        assert_eq!(parsed("[[18446744073709551615]]"), Ok(BlockRows(vec![u64::MAX])));
+    }
+
+    #[test]
+    fn what_is_no_square_of_weights_is_refused_by_row_and_column() {
+        for (text, message) in [
+            ("", "no weights"),
+            ("[]", "no weights"),
+            ("[[]]", "no weights"),
+            ("0 1\n2", "row 1 has 1 columns, and the rows before have 2"),
+            ("[[0,1],[2,3,4]]", "row 1 has 3 columns"),
+            ("0 1\n2 3\n4 5", "3 rows of 2 columns"),
+            ("0 1\n-2 3", "row 1, column 0: `-2`"),
+            ("[[0,1],[2,-3]]", "row 1, column 1: `-3`"),
+            ("[[0,1.5],[2,3]]", "row 0, column 1: `1.5`"),
+            ("[[0,\"1\"],[2,3]]", "row 0, column 1: `\"1\"`"),
+            ("0 NaN\n1 2", "row 0, column 1: `NaN`"),
+            ("0 1e3\n1 2", "row 0, column 1: `1e3`"),
+            ("[[0,NaN],[1,2]]", "no list of lists"),
+            ("[0,1]", "no list of lists"),
+            ("[[0,1],[1,0]", "no list of lists"),
+            ("0 18446744073709551616\n1 0", "row 0, column 1: `18446744073709551616`"),
+        ] {
+            let refused = parsed(text).unwrap_err();
+            assert!(refused.contains(message), "{text}: {refused}");
+        }
+        let limit = Blocks::RANKS_MAX as usize;
+        assert!(parsed(&"1\n".repeat(limit + 1)).unwrap_err().contains("more than 2048 rows"));
+        assert!(parsed(&"1 ".repeat(limit + 1)).unwrap_err().contains("row 0 has more than 2048 columns"));
+    }
+}
