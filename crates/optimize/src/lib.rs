@@ -30,7 +30,9 @@ pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;
 pub use isolate::isolating_cuts;
 pub use optimum::{ForestOptimum, OptimumError, forest_optimum, forest_optimum_for};
-pub use paths::{PathGraph, ShortestPaths, SingleOptions, SinglePaths, WholePaths, single_paths, whole_paths};
+pub use paths::{
+    PathGraph, ShortestPaths, SingleOptions, SinglePaths, WholePaths, single_load_bound, single_paths, whole_paths,
+};
 pub use rooted::{broadcast_optimum, gather_optimum, scatter_optimum};
 pub use stop::{Never, Stop, Stopped};
 pub use strength::{Division, Orientation, OrientedPair, Strength, divided, halved, orientation, strength};

@@ -13,7 +13,7 @@ mod whole;
 mod tests;
 
 pub use shortest::ShortestPaths;
-pub use single::{SingleOptions, SinglePaths, single_paths};
+pub use single::{SingleOptions, SinglePaths, single_load_bound, single_paths};
 pub use whole::{WholePaths, whole_paths};
 
 use crate::digraph::Digraph;

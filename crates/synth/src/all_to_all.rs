@@ -13,7 +13,8 @@ mod sssp;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
-use canopy_topology::Topology;
+use canopy_topology::{Rate, Topology};
+use num_bigint::BigUint;
 
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
@@ -56,6 +57,27 @@ pub(crate) fn plan(
         other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
     };
     Ok(Shape::Flow(flow))
+}
+
+/// The greatest algbw of an all-to-all in which each pair takes one of the paths that the algorithm chooses among, in bytes per
+/// second: proven by prices of links, whole numbers of blocks on each taken into account. None for an algorithm that makes
+/// no such choice, and where prices prove nothing.
+///
+/// * **In.** The network in the labels that it is planned in: sets of paths may depend on them.
+/// * **Errors.** Of the algorithm. **Cost.** Its linear program.
+pub fn single_path_bound(
+    topology: &Topology,
+    algorithm: Algorithm,
+    stop: &dyn Stop,
+) -> Result<Option<Rate>, SynthesisError> {
+    let choice = match algorithm {
+        Algorithm::IlpDisjoint => Choice::Disjoint,
+        Algorithm::IlpShortest => Choice::Shortest,
+        _ => return Ok(None),
+    };
+    let (_, least) = ilp::posed(topology, algorithm, choice, stop)?;
+    let ranks = u128::from(topology.rank_count());
+    Ok(least.inverse().and_then(|rate| Rate::new(BigUint::from(ranks) * rate.numerator, rate.denominator)))
 }
 
 #[cfg(test)]

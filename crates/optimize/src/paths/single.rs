@@ -1,11 +1,14 @@
 //! One path for each pair: an integer program, where that is small, begun with a local search.
 
+mod bound;
+
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
 use super::whole::Board;
 use crate::digraph::Digraph;
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
+pub use bound::single_load_bound;
 
 /// How much is tried to prove that no choice is better, or to find one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +41,14 @@ const ROUNDS: u32 = 16;
 /// as long as it finds one within its nodes.
 ///
 /// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`.
-/// * **In.** For each pair at least one path of arcs with capacity. `least`: no choice has a lesser load, which the linear program
-///   over the same paths says; 0 if nothing is known.
+/// * **In.** For each pair at least one path of arcs with capacity. `least`: no choice has a lesser load, as
+///   [`single_load_bound`] proves; 0 if nothing is known.
 /// * **Errors.** Stopped; asked between rounds and integer programs. **Cost.** The rounds: O(length of all paths) each; the
 ///   program as its limits say, and its limits only: equal arguments give equal choices.
 pub fn single_paths(
     graph: &Digraph,
     pairs: &[Vec<Vec<u32>>],
-    least: f64,
+    least: Fraction,
     options: SingleOptions,
     stop: &dyn Stop,
 ) -> Result<SinglePaths, Stopped> {
@@ -59,8 +62,7 @@ pub fn single_paths(
         let load = load_of(graph, pairs, &choices);
         let done = |is_optimal| Ok(SinglePaths { choices: choices.clone(), load, is_optimal });
         let Some(next) = steps.below(load) else { return done(true) };
-        // The program's word is good to six digits.
-        if next.to_float() < least * (1.0 - 1e-6) {
+        if next < least {
             return done(true);
         }
         if count > options.paths_max {
@@ -96,6 +98,15 @@ impl Steps {
             Fraction::new(whole, capacity.into()).filter(|&fraction| fraction > Fraction::ZERO)
         };
         self.capacities.iter().filter_map(below).max()
+    }
+
+    /// The least from a load on; `None` where there is no capacity, or it does not fit.
+    fn at_least(&self, load: Fraction) -> Option<Fraction> {
+        let from = |&capacity: &u64| {
+            let product = load.numerator.checked_mul(capacity.into())?;
+            Fraction::new(product.div_ceil(load.denominator), capacity.into())
+        };
+        self.capacities.iter().map(from).collect::<Option<Vec<_>>>()?.into_iter().min()
     }
 }
 

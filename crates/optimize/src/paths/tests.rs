@@ -138,9 +138,10 @@ fn single_paths_are_optimal_where_they_say_so() {
         let all = (0..3_u32.pow(6)).map(|code| (0..6).map(|pair| code / 3_u32.pow(pair) % 3).collect::<Vec<u32>>());
         let least = all.map(|choices| load(&choices)).min().unwrap();
         let options = SingleOptions { paths_max: 100, nodes_max: 1000 };
-        let found = single_paths(&graph, &pairs, 0.0, options, &Never).unwrap();
+        let found = single_paths(&graph, &pairs, Fraction::ZERO, options, &Never).unwrap();
         assert_eq!((found.load, load(&found.choices), found.is_optimal), (least, least, true));
-        let quick = single_paths(&graph, &pairs, 0.0, SingleOptions { paths_max: 0, ..options }, &Never).unwrap();
+        let quick =
+            single_paths(&graph, &pairs, Fraction::ZERO, SingleOptions { paths_max: 0, ..options }, &Never).unwrap();
         assert!(quick.load >= least && (quick.load == least || !quick.is_optimal));
     }
 }

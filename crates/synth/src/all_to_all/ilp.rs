@@ -1,6 +1,6 @@
 //! `ilp-disjoint`, `ilp-shortest`: one of some paths for each pair, so that the busiest link carries the fewest.
 
-use canopy_optimize::{SingleOptions, Stop, path_optimum, single_paths};
+use canopy_optimize::{Fraction, SingleOptions, Stop, path_optimum, single_load_bound, single_paths};
 use canopy_schedule::{Flow, Shares};
 use canopy_topology::Topology;
 
@@ -27,18 +27,33 @@ pub(super) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
-    let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
-    let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
-    if needed > PATHS_MAX {
-        return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
-    }
     progress.report(Stage::Optimum, 0, 1);
-    let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
-    let least = 1.0 / optimum.ok_or(AllToAllError::NotSolved { algorithm })?.rate;
+    let (sets, least) = posed(topology, algorithm, choice, stop)?;
     let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
     progress.report(Stage::Optimum, 1, 1);
     let counts: Vec<Vec<u64>> = (sets.paths.iter().zip(&found.choices))
         .map(|(paths, &choice)| (0_u32..).zip(paths).map(|(place, _)| u64::from(place == choice)).collect())
         .collect();
     sets.flow(topology, 1, &counts)
+}
+
+/// The paths to choose among, and the load of the busiest link that no choice of one for each pair is below, proven: blocks for
+/// each byte per second.
+///
+/// * **Errors.** Of [`plan`]. **Cost.** That of [`path_optimum`].
+pub(super) fn posed(
+    topology: &Topology,
+    algorithm: Algorithm,
+    choice: Choice,
+    stop: &dyn Stop,
+) -> Result<(Sets, Fraction), SynthesisError> {
+    let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
+    let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
+    if needed > PATHS_MAX {
+        return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());
+    }
+    let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
+    let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;
+    let least = single_load_bound(&sets.graph, &sets.paths, &optimum.prices);
+    Ok((sets, least))
 }

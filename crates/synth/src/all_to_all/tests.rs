@@ -2,9 +2,9 @@
 
 use canopy_optimize::{Fraction, Never};
 use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
-use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits, construction, generate};
+use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
-use super::AllToAllError;
+use super::{AllToAllError, single_path_bound};
 use crate::algorithm::{Algorithm, Composition, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
@@ -180,6 +180,28 @@ fn single_paths_by_integer_programs() {
         assert_eq!(load(expression, Algorithm::IlpDisjoint), (whole(disjoint), 1), "{expression}");
         assert_eq!(load(expression, Algorithm::IlpShortest), (whole(shortest), 1), "{expression}");
     }
+}
+
+/// Proven of any choice among the same paths: 4 blocks on the busiest link of both cubes; 3 on K4,4, where shared paths reach 5/2;
+/// a ring of one way has no choice; and with a link at a third of its rate, whatever passes it counts three times.
+#[test]
+fn choices_of_single_paths_have_a_bound() {
+    for (expression, ranks, load) in [
+        ("hypercube:3,bw=1B/s", 8_u128, 4_u128),
+        ("twisted-cube:bw=1B/s", 8, 4),
+        ("bipartite:4x4,bw=1B/s", 8, 3),
+        ("ring:4,bw=1B/s,dir=uni", 4, 6),
+        ("ring:4,bw=3B/s,dir=uni,degrade=0>1*1/3", 4, 6),
+    ] {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        for algorithm in [Algorithm::IlpDisjoint, Algorithm::IlpShortest] {
+            let bound = single_path_bound(&topology, algorithm, &Never).unwrap();
+            assert_eq!(bound, Rate::new(ranks, load), "{expression}, {algorithm}");
+        }
+        assert_eq!(single_path_bound(&topology, Algorithm::Pmcf, &Never), Ok(None));
+    }
+    let torus = generate("torus:8x8", &TopologyLimits::STANDARD).unwrap();
+    assert!(single_path_bound(&torus, Algorithm::IlpShortest, &Never).is_err());
 }
 
 #[test]
