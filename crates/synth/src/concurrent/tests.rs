@@ -80,6 +80,14 @@ fn rates_of_punctured_tori_are_proven_and_nearly_reached() {
     }
 }
 
+/// §8.2: a time of 80.9286 for 100 ranks of degree 4.
+#[test]
+fn a_hundred_ranks_reach_their_fraction() {
+    let (upper, reached, chunks) = judged("genkautz:n=100,d=4,bw=1GB/s", TreeLimits::NONE);
+    assert_eq!(upper, algbw(100, 14, 1133));
+    assert_eq!(reached, upper, "{chunks} chunks");
+}
+
 /// The bound of a punctured torus whose hosts forward at the rate of four links, and a plan that nearly reaches it.
 #[track_caller]
 fn check_hosts(fault: &str, ranks: u64, (numerator, denominator): (u64, u64), published: f64) {
