@@ -17,6 +17,7 @@ mod hosts;
 mod input;
 mod material;
 mod output;
+mod path_choice;
 mod placement;
 mod progress;
 mod request;

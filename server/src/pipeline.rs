@@ -21,7 +21,9 @@ use std::sync::Arc;
 
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
+use canopy_synth::{
+    Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound, single_path_bound,
+};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
@@ -146,7 +148,14 @@ impl Pipeline {
         let (timings, is_recalled) = (work.timings, !work.has_searched);
         let warnings = files.warnings.iter().cloned().chain(warning).collect();
         let family = boxed.as_ref().map(|boxed| boxed.expression.clone()).unwrap_or_default();
-        let mut plan = describe::plan(order, prepared, &plan, &verdict, files, family, clock::millis_since(started))?;
+        let choice_bound = single_path_bound(network, order.algorithm, stop).map_err(PlanFailure::Synthesis)?;
+        if choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
+            let problem = format!("the plan reaches {}, more than any choice of its paths", verdict.algbw);
+            return Err(PlanFailure::Rejected { check: "certificate", problem });
+        }
+        let judged = (&plan, &verdict);
+        let elapsed_ms = clock::millis_since(started);
+        let mut plan = describe::plan(order, prepared, judged, choice_bound, files, family, elapsed_ms)?;
         if let Some(provenance) = &mut plan.provenance {
             provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
         }
@@ -211,6 +220,10 @@ impl Planner for Pipeline {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Recall, PlanFailure> {
+        if matches!(order.algorithm, Algorithm::IlpDisjoint | Algorithm::IlpShortest) {
+            // What is said of such a plan takes a linear program, which is a worker's.
+            return Ok(Recall::Unknown(None));
+        }
         let Some(canon) = Canon::of(&self.shapes, order, prepared, stop)? else { return Ok(Recall::Unknown(None)) };
         let key = canon.key(order, first_limits(order));
         if !self.shapes.schedules.has(&key) {

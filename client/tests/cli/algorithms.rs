@@ -188,3 +188,26 @@ fn flows_in_steps_run_everywhere() {
     desk.refused("plan ring:4 --collective allgather --algorithm tsmcf", 2, &["tsmcf does not plan allgather"]);
     desk.refused("plan dgx-a100:boxes=16 --collective all-to-all --algorithm tsmcf", 2, &["128 ranks", "flow, direct"]);
 }
+
+/// What an integer program lacks of the best choice among its own paths: K4,4 takes three blocks on a link, where paths that are
+/// shared take 5/2 and so bound the collective. Said again of a plan that is known, and of no other algorithm.
+#[test]
+fn choices_of_paths_say_what_they_lack() {
+    let desk = Desk::new();
+    let plan = |topology: &str, algorithm: &str| {
+        let plan = format!("plan {topology} --collective all-to-all --algorithm {algorithm}");
+        desk.json(&format!("{plan} -o plan.json --json"))
+    };
+    let best = serde_json::json!({"reached": "8000000000/3", "bound": "8000000000/3", "gap": "0/1"});
+    for (algorithm, cache) in [("ilp-disjoint", "miss"), ("ilp-disjoint", "hit"), ("ilp-shortest", "miss")] {
+        let found = plan("bipartite:4x4,bw=1GB/s", algorithm);
+        assert_eq!((&found["search"], &found["cache"]), (&best, &cache.into()), "{algorithm}");
+        assert_eq!(found["bound"], "3200000000");
+    }
+    let shown = desk.json(&format!(
+        "plans show {} --json",
+        plan("bipartite:4x4,bw=1GB/s", "ilp-disjoint")["plan"].as_str().unwrap()
+    ));
+    assert_eq!(shown["search"], best);
+    assert_eq!(plan("bipartite:4x4,bw=1GB/s", "pmcf")["search"], serde_json::Value::Null);
+}

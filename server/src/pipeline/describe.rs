@@ -6,7 +6,7 @@ use canopy_schedule::{
     Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost, Verdict,
     lp_dual_sums,
 };
-use canopy_topology::{NodeIndex, Topology};
+use canopy_topology::{NodeIndex, Rate, Topology};
 
 use super::files::Files;
 use crate::failure::PlanFailure;
@@ -14,12 +14,13 @@ use crate::key::{TopologyKey, planner_class};
 use crate::order::{Order, form_on_the_wire, slots_on_the_wire};
 use crate::planner::Prepared;
 
-/// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint.
+/// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint. `choice_bound`: the
+/// greatest algbw of any choice among the paths that the plan's were chosen from.
 pub(super) fn plan(
     order: &Order,
     prepared: &Prepared,
-    plan: &PlanFile,
-    verdict: &Verdict,
+    (plan, verdict): (&PlanFile, &Verdict),
+    choice_bound: Option<Rate>,
     files: Files,
     family: String,
     wall_ms: f64,
@@ -65,6 +66,7 @@ pub(super) fn plan(
         rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
         superseded_by: String::new(),
         step_cost: verdict.steps.as_ref().map(step_cost),
+        path_choice: choice_bound.map(|bound| v1::PathChoice { bound: bound.to_string() }),
     })
 }
 

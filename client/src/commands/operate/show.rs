@@ -12,6 +12,7 @@ use crate::form::FormSummary;
 use crate::output::{
     FORMAT_VERSION, InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words,
 };
+use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
 
@@ -72,6 +73,9 @@ struct Shown {
     /// What numbered steps cost; not there where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_cost: Option<StepCostSummary>,
+    /// How good the choice of paths is, where an integer program made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<PathChoiceSummary>,
     trees: u64,
     checked: Vec<String>,
     valid_for: ValidFor,
@@ -222,6 +226,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
     let (reach, steps_cost, form) = (ReachSummary::of(&plan), StepCostSummary::of(&plan), FormSummary::of(&plan));
+    let search = PathChoiceSummary::of(&plan);
     let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
     let provenance = plan.provenance.unwrap_or_default();
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
@@ -260,6 +265,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         steps: plan.steps,
         reach,
         steps_cost,
+        search,
         trees: plan.trees,
         checked: plan.checked,
         valid_for: ValidFor {
@@ -356,6 +362,9 @@ fn readable(shown: &Shown) -> String {
     }
     if let Some(cost) = &shown.steps_cost {
         lines.push(format!("cost       {}", cost.readable()));
+    }
+    if let Some(search) = &shown.search {
+        lines.push(format!("search     {}", search.words()));
     }
     if let Some(reach) = &shown.reach {
         lines.push(format!("reach      {}", reach.readable(shown.steps)));

@@ -13,6 +13,7 @@ use crate::output::{
     FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec,
     print_json,
 };
+use crate::path_choice::PathChoiceSummary;
 use crate::{placement, request};
 
 /// A plan that is there, and its file in place.
@@ -59,6 +60,9 @@ struct Planned {
     /// What numbered steps cost; not there where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_cost: Option<StepCostSummary>,
+    /// How good the choice of paths is, where an integer program made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<PathChoiceSummary>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     reach: Option<ReachSummary>,
     trees: u64,
@@ -144,6 +148,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
         steps_cost: StepCostSummary::of(plan),
+        search: PathChoiceSummary::of(plan),
         reach: ReachSummary::of(plan),
         trees: plan.trees,
         checked: plan.checked.clone(),
@@ -222,6 +227,9 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     ];
     if let Some(cost) = &planned.steps_cost {
         lines.insert(1, cost.readable());
+    }
+    if let Some(search) = &planned.search {
+        lines.insert(1, search.words().to_owned());
     }
     if let Some(form) = &planned.form {
         lines.insert(1, form.words());
