@@ -124,6 +124,7 @@ fn files_of_runtimes_are_refused() {
 fn what_is_no_matrix_of_the_ranks_is_refused() {
     let desk = Desk::new();
     let huge = "1\n".repeat(1_000_000);
+    let (nothing, too_much) = ("0 0 0 0\n".repeat(4), "0 18446744073709551615 0 0\n".repeat(4));
     for (content, words) in [
         ("0 1 2\n3 0\n", "row 1 has 2 columns"),
         ("0 1\n-3 0\n", "row 1, column 0: `-3`"),
@@ -131,10 +132,10 @@ fn what_is_no_matrix_of_the_ranks_is_refused() {
         ("[[0,1],[0.5,0]]", "row 1, column 0: `0.5`"),
         ("0 99999999999999999999\n1 0\n", "row 0, column 1"),
         ("", "no weights"),
-        (&huge, "more than 2048 rows"),
+        (huge.as_str(), "more than 2048 rows"),
         ("0 1\n1 0\n", "blocks have 4 weights for 4 ranks; give 16"),
-        (&"0 0 0 0\n".repeat(4), "all blocks between different ranks have weight 0"),
-        (&"0 18446744073709551615 0 0\n".repeat(4), "row 1, column 1; use smaller weights"),
+        (nothing.as_str(), "all blocks between different ranks have weight 0"),
+        (too_much.as_str(), "row 1, column 1; use smaller weights"),
     ] {
         let rows = file(&desk, "rows", content);
         for command in ["plan", "bound"] {

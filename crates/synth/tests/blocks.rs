@@ -262,12 +262,10 @@ fn textbook_schedules_leave_out_what_is_empty() {
     // Each has something for the next alone: its own link is half of the way there is, over two links the other half.
     let ring: Vec<u64> = (0..16).map(|block| u64::from(block % 4 == (block / 4 + 1) % 4)).collect();
     let shares = blocks(&topology, &ring).unwrap();
-    for algorithm in [Algorithm::Pairwise, Algorithm::Bruck, Algorithm::Direct] {
-        assert_eq!(
-            reached(&topology, &shares, algorithm),
-            times(&proven(&topology, &shares).upper, 1, 2),
-            "{algorithm}"
-        );
+    // Pairwise, ranks that differ in one bit come in another step than those that differ in two.
+    for (algorithm, part) in [(Algorithm::Pairwise, 4), (Algorithm::Bruck, 2), (Algorithm::Direct, 2)] {
+        let upper = proven(&topology, &shares).upper;
+        assert_eq!(reached(&topology, &shares, algorithm), times(&upper, 1, part), "{algorithm}");
     }
     let refused = plan(&topology, &shares, Algorithm::IlpDisjoint).unwrap_err();
     let unequal = AllToAllError::UnequalBlocks { algorithm: Algorithm::IlpDisjoint };

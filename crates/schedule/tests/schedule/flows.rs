@@ -210,7 +210,7 @@ fn what_is_no_flow_or_no_route_is_refused_by_name() {
     let sound = random_flow(&complete_with_switch(3), CollectiveKind::AllToAll, &mut Random(1));
     // Its links are not those of the star.
     let error = check_flow(&topology, &sound).unwrap_err();
-    assert!(matches!(error, CheckError::Structure(StructureError::Route { route: 0, .. })), "{error:?}");
+    assert!(matches!(error, CheckError::Structure(StructureError::Route { .. })), "{error:?}");
     assert_eq!(error.check(), "structure");
     let topology = complete_with_switch(3);
     let forest = any_shape(&topology, CollectiveKind::Allgather, &mut Random(1));
