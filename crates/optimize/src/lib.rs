@@ -10,6 +10,7 @@ mod digraph;
 mod flow;
 mod fraction;
 mod isolate;
+mod layers;
 mod optimum;
 mod paths;
 mod rooted;
@@ -29,6 +30,7 @@ pub use digraph::{Arc, Digraph, DigraphError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;
 pub use isolate::isolating_cuts;
+pub use layers::{Ascent, Layers};
 pub use optimum::{ForestOptimum, OptimumError, forest_optimum, forest_optimum_for};
 pub use paths::{
     PathGraph, ShortestPaths, SingleOptions, SinglePaths, WholePaths, single_load_bound, single_paths, whole_paths,
