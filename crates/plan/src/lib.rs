@@ -8,6 +8,8 @@ mod msccl;
 mod mscclpp;
 pub mod oneccl;
 mod plan_file;
+pub mod routes;
+mod waits;
 
 pub use emulate::{
     Blocked, ElementType, EmulateOptions, EmulationError, EmulationReport, Operator, emulate, emulate_until,

@@ -15,6 +15,10 @@ mod prove;
 mod rank_run;
 mod write;
 
+pub(crate) use parse::{Attributes, Document, Tag, is_label, plain, shown};
+pub(crate) use prove::{Findings, Report};
+pub(crate) use write::escaped;
+
 pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use load::network_load;
 pub use lower::{LowerError, LowerOptions, lower, require_own_routes};

@@ -3,21 +3,21 @@
 //! Whether the program makes sense is the proof's business.
 
 mod attributes;
+mod document;
 mod error;
 mod reader;
 
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::Rank;
 
-use attributes::{Attributes, plain};
-use error::shown;
-use reader::{Node, Reader, Tag};
+pub(crate) use attributes::{Attributes, is_label, plain};
+pub(crate) use document::Document;
+pub(crate) use error::shown;
+pub(crate) use reader::Tag;
 
 pub use error::{ParseError, ParseFault};
 
 use super::program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Step};
-
-pub(super) use attributes::is_label;
 
 /// Most bytes of a text that anybody may have written: a program is several times as large as the shortest text of it.
 pub const BYTES_MAX: usize = 64 << 20;
@@ -33,8 +33,7 @@ const RANKS_MAX: usize = 65535;
 
 /// Whether a text is meant to be such a plan: its first element, after declaration and comments, is `<onecclplan`.
 pub fn is_plan(text: &str) -> bool {
-    let mut reader = Reader::new(text);
-    matches!(reader.next_node(), Ok(Node::Open(tag)) if tag.name == "onecclplan")
+    Document::begins_with(text, "onecclplan")
 }
 
 /// Reads one plan of at most [`BYTES_MAX`] bytes; see [`parse_until`], which it calls without ever stopping.
@@ -51,67 +50,14 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
 /// The first thing that the format does not know or allow, with its line and column and what to write instead; or
 /// `stop`, asked at every tag, returned true. Never panics; O(bytes), memory several times that of the text.
 pub fn parse_until(text: &str, bytes_max: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Program, ParseError> {
-    let mut parser = Parser { reader: Reader::new(text), peeked: None, stop };
-    if text.len() > bytes_max {
-        let fault = ParseFault::TooLarge { bytes: text.len(), limit: bytes_max };
-        return Err(fault.at(error::Position { line: 1, column: 1 }));
-    }
-    parser.file()
+    let mut document = Document::new(text, bytes_max, stop)?;
+    let root = document.root("onecclplan", "<onecclplan>")?;
+    let program = document.plan(&root)?;
+    document.end()?;
+    Ok(program)
 }
 
-struct Parser<'a, 's> {
-    reader: Reader<'a>,
-    /// Read, but not yet used.
-    peeked: Option<Node<'a>>,
-    stop: &'s (dyn Fn() -> bool + Sync),
-}
-
-fn unexpected(node: &Node<'_>, expected: &'static str) -> ParseError {
-    ParseFault::Unexpected { found: node.describe(), expected }.at(node.position())
-}
-
-impl<'a> Parser<'a, '_> {
-    fn next_node(&mut self) -> Result<Node<'a>, ParseError> {
-        if let Some(node) = self.peeked.take() {
-            return Ok(node);
-        }
-        let node = self.reader.next_node()?;
-        if (self.stop)() { Err(ParseFault::Stopped.at(node.position())) } else { Ok(node) }
-    }
-
-    /// The next element if it is called so; everything else stays.
-    fn next_if(&mut self, name: &str) -> Result<Option<Tag<'a>>, ParseError> {
-        match self.next_node()? {
-            Node::Open(tag) if tag.name == name => Ok(Some(tag)),
-            node => {
-                self.peeked = Some(node);
-                Ok(None)
-            }
-        }
-    }
-
-    /// The end of an element.
-    fn close(&mut self, tag: &Tag<'a>, expected: &'static str) -> Result<(), ParseError> {
-        if tag.is_empty {
-            return Ok(());
-        }
-        match self.next_node()? {
-            Node::Close(_) => Ok(()),
-            node => Err(unexpected(&node, expected)),
-        }
-    }
-
-    fn file(&mut self) -> Result<Program, ParseError> {
-        let program = match self.next_node()? {
-            Node::Open(tag) if tag.name == "onecclplan" => self.plan(&tag)?,
-            node => return Err(unexpected(&node, "<onecclplan>")),
-        };
-        match self.next_node()? {
-            Node::End(_) => Ok(program),
-            node => Err(unexpected(&node, "the end of the text")),
-        }
-    }
-
+impl<'a> Document<'a, '_> {
     fn plan(&mut self, tag: &Tag<'a>) -> Result<Program, ParseError> {
         let mut program = head(tag)?;
         if !tag.is_empty {

@@ -20,11 +20,11 @@ mod report;
 mod routes;
 mod structure;
 
+pub(crate) use report::{Findings, Report};
 pub use report::{Place, Problem, Proof, Stopped};
 pub use routes::prove_routes;
 
 use super::program::{Program, RankProgram};
-use report::Report;
 
 /// Judges a program; see [`prove_until`], which it calls without ever stopping.
 pub fn prove(program: &Program) -> Proof {

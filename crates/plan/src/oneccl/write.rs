@@ -125,7 +125,7 @@ fn put(text: &mut String, content: std::fmt::Arguments<'_>) {
 }
 
 /// An attribute's value with what XML reserves written as entities.
-fn escaped(value: &str) -> String {
+pub(crate) fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
         match character {

@@ -9,14 +9,14 @@ use crate::oneccl::program::Span;
 const VALUE_MAX: usize = 1024;
 
 /// Attributes nobody has asked for yet.
-pub(super) struct Attributes<'t, 'a> {
+pub(crate) struct Attributes<'t, 'a> {
     element: &'static str,
     tag: &'t Tag<'a>,
     taken: Vec<bool>,
 }
 
 impl<'t, 'a> Attributes<'t, 'a> {
-    pub(super) fn new(element: &'static str, tag: &'t Tag<'a>) -> Self {
+    pub(crate) fn new(element: &'static str, tag: &'t Tag<'a>) -> Self {
         Self { element, tag, taken: vec![false; tag.attributes.len()] }
     }
 
@@ -40,7 +40,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     }
 
     /// The value of an attribute that must be there, as `read` understands it.
-    pub(super) fn word<T>(
+    pub(crate) fn word<T>(
         &mut self,
         attribute: &'static str,
         expected: &'static str,
@@ -52,7 +52,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     }
 
     /// The same for one that may be left out.
-    pub(super) fn optional<T>(
+    pub(crate) fn optional<T>(
         &mut self,
         attribute: &'static str,
         expected: &'static str,
@@ -61,28 +61,28 @@ impl<'t, 'a> Attributes<'t, 'a> {
         self.take(attribute).map(|value| self.value(attribute, value, expected, read)).transpose()
     }
 
-    pub(super) fn count(&mut self, attribute: &'static str) -> Result<u32, ParseError> {
+    pub(crate) fn count(&mut self, attribute: &'static str) -> Result<u32, ParseError> {
         self.word(attribute, "a whole number up to 4294967295", plain)
     }
 
-    pub(super) fn optional_count(&mut self, attribute: &'static str) -> Result<Option<u32>, ParseError> {
+    pub(crate) fn optional_count(&mut self, attribute: &'static str) -> Result<Option<u32>, ParseError> {
         self.optional(attribute, "a whole number up to 4294967295", plain)
     }
 
-    pub(super) fn bytes(&mut self, attribute: &'static str) -> Result<u64, ParseError> {
+    pub(crate) fn bytes(&mut self, attribute: &'static str) -> Result<u64, ParseError> {
         let fits = |bytes: u64| i64::try_from(bytes).is_ok().then_some(bytes);
         self.word(attribute, "a whole number up to 9223372036854775807", |value| plain(value).and_then(fits))
     }
 
     /// A name: of a plan, or of a statement about it.
-    pub(super) fn label(&mut self, attribute: &'static str) -> Result<String, ParseError> {
+    pub(crate) fn label(&mut self, attribute: &'static str) -> Result<String, ParseError> {
         self.word(attribute, "1 to 63 letters, digits, `_`, `-` and `.`", |value| {
             is_label(value).then(|| value.to_owned())
         })
     }
 
     /// The value of a statement about a plan.
-    pub(super) fn text(&mut self, attribute: &'static str) -> Result<String, ParseError> {
+    pub(crate) fn text(&mut self, attribute: &'static str) -> Result<String, ParseError> {
         self.word(attribute, "at most 1024 characters, none of them a control character", |value| {
             let fits = value.chars().count() <= VALUE_MAX && !value.chars().any(char::is_control);
             fits.then(|| value.to_owned())
@@ -90,7 +90,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     }
 
     /// Chunks in a row: their buffer and first chunk by these names, and their number.
-    pub(super) fn span(&mut self, buffer: &'static str, first: &'static str) -> Result<Span, ParseError> {
+    pub(crate) fn span(&mut self, buffer: &'static str, first: &'static str) -> Result<Span, ParseError> {
         Ok(Span {
             buffer: self.word(buffer, "i, o or s", |word| {
                 [Buffer::Input, Buffer::Output, Buffer::Scratch].into_iter().find(|known| known.letter() == word)
@@ -101,7 +101,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     }
 
     /// Refuses what nobody asked for.
-    pub(super) fn finish(self) -> Result<(), ParseError> {
+    pub(crate) fn finish(self) -> Result<(), ParseError> {
         match self.taken.iter().position(|taken| !taken) {
             None => Ok(()),
             Some(position) => {
@@ -113,13 +113,13 @@ impl<'t, 'a> Attributes<'t, 'a> {
 }
 
 /// A plain decimal number: no sign, no leading zero, nothing around it.
-pub(super) fn plain<T: std::str::FromStr>(text: &str) -> Option<T> {
+pub(crate) fn plain<T: std::str::FromStr>(text: &str) -> Option<T> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     is_plain.then(|| text.parse().ok()).flatten()
 }
 
 /// Whether a text is 1 to 63 letters, digits, `_`, `-` and `.`.
-pub(in crate::oneccl) fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=63).contains(&text.len()) && text.bytes().all(is_known)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a text is no oneCCL plan.
+/// Why a text is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
 pub struct ParseError {
@@ -44,18 +44,18 @@ pub enum ParseFault {
 
 /// Where a piece of text begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) line: u64,
-    pub(super) column: u64,
+pub(crate) struct Position {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
 }
 
 impl ParseFault {
-    pub(super) fn at(self, position: Position) -> ParseError {
+    pub(crate) fn at(self, position: Position) -> ParseError {
         ParseError { line: position.line, column: position.column, fault: self }
     }
 }
 
 /// A piece of somebody's text for a message: short, without control characters.
-pub(super) fn shown(text: impl fmt::Display) -> String {
+pub(crate) fn shown(text: impl fmt::Display) -> String {
     text.to_string().chars().map(|letter| if letter.is_control() { '?' } else { letter }).take(80).collect()
 }

@@ -14,30 +14,30 @@ use super::error::{ParseError, ParseFault, Position, shown};
 const ATTRIBUTES_MAX: usize = 16;
 
 /// An element's start.
-pub(super) struct Tag<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) attributes: Vec<(String, String)>,
+pub(crate) struct Tag<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) attributes: Vec<(String, String)>,
     /// Closed by itself (`/>`).
-    pub(super) is_empty: bool,
-    pub(super) position: Position,
+    pub(crate) is_empty: bool,
+    pub(crate) position: Position,
 }
 
 /// A tag.
-pub(super) enum Node<'a> {
+pub(crate) enum Node<'a> {
     Open(Tag<'a>),
     Close(Position),
     End(Position),
 }
 
 impl Node<'_> {
-    pub(super) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         match self {
             Self::Open(tag) => tag.position,
             Self::Close(position) | Self::End(position) => *position,
         }
     }
 
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::Open(tag) => format!("<{}>", shown(&tag.name)),
             Self::Close(_) => "the end of the element".to_owned(),
@@ -47,7 +47,7 @@ impl Node<'_> {
 }
 
 /// Walks over a text once.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     text: &'a str,
     xml: XmlReader<&'a [u8]>,
     depth: usize,
@@ -56,13 +56,13 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let xml = XmlReader::from_str(text);
         Self { text, xml, depth: 0, counted: (0, Position { line: 1, column: 1 }) }
     }
 
     /// The next tag.
-    pub(super) fn next_node(&mut self) -> Result<Node<'a>, ParseError> {
+    pub(crate) fn next_node(&mut self) -> Result<Node<'a>, ParseError> {
         loop {
             let start = offset(self.xml.buffer_position());
             let event = self.xml.read_event();

@@ -79,19 +79,19 @@ impl fmt::Display for Place {
 }
 
 /// Collects findings, check by check.
-pub(super) struct Report<'s> {
+pub(crate) struct Report<'s> {
     proof: Proof,
     stop: &'s (dyn Fn() -> bool + Sync),
     is_stopped: bool,
 }
 
 impl<'s> Report<'s> {
-    pub(super) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
+    pub(crate) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
         Self { proof: Proof::default(), stop, is_stopped: false }
     }
 
     /// Runs a check and notes whether it passed.
-    pub(super) fn run(&mut self, check: &'static str, body: impl FnOnce(&mut Findings<'s>)) -> bool {
+    pub(crate) fn run(&mut self, check: &'static str, body: impl FnOnce(&mut Findings<'s>)) -> bool {
         let mut findings = Findings {
             check,
             problems: Vec::new(),
@@ -117,13 +117,13 @@ impl<'s> Report<'s> {
         passed
     }
 
-    pub(super) fn finish(self) -> Result<Proof, Stopped> {
+    pub(crate) fn finish(self) -> Result<Proof, Stopped> {
         if self.is_stopped { Err(Stopped) } else { Ok(self.proof) }
     }
 }
 
 /// Findings of one check.
-pub(super) struct Findings<'s> {
+pub(crate) struct Findings<'s> {
     check: &'static str,
     problems: Vec<Problem>,
     unreported: u64,
@@ -134,7 +134,7 @@ pub(super) struct Findings<'s> {
 
 impl Findings<'_> {
     /// Whether to give up, asked after so many units of work. What was found so far is then of no account.
-    pub(super) fn must_stop(&mut self, work: u64) -> bool {
+    pub(crate) fn must_stop(&mut self, work: u64) -> bool {
         self.asks += work;
         if self.asks >= WORK_PER_LOOK {
             self.asks = 0;
@@ -143,7 +143,7 @@ impl Findings<'_> {
         self.is_stopped
     }
 
-    pub(super) fn problem(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn problem(&mut self, place: Place, message: impl Into<String>) {
         if self.is_full() {
             self.unreported += 1;
         } else {
@@ -152,12 +152,12 @@ impl Findings<'_> {
     }
 
     /// Whether further problems are only counted: costly checks may stop.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= PROBLEMS_PER_CHECK
     }
 
     /// Whether nothing was found so far.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 }

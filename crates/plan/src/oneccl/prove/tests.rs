@@ -229,7 +229,7 @@ fn routes_are_links_and_cannot_block_each_other() {
     assert_eq!(backwards, "file: route 0 passes `0` and then `2`, between which no link is");
     let around: [&[u32]; 3] = [&[0, 1, 2], &[1, 2, 0], &[2, 0, 1]];
     let stuck = routed(&around, &[0, 0, 0]).unwrap();
-    assert_eq!(stuck, "file: the routes make 3 channels wait for each other in a ring; use more layers");
+    assert_eq!(stuck, "file: the routes make 3 channels of layer 0 wait for each other in a ring; use more layers");
     assert_eq!(routed(&around, &[0, 0, 1]), None);
     let small = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
     assert!(!prove_routes(&all_to_all(), &small, &|| false).unwrap().is_ok());

@@ -1,0 +1,8 @@
+//! Route plans from end to end: planned, put into layers, lowered, written, read back and proved.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "routes/mutations.rs"]
+mod mutations;
+#[path = "routes/networks.rs"]
+mod networks;
