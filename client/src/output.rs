@@ -213,6 +213,9 @@ pub(crate) struct FileSummary {
     pub(crate) profile: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) instances: Option<u32>,
+    /// Layers of routes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) layers: Option<u32>,
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
@@ -226,6 +229,7 @@ impl FileSummary {
             format,
             profile: None,
             instances: None,
+            layers: None,
             path: path.display().to_string(),
             bytes: content.len() as u64,
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -84,6 +84,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("root_policy", "--root-policy"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0].instances", "--instances"),
+        ("outputs[0].max_layers", "--max-layers"),
         ("outputs[0]", "--format"),
         ("order_by", "--sort"),
         ("filter", "--filter"),

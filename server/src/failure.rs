@@ -5,9 +5,9 @@ mod call;
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl};
+use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl, routes};
 use canopy_schedule::{RootError, SharesError};
-use canopy_synth::{BoundError, SynthesisError};
+use canopy_synth::{BoundError, LayersError, SynthesisError};
 use canopy_topology::{ExpressionError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
 
 pub(crate) use self::call::CallFailure;
@@ -42,6 +42,10 @@ pub enum PlanFailure {
     Lower { output: usize, error: LowerError },
     #[error("{error}")]
     LowerOneccl { output: usize, error: oneccl::LowerError },
+    #[error("{error}")]
+    Layers { output: usize, error: LayersError },
+    #[error("{error}")]
+    LowerRoutes { output: usize, error: routes::LowerError },
     #[error("{error}")]
     LowerExecution { output: usize, error: ExecutionLowerError },
     #[error(
@@ -102,6 +106,8 @@ impl PlanFailure {
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
             Self::Lower { .. }
             | Self::LowerOneccl { .. }
+            | Self::Layers { .. }
+            | Self::LowerRoutes { .. }
             | Self::LowerExecution { .. }
             | Self::TooLargeToRun { .. }
             | Self::Rejected { .. }
@@ -129,6 +135,8 @@ impl PlanFailure {
                 ..
             } => Some(error.to_string()),
             Self::LowerOneccl { error: error @ oneccl::LowerError::Malformed { .. }, .. } => Some(error.to_string()),
+            Self::Layers { error: error @ LayersError::Malformed, .. } => Some(error.to_string()),
+            Self::LowerRoutes { error: error @ routes::LowerError::Malformed { .. }, .. } => Some(error.to_string()),
             _ => None,
         }
     }

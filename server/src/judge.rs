@@ -6,14 +6,14 @@ use std::str::FromStr as _;
 
 use canopy_plan::{
     ExecutorProfile, MSCCL_OWN_BYTES_MAX, Profile, oneccl, parse_execution_plan, parse_msccl_xml_until, prove,
-    prove_execution_plan, read_plan,
+    prove_execution_plan, read_plan, routes,
 };
 use canopy_proto::v1::{Artifact, OutputFormat, Plan};
 use canopy_schedule::{Collective, CollectiveKind, certified_bound, judge_until};
 use canopy_topology::{Rank, TopologyLimits};
 
 use crate::digest::sha256_hex;
-use crate::order::ONECCL_PROFILE;
+use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
 use crate::pipeline::collective_on_the_wire;
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
@@ -39,6 +39,7 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
             OutputFormat::Json => judge_json(plan, content, limits)?,
             OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
             OutputFormat::OnecclXml => judge_oneccl(plan, artifact, content)?,
+            OutputFormat::RoutesXml => judge_routes(plan, artifact, content)?,
             OutputFormat::MscclppJson => judge_execution_plan(plan, artifact, content)?,
             OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
         }
@@ -114,6 +115,26 @@ fn judge_oneccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), 
     }
     match oneccl::prove(&program).problems.first() {
         Some(problem) => Err(format!("its oneCCL file: {}: {problem}", problem.check)),
+        None => Ok(()),
+    }
+}
+
+fn judge_routes(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let program = routes::parse(text).map_err(|error| error.to_string())?;
+    if artifact.instances > 0 || artifact.profile != ROUTES_PROFILE || artifact.layers != program.layer_count {
+        return Err("its route file is said to have instances, other layers or another profile than routes".to_owned());
+    }
+    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
+    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
+    if stated.kind() != collective_on_the_wire(program.collective.kind())
+        || stated.root != program.collective.root().map(Rank::number)
+        || ranks != Some(program.rank_count)
+    {
+        return Err("its route file is for another collective, root or rank count".to_owned());
+    }
+    match routes::prove(&program).problems.first() {
+        Some(problem) => Err(format!("its route file: {}: {problem}", problem.check)),
         None => Ok(()),
     }
 }

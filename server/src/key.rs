@@ -246,6 +246,8 @@ fn order_fields(fields: &mut Fields, order: &Order) {
         match output {
             Output::Json => fields.text("json").text(""),
             Output::OnecclXml => fields.text("oneccl-xml").text(""),
+            Output::RoutesXml(None) => fields.text("routes-xml").text(""),
+            Output::RoutesXml(Some(most)) => fields.text("routes-xml max_layers").number(most.get().into()),
             // As it was before there were instances: the plans of then have one.
             Output::MscclXml(profile, Instances::ONE) => fields.text("msccl-xml").text(profile.name()),
             Output::MscclXml(profile, Instances::Exactly(instances)) => {

@@ -147,6 +147,8 @@ pub enum Output {
     OnecclXml,
     /// An execution plan for one version of MSCCL++.
     MscclppJson(ExecutorProfile, SwitchUse),
+    /// Routes for fabrics that forward by source routing, in at most so many layers.
+    RoutesXml(Option<NonZeroU32>),
 }
 
 /// Whether an execution plan uses what the network's switches can do.
@@ -161,6 +163,9 @@ pub enum SwitchUse {
 /// The only profile of oneCCL plans.
 pub(crate) const ONECCL_PROFILE: &str = "oneccl";
 
+/// The only profile of route plans.
+pub(crate) const ROUTES_PROFILE: &str = "routes";
+
 impl Output {
     /// The format on the wire.
     pub const fn format(self) -> v1::OutputFormat {
@@ -169,6 +174,7 @@ impl Output {
             Self::MscclXml(..) => v1::OutputFormat::MscclXml,
             Self::OnecclXml => v1::OutputFormat::OnecclXml,
             Self::MscclppJson(..) => v1::OutputFormat::MscclppJson,
+            Self::RoutesXml(_) => v1::OutputFormat::RoutesXml,
         }
     }
 
@@ -179,22 +185,32 @@ impl Output {
             Self::MscclXml(profile, _) => profile.name(),
             Self::OnecclXml => ONECCL_PROFILE,
             Self::MscclppJson(profile, _) => profile.name(),
+            Self::RoutesXml(_) => ROUTES_PROFILE,
         }
     }
 
     /// The same as the caller asks for it.
     pub(crate) fn on_the_wire(self) -> v1::OutputSpec {
         let instancing = match self {
-            Self::Json | Self::OnecclXml | Self::MscclppJson(..) | Self::MscclXml(_, Instances::ONE) => None,
+            Self::Json
+            | Self::OnecclXml
+            | Self::MscclppJson(..)
+            | Self::RoutesXml(_)
+            | Self::MscclXml(_, Instances::ONE) => None,
             Self::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
             Self::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
         };
         let plain_channels = matches!(self, Self::MscclppJson(_, SwitchUse::None));
+        let max_layers = match self {
+            Self::RoutesXml(most) => most.map_or(0, NonZeroU32::get),
+            _ => 0,
+        };
         v1::OutputSpec {
             format: self.format().into(),
             profile: self.profile_name().to_owned(),
             instancing,
             plain_channels,
+            max_layers,
         }
     }
 }
@@ -341,6 +357,12 @@ pub enum RequestError {
         "format oneccl-xml has one profile, oneccl, and one instance of its plan; leave out {field}, found {found}"
     )]
     OnecclOption { output: usize, field: &'static str, found: String },
+    #[error(
+        "format routes-xml has one profile, routes, and one instance of its plan; leave out {field}, found {found}"
+    )]
+    RoutesOption { output: usize, field: &'static str, found: String },
+    #[error("layers are in routes-xml files alone; leave max_layers out or choose that format")]
+    NoLayersThere { output: usize },
     #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
     NoInstances { output: usize },
     #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
@@ -399,7 +421,10 @@ impl RequestError {
                 format!("outputs[{output}].instances")
             }
             Self::NoChannelsThere { output } => format!("outputs[{output}].plain_channels"),
-            Self::OnecclOption { output, field, .. } => format!("outputs[{output}].{field}"),
+            Self::OnecclOption { output, field, .. } | Self::RoutesOption { output, field, .. } => {
+                format!("outputs[{output}].{field}")
+            }
+            Self::NoLayersThere { output } => format!("outputs[{output}].max_layers"),
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
             Self::TooManySlots { .. } => "placement.slots".to_owned(),

@@ -4,6 +4,7 @@
 //! library that refused, so that every client shows the same ones.
 
 mod call;
+mod routes;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -175,6 +176,8 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Synthesis(error) => synthesis(error),
         PlanFailure::Lower { output, error } => lower(*output, error),
         PlanFailure::LowerOneccl { output, error } => lower_oneccl(*output, error),
+        PlanFailure::Layers { output, error } => routes::layers(*output, error),
+        PlanFailure::LowerRoutes { output, error } => routes::lower(*output, error),
         PlanFailure::LowerExecution { output, error } => lower_execution(*output, error),
         PlanFailure::TooLargeToRun { output, .. } => {
             Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
@@ -241,8 +244,11 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
         RequestError::ExecutorProfile { .. } => "PROFILE_UNKNOWN",
         RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
-        RequestError::OnecclOption { field: "profile", .. } => "PROFILE_NOT_APPLICABLE",
+        RequestError::OnecclOption { field: "profile", .. } | RequestError::RoutesOption { field: "profile", .. } => {
+            "PROFILE_NOT_APPLICABLE"
+        }
         RequestError::OnecclOption { .. }
+        | RequestError::RoutesOption { .. }
         | RequestError::InstancesWithoutRuntime { .. }
         | RequestError::NoInstancesThere { .. } => "INSTANCES_NOT_APPLICABLE",
         RequestError::NoInstances { .. } => "INSTANCES_INVALID",
@@ -257,7 +263,9 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
-        RequestError::NotApplicable { .. } | RequestError::NoChannelsThere { .. } => "FIELD_NOT_APPLICABLE",
+        RequestError::NotApplicable { .. }
+        | RequestError::NoChannelsThere { .. }
+        | RequestError::NoLayersThere { .. } => "FIELD_NOT_APPLICABLE",
         RequestError::Limits(error) => limits_reason(error),
         RequestError::Sums(error) => sums_reason(error),
     }

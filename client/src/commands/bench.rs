@@ -198,6 +198,7 @@ fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
             profile: profile.name().to_owned(),
             instancing: None,
             plain_channels: false,
+            max_layers: 0,
         },
     };
     Ok(PlanRequest {

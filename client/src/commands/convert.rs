@@ -9,7 +9,7 @@ mod xml;
 
 use std::path::PathBuf;
 
-use canopy_plan::{ExecutorProfile, Instances, oneccl};
+use canopy_plan::{ExecutorProfile, Instances, oneccl, routes};
 use serde::Serialize;
 
 use super::plan::target::{Format, Target};
@@ -48,7 +48,7 @@ pub(crate) struct ConvertArgs {
     /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.9]
     #[arg(long, value_name = "P")]
     from: Option<RuntimeProfile>,
-    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9 or oneccl
+    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9, oneccl or routes
     #[arg(long, value_name = "P")]
     to: Target,
     /// Of a plan in canopy's JSON: greatest message in bytes, such as 64MiB [default: 1GiB]
@@ -103,6 +103,7 @@ enum Kind {
     Plan,
     ExecutionPlan,
     Oneccl,
+    Routes,
     Msccl,
 }
 
@@ -112,6 +113,7 @@ impl Kind {
             Some(b'{') if execution_plan::is_one(bytes) => Self::ExecutionPlan,
             Some(b'{') => Self::Plan,
             _ if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => Self::Oneccl,
+            _ if std::str::from_utf8(bytes).is_ok_and(routes::is_plan) => Self::Routes,
             _ => Self::Msccl,
         }
     }
@@ -121,6 +123,7 @@ impl Kind {
             Self::Plan => "a plan in canopy's JSON",
             Self::ExecutionPlan => "an execution plan of MSCCL++",
             Self::Oneccl => "a oneCCL plan",
+            Self::Routes => "a route plan",
             Self::Msccl => "an MSCCL file",
         }
     }
@@ -152,7 +155,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
             xml::convert(&name, &bytes, from, to)?
         }
         (Kind::Plan, _, Some(from)) => return Err(not_of(from.name(), kind, &name)),
-        (Kind::ExecutionPlan | Kind::Oneccl | Kind::Msccl, to, _) => {
+        (Kind::ExecutionPlan | Kind::Oneccl | Kind::Routes | Kind::Msccl, to, _) => {
             let what = format!("{name} is {}, which cannot be made a file for {}", kind.in_words(), to.name());
             return Err(Failure::input(what)
                 .note("it says which operations are run, and not what network and which transfers they are for")

@@ -7,6 +7,7 @@ mod receive;
 mod report;
 pub(super) mod target;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub(crate) struct PlanArgs {
     size: Option<u64>,
     #[command(flatten)]
     bundle: BundleArgs,
-    /// Format of the file: json, msccl-xml, mscclpp-json or oneccl-xml
+    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
     #[arg(long, short, value_name = "FORMAT", default_value = "json")]
     format: Format,
     /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
@@ -80,6 +81,10 @@ pub(crate) struct PlanArgs {
     /// In mscclpp-json, ranks reach each other's memory one by one, whatever switches multicast or aggregate
     #[arg(long)]
     no_switch_channels: bool,
+    /// In routes-xml, most layers that keep routes free of deadlocks; where the plan's own need more, chunks take other
+    /// ways [default: as many as it takes]
+    #[arg(long, value_name = "L")]
+    max_layers: Option<NonZeroU32>,
     /// File to write, standard output if not given; with --sizes the folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -209,6 +214,16 @@ fn module(args: &PlanArgs) -> Result<Option<PathBuf>, Failure> {
     args.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
 }
 
+/// Other formats than routes-xml have no layers.
+fn check_layers(args: &PlanArgs) -> Result<(), Failure> {
+    if args.max_layers.is_some() && args.format != Format::RoutesXml {
+        let name = args.format.name();
+        return Err(Failure::input(format!("--max-layers is for routes-xml, and {name} has nothing like them"))
+            .help("leave --max-layers out, or add `--format routes-xml`"));
+    }
+    Ok(())
+}
+
 /// Other formats than mscclpp-json have no channels of switches to leave out.
 fn check_channels(args: &PlanArgs) -> Result<(), Failure> {
     if args.no_switch_channels && args.format != Format::MscclppJson {
@@ -236,6 +251,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
     }
     let profile = target::profile_name(args.format, args.profile, args.instances)?;
     check_channels(args)?;
+    check_layers(args)?;
     let topology = request::topology(&args.topology)?;
     let instancing = instancing(args.instances);
     Ok(args.limits.on(PlanRequest {
@@ -249,6 +265,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
             profile,
             instancing,
             plain_channels: args.no_switch_channels,
+            max_layers: args.max_layers.map_or(0, NonZeroU32::get),
         }],
         quality: args.on_miss.map(OnMiss::policy),
         shares: args.part.weights(&collective)?,

@@ -8,10 +8,11 @@ mod json_plan;
 mod load;
 mod msccl_file;
 mod oneccl_file;
+mod routes_file;
 
 use std::path::PathBuf;
 
-use canopy_plan::{ExecutorProfile, Profile, Program, oneccl};
+use canopy_plan::{ExecutorProfile, Profile, Program, oneccl, routes};
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Rank, Topology};
 use serde::{Serialize, Serializer};
@@ -37,12 +38,13 @@ Examples:
   canopy verify plan.json --topology cluster.yaml
   canopy verify execution.json --profile mscclpp-0.6 --collective broadcast --root 3
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
+  canopy verify routes.xml --topology torus:3x3x3
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
-    /// A plan in canopy's JSON, MSCCL or oneCCL XML, or an execution plan of MSCCL++
+    /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, or an execution plan of MSCCL++
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Generator expression or file: the network the plan must be for
@@ -229,13 +231,20 @@ fn judge(bytes: &[u8], profile: Option<RuntimeProfile>, expected: &Expected<'_>)
             Some(_) => Err(Failure::input("--profile is for files of other runtimes, and this is a oneCCL plan")
                 .help("leave --profile out, or give another file")),
         },
+        Some(b'<') if std::str::from_utf8(bytes).is_ok_and(routes::is_plan) => match profile {
+            None => Ok(routes_file::judge(bytes, expected)),
+            Some(_) => Err(Failure::input("--profile is for files of other runtimes, and this is a route plan")
+                .help("leave --profile out, or give another file")),
+        },
         Some(b'<') => Ok(msccl_file::judge(bytes, msccl(profile)?, expected)),
         _ => {
             let mut report = Report::new(None);
             let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
             report.record(
                 "file",
-                Some(format!("{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML or JSON of MSCCL++")),
+                Some(format!(
+                    "{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML, XML of routes or JSON of MSCCL++"
+                )),
             );
             Ok(report)
         }

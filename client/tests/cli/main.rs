@@ -35,6 +35,7 @@ mod refusals;
 #[cfg(feature = "embedded")]
 mod report;
 mod resume;
+mod routes;
 mod run;
 #[cfg(feature = "embedded")]
 mod simulate;

@@ -184,6 +184,7 @@ fn output(spec: &v1::OutputSpec) -> Option<Output> {
         v1::OutputFormat::Json => Some(Output::Json),
         v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
         v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
+        v1::OutputFormat::RoutesXml => Some(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
         v1::OutputFormat::MscclppJson => {
             let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
             Some(Output::MscclppJson(spec.profile.parse().ok()?, switches))

@@ -139,7 +139,8 @@ fn every_order_is_read_back() {
                 let root = kind.has_root().then_some(1);
                 let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
                 let msccl = instances.map(|instances| Output::MscclXml(Profile::Msccl, instances));
-                let outputs = msccl.into_iter().chain([Output::Json, Output::OnecclXml]).collect();
+                let routes = Output::RoutesXml(NonZeroU32::new(u32::try_from(number % 3).unwrap()));
+                let outputs = msccl.into_iter().chain([Output::Json, Output::OnecclXml, routes]).collect();
                 let in_place = number % 2 == 0;
                 let topology = topology.clone();
                 let limits = TreeLimits {

@@ -112,6 +112,8 @@ impl ObservedPlanner {
             Err(
                 PlanFailure::Lower { output, .. }
                 | PlanFailure::LowerOneccl { output, .. }
+                | PlanFailure::Layers { output, .. }
+                | PlanFailure::LowerRoutes { output, .. }
                 | PlanFailure::LowerExecution { output, .. }
                 | PlanFailure::TooLargeToRun { output, .. },
             ) => {
@@ -128,6 +130,7 @@ fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
     let (format, profile) = match output {
         Output::Json => ("json", "none"),
         Output::OnecclXml => ("oneccl-xml", "none"),
+        Output::RoutesXml(_) => ("routes-xml", "none"),
         Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
         Output::MscclppJson(profile, _) => ("mscclpp-json", profile.name()),
     };

@@ -222,6 +222,7 @@ impl<'a> Work<'a> {
             self.watch.stage("lower", done, total);
             match output {
                 Output::Json => files.add_json(plan, self.limits)?,
+                Output::RoutesXml(layers_max) => files.add_routes(layers_max, order, plan, &prepared.key, stop)?,
                 Output::OnecclXml => files.add_oneccl(order, transfers()?, &prepared.key, stop)?,
                 Output::MscclXml(profile, instances) => {
                     files.add_msccl((profile, instances), order, transfers()?, &prepared.key, stop)?;
@@ -268,7 +269,7 @@ fn checked(
     bound: &Bound,
     stop: &dyn Stop,
 ) -> Result<(Option<TransferGraph>, Verdict), PlanFailure> {
-    let needs_graph = outputs.iter().any(|&output| output != Output::Json);
+    let needs_graph = outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
     let is_stopped = || stop.is_requested();
     let refused = |error: CheckError| match error {
         CheckError::Stopped => PlanFailure::Stopped,

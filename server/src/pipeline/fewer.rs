@@ -64,7 +64,8 @@ pub(super) fn first_limits(order: &Order) -> TreeLimits {
     let is_flow =
         order.kind == CollectiveKind::AllToAll && matches!(order.algorithm, Algorithm::Auto | Algorithm::Flow);
     let is_open = limits.chunks.is_none() && limits.max_chunks.is_none();
-    let is_run = order.outputs.iter().any(|output| !matches!(output, Output::Json));
+    // A route says where its chunks begin and how many they are, whatever their number.
+    let is_run = order.outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
     let max_chunks = if is_flow && is_open && is_run { NonZeroU64::new(RUNTIME_CHUNKS_MAX) } else { limits.max_chunks };
     TreeLimits { max_chunks, ..limits }
 }

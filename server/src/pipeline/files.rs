@@ -1,6 +1,7 @@
 //! The files of a plan: written, read back, and judged as their reader will see them.
 
 mod oneccl;
+mod routes;
 
 use bytes::Bytes;
 use canopy_plan::{
@@ -149,6 +150,7 @@ impl Files {
             sha256: sha256_hex(&content),
             content: Some(Bytes::from(content)),
             instances,
+            layers: 0,
         });
     }
 }

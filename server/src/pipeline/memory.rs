@@ -174,7 +174,7 @@ fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
     let (profile, instances) = match output {
         Output::Json => return 0,
         // Operations and instructions take about as much as steps of an MSCCL file; of the former there are at most eight pieces.
-        Output::OnecclXml => return hops,
+        Output::OnecclXml | Output::RoutesXml(_) => return hops,
         Output::MscclppJson(..) => return hops.saturating_mul(8),
         Output::MscclXml(profile, instances) => (profile, instances),
     };

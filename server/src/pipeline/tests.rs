@@ -15,6 +15,7 @@ mod fewer;
 mod flows;
 mod oneccl;
 mod recall;
+mod routes;
 mod steps;
 
 /// Remembers what it is told.

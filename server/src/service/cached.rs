@@ -15,7 +15,7 @@ use super::desk::shown;
 use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::job::plan_header;
-use crate::order::{ONECCL_PROFILE, RequestError};
+use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE, RequestError};
 use crate::store::StoredPlan;
 
 /// Most names of nodes in a sentence.
@@ -67,9 +67,11 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
     let format = artifact.format();
     let (profile, program) = match format {
         OutputFormat::MscclXml => msccl_program(artifact).map_err(|what| CallFailure::Broken { what })?,
-        OutputFormat::Json | OutputFormat::MscclppJson | OutputFormat::OnecclXml | OutputFormat::Unspecified => {
-            return Err(CallFailure::NotSliced { format });
-        }
+        OutputFormat::Json
+        | OutputFormat::MscclppJson
+        | OutputFormat::OnecclXml
+        | OutputFormat::RoutesXml
+        | OutputFormat::Unspecified => return Err(CallFailure::NotSliced { format }),
     };
     let content = write_msccl_xml_slice(&program, profile, &ranks.iter().copied().collect())?.into_bytes();
     Ok(Artifact {
@@ -81,7 +83,8 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
 }
 
 fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
-    let known = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON or OUTPUT_FORMAT_ONECCL_XML";
+    let known = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON, OUTPUT_FORMAT_ONECCL_XML or \
+                 OUTPUT_FORMAT_ROUTES_XML";
     let refused = |error| CallFailure::Plan(PlanFailure::Request(error));
     match OutputFormat::try_from(request.format) {
         Ok(OutputFormat::Json) => Ok((OutputFormat::Json, shown(&request.profile))),
@@ -89,6 +92,10 @@ fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), Call
             Ok((OutputFormat::OnecclXml, ONECCL_PROFILE.to_owned()))
         }
         Ok(OutputFormat::OnecclXml) => Ok((OutputFormat::OnecclXml, shown(&request.profile))),
+        Ok(OutputFormat::RoutesXml) if request.profile.is_empty() => {
+            Ok((OutputFormat::RoutesXml, ROUTES_PROFILE.to_owned()))
+        }
+        Ok(OutputFormat::RoutesXml) => Ok((OutputFormat::RoutesXml, shown(&request.profile))),
         Ok(OutputFormat::MscclXml) if request.profile.is_empty() => {
             Ok((OutputFormat::MscclXml, Profile::Msccl.name().to_owned()))
         }
@@ -128,7 +135,11 @@ pub(super) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailur
 fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
     let msccl = match artifact.format() {
         OutputFormat::MscclXml => Some(msccl_facts(artifact)?),
-        OutputFormat::Json | OutputFormat::MscclppJson | OutputFormat::OnecclXml | OutputFormat::Unspecified => None,
+        OutputFormat::Json
+        | OutputFormat::MscclppJson
+        | OutputFormat::OnecclXml
+        | OutputFormat::RoutesXml
+        | OutputFormat::Unspecified => None,
     };
     Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
 }

@@ -11,7 +11,8 @@ use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use crate::job::{Goal, Terms, Worker};
 use crate::order::{
-    self, Group, ONECCL_PROFILE, Order, Output, Priority, RequestError, SwitchUse, TopologyInput, instances, tolerance,
+    self, Group, ONECCL_PROFILE, Order, Output, Priority, ROUTES_PROFILE, RequestError, SwitchUse, TopologyInput,
+    instances, tolerance,
 };
 
 /// Most files one request may ask for.
@@ -29,8 +30,7 @@ const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
-const OUTPUT_FORMATS: &str =
-    "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON or OUTPUT_FORMAT_ONECCL_XML";
+const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON, OUTPUT_FORMAT_ONECCL_XML or OUTPUT_FORMAT_ROUTES_XML";
 
 /// A request: what to plan, and what of it is good enough.
 pub(crate) struct Decoded {
@@ -291,6 +291,9 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
     if spec.plain_channels && spec.format != i32::from(v1::OutputFormat::MscclppJson) {
         return Err(RequestError::NoChannelsThere { output: position });
     }
+    if spec.max_layers > 0 && spec.format != i32::from(v1::OutputFormat::RoutesXml) {
+        return Err(RequestError::NoLayersThere { output: position });
+    }
     let instances = instances(spec.instancing).ok_or(RequestError::NoInstances { output: position })?;
     match v1::OutputFormat::try_from(spec.format) {
         Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
@@ -316,6 +319,7 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
             Some(asked) => Err(RequestError::NoInstancesThere { output: position, asked: in_words(asked) }),
         },
         Ok(v1::OutputFormat::OnecclXml) => oneccl(position, spec),
+        Ok(v1::OutputFormat::RoutesXml) => routes(position, spec),
         // What is not said is refused like what is not known: guessing would pin a default for ever.
         Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
     }
@@ -329,6 +333,18 @@ fn oneccl(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> 
     }
     match spec.instancing {
         None => Ok(Output::OnecclXml),
+        Some(asked) => refused("instances", in_words(asked)),
+    }
+}
+
+/// Routes, of which only the number of layers can be limited.
+fn routes(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
+    let refused = |field, found| Err(RequestError::RoutesOption { output, field, found });
+    if !spec.profile.is_empty() && spec.profile != ROUTES_PROFILE {
+        return refused("profile", spec.profile.chars().take(80).collect());
+    }
+    match spec.instancing {
+        None => Ok(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
         Some(asked) => refused("instances", in_words(asked)),
     }
 }

@@ -18,7 +18,7 @@ use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
 use crate::job::Job;
-use crate::order::ONECCL_PROFILE;
+use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
 use crate::status::to_status;
 use crate::store::Records;
 use crate::tenant::{TenantName, Viewer};
@@ -99,6 +99,7 @@ impl ServerAdmin for ServerAdminService {
                     profiles: ExecutorProfile::ALL.map(|profile| profile.name().to_owned()).into(),
                 },
                 FormatSupport { format: OutputFormat::OnecclXml.into(), profiles: vec![ONECCL_PROFILE.to_owned()] },
+                FormatSupport { format: OutputFormat::RoutesXml.into(), profiles: vec![ROUTES_PROFILE.to_owned()] },
             ],
             limits: Some(self.limits),
             counts: Some(counts),

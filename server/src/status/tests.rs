@@ -1,6 +1,6 @@
-use canopy_plan::{EmulationError, Profile, oneccl};
+use canopy_plan::{EmulationError, Profile, oneccl, routes};
 use canopy_schedule::{CollectiveKind, RootError};
-use canopy_synth::{Algorithm, UnknownAlgorithm};
+use canopy_synth::{Algorithm, LayersError, UnknownAlgorithm};
 use canopy_topology::Ratio;
 use tonic_types::StatusExt as _;
 
@@ -48,6 +48,11 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let option = |field| RequestError::OnecclOption { output: 1, field, found: "2".to_owned() };
     check(PlanFailure::Request(option("instances")), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
     check(PlanFailure::Request(option("profile")), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
+    let option = |field| RequestError::RoutesOption { output: 1, field, found: "2".to_owned() };
+    check(PlanFailure::Request(option("instances")), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
+    check(PlanFailure::Request(option("profile")), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
+    let layers = PlanFailure::Request(RequestError::NoLayersThere { output: 1 });
+    check(layers, "FIELD_NOT_APPLICABLE", "outputs[1].max_layers");
     let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
     check(PlanFailure::Expression(expression), "TOPOLOGY_MALFORMED", "topology.expression");
     let unknown_node = || TopologyError::UnknownNode { position: 3, end: "from", id: "x".to_owned() };
@@ -106,6 +111,12 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
     let shares = PlanFailure::LowerOneccl { output: 0, error: oneccl::LowerError::Shares };
     check(shares, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
+    let shape = PlanFailure::Layers { output: 0, error: LayersError::NotAFlow { shape: "forest" } };
+    check(shape, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
+    let layers = PlanFailure::Layers { output: 2, error: LayersError::TooMany { needed: 3, limit: 2 } };
+    check(layers, "LAYERS_INFEASIBLE", "outputs[2].max_layers");
+    let in_place = PlanFailure::LowerRoutes { output: 1, error: routes::LowerError::InPlace };
+    check(in_place, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
     check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };

@@ -183,6 +183,7 @@ async fn readers_that_take_nothing_hold_back_nobody_else() {
         profile: String::new(),
         instancing: None,
         plain_channels: false,
+        max_layers: 0,
     };
     let large = || PlanRequest {
         outputs: vec![spec(OutputFormat::Json), spec(OutputFormat::MscclXml)],

@@ -132,6 +132,7 @@ async fn files_of_one_runtime_are_told_apart_by_their_instances() {
         profile: String::new(),
         instancing,
         plain_channels: false,
+        max_layers: 0,
     };
     let automatic = Instancing::AutomaticInstances(AutomaticInstances {});
     let outputs = vec![of(Some(Instancing::Instances(2))), of(None), of(Some(automatic))];

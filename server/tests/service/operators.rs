@@ -203,6 +203,7 @@ async fn nothing_a_caller_says_becomes_a_label() {
         profile: "evil-profile".to_owned(),
         instancing: None,
         plain_channels: false,
+        max_layers: 0,
     };
     let bad = [
         request("evil:8"),

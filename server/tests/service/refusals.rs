@@ -73,6 +73,7 @@ async fn bad_input_is_refused_with_its_field() {
         profile: "oneccl".to_owned(),
         instancing: None,
         plain_channels: false,
+        max_layers: 0,
     };
     let profile = PlanRequest { outputs: vec![profile], ..request("ring:4") };
     check_refused(&server, profile, invalid, "PROFILE_NOT_AVAILABLE", "outputs[0].profile").await;
@@ -117,6 +118,7 @@ async fn a_plan_too_large_for_its_runtime_names_limit_and_need() {
         profile: "msccl".to_owned(),
         instancing: None,
         plain_channels: false,
+        max_layers: 0,
     }];
     // Three primes: a share must be cut into very many chunks.
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n  - {from: a, to: b, bandwidth: 100003, both: true}\n  - {from: b, to: c, bandwidth: 100019, both: true}\n  - {from: c, to: a, bandwidth: 100043, both: true}\n";

@@ -123,6 +123,7 @@ pub(crate) fn both_outputs() -> Vec<OutputSpec> {
             profile: String::new(),
             instancing: None,
             plain_channels: false,
+            max_layers: 0,
         })
         .collect()
 }

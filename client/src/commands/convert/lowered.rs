@@ -6,11 +6,12 @@ use canopy_bundle::{Divisor, PlanFileFacts, Runtime};
 use canopy_client::ErrorClass;
 use canopy_plan::{
     ExecutionLowerError, ExecutionLowerOptions, ExecutorProfile, Instances, LowerError, LowerOptions, Profile,
-    forwarder_on_routes, lower, lower_execution_plan, oneccl, require_own_routes, write_execution_plan,
+    forwarder_on_routes, lower, lower_execution_plan, oneccl, require_own_routes, routes, write_execution_plan,
     write_msccl_xml,
 };
 use canopy_proto::v1;
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{CollectiveKind, Schedule, Shape, check_flow};
+use canopy_synth::{Never, layered_flow};
 use canopy_topology::{Slot, Topology, seating};
 use sha2::{Digest, Sha256};
 
@@ -55,6 +56,7 @@ pub(super) fn convert(args: &ConvertArgs, file: &str, bytes: &[u8], to: Target) 
         Target::Runtime(RuntimeProfile::Msccl(profile)) => (msccl(&plan, wanted, profile)?, to_runtime(to)),
         Target::Runtime(RuntimeProfile::Executor(profile)) => (execution(&plan, wanted, profile)?, to_runtime(to)),
         Target::Oneccl => (oneccl_text(&plan, wanted)?, None),
+        Target::Routes => (routes_text(&plan, wanted)?, None),
         Target::Nccl => return Err(Failure::input("nccl runs no plan of anybody else's").help("name another profile")),
     };
     let verdict = verify::judge_file(text.as_bytes(), profile, Some(collective))?;
@@ -65,7 +67,7 @@ pub(super) fn convert(args: &ConvertArgs, file: &str, bytes: &[u8], to: Target) 
 const fn to_runtime(to: Target) -> Option<RuntimeProfile> {
     match to {
         Target::Runtime(profile) => Some(profile),
-        Target::Oneccl | Target::Nccl => None,
+        Target::Oneccl | Target::Routes | Target::Nccl => None,
     }
 }
 
@@ -102,6 +104,18 @@ fn oneccl_text(plan: &Material, wanted: Wanted) -> Result<String, Failure> {
     Ok(oneccl::write(&lowered))
 }
 
+fn routes_text(plan: &Material, wanted: Wanted) -> Result<String, Failure> {
+    let Wanted { name, in_place, bytes_max, .. } = wanted;
+    let layered = layered_flow(&plan.topology, &plan.schedule, None, &Never).map_err(|error| no_room(&error, false))?;
+    let schedule = Schedule { shape: Shape::Flow(layered.flow), ..plan.schedule.clone() };
+    let verdict = check_flow(&plan.topology, &schedule)
+        .map_err(|error| Failure::fault(format!("the routes of the plan do not hold: {}", words(&error))))?;
+    let options = routes::LowerOptions { name, in_place, bytes_min: 0, bytes_max, algbw: verdict.algbw };
+    let lowered = routes::lower(&plan.topology, &schedule, &layered.layers, &options, &|| false)
+        .map_err(|error| no_room(&error, false))?;
+    Ok(routes::write(&lowered))
+}
+
 /// Why a plan is no file: it has more of something than the runtime takes, or says what files cannot.
 fn no_room(error: &dyn std::error::Error, is_large: bool) -> Failure {
     let failure = Failure::new(ErrorClass::Infeasible, words(error));
@@ -120,6 +134,10 @@ fn ranks_per_node(topology: &Topology) -> Option<u32> {
 
 /// The messages that a file is for, in words.
 fn messages(to: Target, text: &str) -> Result<String, Failure> {
+    // Route plans say themselves what messages they are for, which is what was asked for.
+    if to == Target::Routes {
+        return Ok("for messages of any size up to the greatest".to_owned());
+    }
     let unreadable = |what: String| Failure::fault(format!("the file that was made cannot be read: {what}"));
     let runtime: Runtime =
         to.name().parse().map_err(|error: canopy_bundle::UnknownRuntime| unreadable(error.to_string()))?;

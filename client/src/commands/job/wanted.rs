@@ -113,6 +113,7 @@ impl WantedArgs {
                     profile: runtime.name().to_owned(),
                     instancing: None,
                     plain_channels: false,
+                    max_layers: 0,
                 }],
                 placement: placement.clone(),
                 priority: priority.into(),

@@ -119,6 +119,7 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
             format: "canopy-archive",
             profile: None,
             instances: None,
+            layers: None,
             path,
             bytes: end.size_bytes,
             sha256: end.sha256,

@@ -132,6 +132,7 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
             OutputFormat::MscclXml => format!("msccl-xml {}", artifact.profile),
             OutputFormat::MscclppJson => format!("mscclpp-json {}", artifact.profile),
             OutputFormat::OnecclXml => "oneccl-xml".to_owned(),
+            OutputFormat::RoutesXml => "routes-xml".to_owned(),
             OutputFormat::Unspecified => "unknown".to_owned(),
         };
         facts.push((format!("files.{name}.bytes"), artifact.size_bytes.to_string()));

@@ -289,6 +289,7 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
             OutputFormat::MscclXml => "msccl-xml",
             OutputFormat::MscclppJson => "mscclpp-json",
             OutputFormat::OnecclXml => "oneccl-xml",
+            OutputFormat::RoutesXml => "routes-xml",
             OutputFormat::Unspecified => "unknown",
         },
         profile: artifact.profile,

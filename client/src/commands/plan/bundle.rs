@@ -32,7 +32,7 @@ pub(super) struct BundleArgs {
         long,
         value_name = "FROM-TO",
         conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "form",
-            "root_policy", "on_miss", "ranks", "shares", "blocks", "placement"]
+            "root_policy", "on_miss", "ranks", "shares", "blocks", "placement", "max_layers"]
     )]
     sizes: Option<SizeSpan>,
     /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
@@ -180,6 +180,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
             profile,
             instancing,
             plain_channels: args.no_switch_channels,
+            max_layers: 0,
         }),
         in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
         strict: args.bundle.strict,

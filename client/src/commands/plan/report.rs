@@ -196,6 +196,7 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
         format: format_name(artifact.format()),
         profile: (!artifact.profile.is_empty()).then(|| artifact.profile.clone()),
         instances: (artifact.instances > 0).then_some(artifact.instances),
+        layers: (artifact.layers > 0).then_some(artifact.layers),
         path: path.display().to_string(),
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),

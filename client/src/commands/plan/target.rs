@@ -15,10 +15,12 @@ pub(in crate::commands) enum Format {
     MscclXml,
     MscclppJson,
     OnecclXml,
+    RoutesXml,
 }
 
 impl Format {
-    pub(in crate::commands) const ALL: [Self; 4] = [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml];
+    pub(in crate::commands) const ALL: [Self; 5] =
+        [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml, Self::RoutesXml];
 
     pub(in crate::commands) const fn name(self) -> &'static str {
         match self {
@@ -26,6 +28,7 @@ impl Format {
             Self::MscclXml => "msccl-xml",
             Self::MscclppJson => "mscclpp-json",
             Self::OnecclXml => "oneccl-xml",
+            Self::RoutesXml => "routes-xml",
         }
     }
 
@@ -35,6 +38,7 @@ impl Format {
             Self::MscclXml => v1::OutputFormat::MscclXml,
             Self::MscclppJson => v1::OutputFormat::MscclppJson,
             Self::OnecclXml => v1::OutputFormat::OnecclXml,
+            Self::RoutesXml => v1::OutputFormat::RoutesXml,
         }
     }
 
@@ -45,6 +49,7 @@ impl Format {
             Self::MscclXml => Some(Target::Runtime(RuntimeProfile::Msccl(Profile::Msccl))),
             Self::MscclppJson => Some(Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09))),
             Self::OnecclXml => Some(Target::Oneccl),
+            Self::RoutesXml => Some(Target::Routes),
         }
     }
 }
@@ -65,6 +70,8 @@ pub(in crate::commands) enum Target {
     Runtime(RuntimeProfile),
     /// An interpreter of oneCCL plans.
     Oneccl,
+    /// A fabric that forwards by source routing.
+    Routes,
     /// Stock NCCL, which has no use for any file.
     Nccl,
 }
@@ -74,6 +81,7 @@ impl Target {
         match self {
             Self::Runtime(profile) => profile.name(),
             Self::Oneccl => "oneccl",
+            Self::Routes => "routes",
             Self::Nccl => "nccl",
         }
     }
@@ -84,6 +92,7 @@ impl Target {
             Self::Runtime(RuntimeProfile::Msccl(_)) => Some(Format::MscclXml),
             Self::Runtime(RuntimeProfile::Executor(_)) => Some(Format::MscclppJson),
             Self::Oneccl => Some(Format::OnecclXml),
+            Self::Routes => Some(Format::RoutesXml),
             Self::Nccl => None,
         }
     }
@@ -93,7 +102,7 @@ impl FromStr for Target {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
-        let others = [Self::Oneccl, Self::Nccl];
+        let others = [Self::Oneccl, Self::Routes, Self::Nccl];
         let other = others.into_iter().find(|target| target.name() == name);
         let found = other.or_else(|| name.parse().map(Self::Runtime).ok());
         found.ok_or_else(|| UnknownProfile::among(name, &others.map(Self::name)))

@@ -37,12 +37,17 @@ pub(super) fn rate(
         load.chunks
     ));
     report.algbw = Some(load.algbw.to_string());
+    compare(&load.algbw, collective, topology, report);
+}
+
+/// Compares a rate with the bound of a collective.
+pub(super) fn compare(algbw: &Rate, collective: Result<Collective, String>, topology: &Topology, report: &mut Report) {
     match collective.and_then(|collective| bound(collective, topology)) {
-        Ok(bound) if load.algbw > bound => {
-            let words = format!("{} bytes/s are above the proven bound of {bound}: one is wrong", load.algbw);
+        Ok(bound) if *algbw > bound => {
+            let words = format!("{algbw} bytes/s are above the proven bound of {bound}: one is wrong");
             report.record("load", Some(words));
         }
-        Ok(bound) => report.optimality = load.algbw.ratio_to(&bound).map(|ratio| ratio.to_string()),
+        Ok(bound) => report.optimality = algbw.ratio_to(&bound).map(|ratio| ratio.to_string()),
         Err(reason) => {
             let message = format!("how near the rate is to the best is not known: {reason}");
             report.warnings.push(Problem { check: "load", message, place: "file".to_owned() });

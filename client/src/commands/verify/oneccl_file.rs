@@ -55,7 +55,7 @@ pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
     report
 }
 
-fn record_proof(proof: oneccl::Proof, report: &mut Report) {
+pub(super) fn record_proof(proof: oneccl::Proof, report: &mut Report) {
     report.checks.extend(proof.checks);
     report.problems.extend(proof.problems.into_iter().map(|found| Problem {
         check: found.check,

@@ -27,7 +27,7 @@ pub(crate) fn random_flow(topology: &Topology, kind: CollectiveKind, random: &mu
     let chunks_per_share = 1 + random.below(3) as u64;
     let root = kind.has_root().then(|| number(random.below(rank_count as usize)));
     let shares = random.below(2) == 0;
-    let shares = shares.then(|| random_shares(kind, rank_count, random)).unwrap_or_default();
+    let shares = if shares { random_shares(kind, rank_count, random) } else { Shares::Equal };
     let mut routes = RouteInterner::default();
     let (mut hops, mut paths): (Vec<RouteIndex>, Vec<Path>) = (Vec::new(), Vec::new());
     for (source, destination) in (0..rank_count).flat_map(|source| (0..rank_count).map(move |to| (source, to))) {

@@ -8,7 +8,7 @@ use canopy_optimize::{Layers, Stop};
 use canopy_schedule::Flow;
 use canopy_topology::{Link, NodeIndex, Topology};
 
-use super::ways::Ways;
+use super::ways::{Detours, Ways};
 use super::{LayeredFlow, LayersError, Order, finish, place};
 use crate::reach::ask;
 
@@ -50,7 +50,7 @@ fn detours(
     placed: &[Option<u32>],
     layers: &mut Layers,
     stop: &dyn Stop,
-) -> Result<Option<BTreeMap<usize, (u32, Vec<u32>)>>, LayersError> {
+) -> Result<Option<Detours>, LayersError> {
     let mut loads = vec![0_u64; topology.links().len()];
     for way in (0..ways.len()).filter(|&way| placed[way].is_some()) {
         ways.links(way).iter().for_each(|&link| loads[link as usize] += ways.chunks(way));

@@ -7,6 +7,9 @@ use canopy_topology::Topology;
 
 use super::LayersError;
 
+/// By way, its layer and its links instead of those it had.
+pub(super) type Detours = BTreeMap<usize, (u32, Vec<u32>)>;
+
 /// Ways of all pairs, by source, then by destination.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
@@ -58,11 +61,7 @@ impl Ways {
     /// These ways, and for some of them another one that takes its chunks.
     ///
     /// The layer of each way goes with it; ways of a pair over the same links and in the same layer become one.
-    pub(super) fn with_detours(
-        &self,
-        layers: &[Option<u32>],
-        mut detours: BTreeMap<usize, (u32, Vec<u32>)>,
-    ) -> (Self, Vec<u32>) {
+    pub(super) fn with_detours(&self, layers: &[Option<u32>], mut detours: Detours) -> (Self, Vec<u32>) {
         let mut ways = Self::default();
         let mut new_layers: Vec<u32> = Vec::new();
         let mut pair_start = 0;

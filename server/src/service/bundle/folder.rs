@@ -83,6 +83,6 @@ pub(super) fn audited(
 const fn ending(output: Output) -> &'static str {
     match output {
         Output::Json | Output::MscclppJson(..) => "json",
-        Output::MscclXml(..) | Output::OnecclXml => "xml",
+        Output::MscclXml(..) | Output::OnecclXml | Output::RoutesXml(_) => "xml",
     }
 }

@@ -51,7 +51,7 @@ fn every_collective_of_the_wire_is_one_of_ours_under_the_same_name() {
 
 #[test]
 fn files_that_differ_in_instances_alone_are_different() {
-    let of = |instancing| v1::OutputSpec { format: 2, profile: String::new(), instancing, plain_channels: false };
+    let of = |instancing| v1::OutputSpec { format: 2, profile: String::new(), instancing, ..v1::OutputSpec::default() };
     let automatic = Instancing::AutomaticInstances(v1::AutomaticInstances {});
     let outputs = vec![of(None), of(Some(Instancing::Instances(2))), of(Some(automatic))];
     let decoded = decode(v1::PlanRequest { outputs, ..request() }, Method::Plan).ok().unwrap();
@@ -118,8 +118,7 @@ fn every_wrong_field_is_named() {
     let output = |format: i32, profile: &str| v1::OutputSpec {
         format,
         profile: profile.to_owned(),
-        instancing: None,
-        plain_channels: false,
+        ..v1::OutputSpec::default()
     };
     check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
     check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
@@ -132,6 +131,17 @@ fn every_wrong_field_is_named() {
         request.outputs = vec![v1::OutputSpec { instancing, ..output(4, "oneccl") }];
     });
     check_refused("outputs[1]", |request| request.outputs = vec![output(4, ""), output(4, "oneccl")]);
+    check_refused("outputs[0].profile", |request| request.outputs = vec![output(5, "oneccl")]);
+    check_refused("outputs[0].instances", |request| {
+        let instancing = Some(Instancing::Instances(2));
+        request.outputs = vec![v1::OutputSpec { instancing, ..output(5, "routes") }];
+    });
+    check_refused("outputs[1]", |request| request.outputs = vec![output(5, ""), output(5, "routes")]);
+    for format in 1..5 {
+        check_refused("outputs[0].max_layers", |request| {
+            request.outputs = vec![v1::OutputSpec { max_layers: 2, ..output(format, "") }];
+        });
+    }
     check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), output(2, "msccl")]);
     check_refused("outputs", |request| request.outputs = vec![output(1, ""); 9]);
     let instances = |format: i32, instances| v1::OutputSpec {

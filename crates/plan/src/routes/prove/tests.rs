@@ -109,7 +109,9 @@ fn chunks_are_followed() {
     check(|pair| pair.input_first = 2, "queue pair 2 begins with chunk 2 of the input, where 3 belongs");
     check(|pair| pair.output_first = 2, "brings chunk 3 of the input to 2 of the output, not 1");
     check(|pair| pair.chunk_count = 2, "queue pair 2 carries chunks from 3 on beyond the last, 3");
-    let lost = |program: &mut Program| drop(program.ranks[1].queue_pairs.pop());
+    let lost = |program: &mut Program| {
+        program.ranks[1].queue_pairs.pop();
+    };
     damaged(ring(), lost, "meaning", "rank 1: for rank 2: 2 of its 2 chunks are carried by no queue pair");
 }
 
