@@ -28,7 +28,7 @@ pub(super) fn lower(output: usize, error: &LowerError) -> Refusal {
             .with("limit_name", what)
             .with("limit", limit)
             .with("need", need),
-        LowerError::InPlace => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
+        LowerError::InPlace | LowerError::Blocks => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
         LowerError::Sizes { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
         LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         // The server names the file itself, and lowers checked flows only.

@@ -1,6 +1,6 @@
 //! Makes a route plan of a flow whose paths have layers.
 
-use canopy_schedule::{ChunkLayout, CollectiveKind, Flow, Path, Schedule, Shape, SharesError};
+use canopy_schedule::{ChunkLayout, CollectiveKind, Flow, Path, Schedule, Shape, Shares, SharesError};
 use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rank, Rate, Topology};
 
 use super::parse::{LAYERS_MAX, RANKS_MAX};
@@ -31,6 +31,8 @@ pub enum LowerError {
          ask for it out of place"
     )]
     InPlace,
+    #[error("route plans have blocks of one size; ask for json, which says how large each is")]
+    Blocks,
     #[error("`{name}` cannot be the name of a route plan; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
     #[error(
@@ -74,6 +76,9 @@ pub fn lower(
         return Err(LowerError::NotAFlow { shape: schedule.shape.name() });
     };
     check_options(topology, options)?;
+    if matches!(schedule.shares, Shares::Blocks(_)) {
+        return Err(LowerError::Blocks);
+    }
     let layout = ChunkLayout::new(schedule.collective, topology.rank_count(), flow.chunks_per_share, &schedule.shares)?;
     let layer_count = layers.iter().max().map_or(1, |layer| u64::from(*layer) + 1);
     let same_pair =
