@@ -46,8 +46,9 @@ fn blocks_are_planned_verified_and_kept() {
     );
     let simulated = desk.json("simulate plan.json --size 1GiB --json");
     // 1 GiB is the mean of what ranks have; nothing is faster than the bound.
-    let (rate, limit) = (simulated["algbw_GBps"].as_f64().unwrap(), plan["algbw_GBps"].as_f64().unwrap());
-    assert!(rate <= limit && rate > 0.99 * limit, "{rate} of {limit}");
+    let simulated = &simulated["sizes"][0]["algbw_GBps"];
+    let (rate, limit) = (simulated.as_f64().unwrap(), plan["algbw_GBps"].as_f64().unwrap());
+    assert!(rate <= limit && rate > 0.95 * limit, "{rate} of {limit}");
     assert!(desk.run("explain plan.json").stdout.contains("blocks, each times its weight"));
     assert_eq!(desk.run("draw plan.json -o plan.svg").status, Some(0));
 
@@ -114,7 +115,7 @@ fn blocks_are_those_of_a_group() {
 fn files_of_runtimes_are_refused() {
     let desk = Desk::new();
     let rows = file(&desk, "rows.csv", ROWS);
-    for format in ["msccl-xml", "mscclpp-json", "oneccl-xml"] {
+    for format in ["msccl-xml", "mscclpp-json", "oneccl-xml", "routes-xml"] {
         let plan = format!("plan ring:4 --collective all-to-all-v --blocks {rows} --format {format} -o plan.xml");
         desk.refused(&plan, 3, &["json"]);
     }

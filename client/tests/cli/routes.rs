@@ -33,7 +33,9 @@ fn hand_made_plans_are_verified_and_rated() {
     }
     let one = HAND_MADE.replace("layer=\"1\"", "layer=\"0\"").replace("nlayers=\"2\"", "nlayers=\"1\"");
     desk.write("bad.xml", one);
-    desk.refused("verify bad.xml", 2, &["deadlock", "3 channels wait for each other in a ring"]);
+    let run = desk.run("verify bad.xml");
+    assert_eq!(run.status, Some(2), "{run:?}");
+    assert!(run.stdout.contains("deadlock, file: in layer 0, 3 channels wait for each other in a ring"), "{run:?}");
     let other = desk.run("verify routes.xml --topology ring:4 --json");
     assert_eq!((other.status, &other.object()["problems"][0]["check"]), (Some(2), &"ports".into()));
 }
@@ -103,7 +105,8 @@ fn layers_are_limited_or_refused() {
     assert!(needed > 1, "{free}");
     let run = desk.run(&format!("{plan} --max-layers 1"));
     let kept = run.object();
-    assert_eq!((&kept["files"][0]["layers"], &kept["cache"]), (&1.into(), &"miss".into()));
+    assert_eq!(kept["files"][0]["layers"], 1);
+    assert_ne!(kept["plan"], free["plan"]);
     assert!(run.stderr.contains("warning: ROUTES_MOVED: routes: "), "{run:?}");
     let verdict = desk.json("verify routes.xml --topology torus:4x4 --json");
     assert_eq!(verdict["ok"], true);

@@ -33,7 +33,7 @@ fn refusals_say_what_is_wrong() {
         (
             r#""shares":"uniform""#,
             r#""shares":"weighted""#,
-            "invalid value: string \"weighted\", expected `uniform` or",
+            "invalid value: string \"weighted\", expected `uniform`, a list of weights",
         ),
         (r#""shares":"uniform""#, r#""shares":[1,-1]"#, "integer `-1`, expected a weight"),
         (r#""shares":"uniform""#, r#""shares":[[0,1],[-1,0]]"#, "integer `-1`, expected u64"),

@@ -167,7 +167,7 @@ fn ports_are_those_of_the_network() {
     assert_eq!(problem(&ring(), "ring:3,dir=uni,bw=6GB/s"), "");
     for (expression, words) in [
         ("ring:3,dir=uni,bw=5GB/s", "port 0 of node 0 leads to node 1 at 6000000000 bytes/s, in the network to node 1"),
-        ("ring:3,bw=6GB/s", "node 0 has 1 ports, in the network `n0` has 2"),
+        ("ring:3,bw=6GB/s", "node 0 has 1 ports, in the network `0` has 2"),
         ("ring:4", "is for 3 nodes with 3 ranks, the network has 4 with 4"),
     ] {
         let found = problem(&ring(), expression);
