@@ -56,6 +56,8 @@ const FLOW_STEPS: u64 = 4;
 const STEPPED_FLOW_MAX: u64 = 40_000;
 /// Most paths of a program over paths.
 const SET_PATHS_MAX: u64 = 200_000;
+/// For each hop in a route file.
+const ROUTED_HOP_BYTES: u64 = 64;
 /// For each weight of a block: in the order, the request, the plan and its record, the layout of chunks, as a demand.
 const WEIGHT_BYTES: u64 = 128;
 
@@ -117,6 +119,7 @@ pub(super) fn estimate_bytes(
     };
     network_bytes(topology)
         .saturating_add(hops.saturating_mul(hop_bytes))
+        .saturating_add(routed_bytes(outputs, hops))
         .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
 }
 
@@ -148,6 +151,7 @@ fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Output
         .saturating_add(solver_bytes(topology, algorithm, ways))
         .saturating_add(paths.min(PATH_HOPS_MAX).saturating_mul(PATH_BYTES))
         .saturating_add(hops.saturating_mul(PATH_HOP_BYTES + transfer_bytes))
+        .saturating_add(routed_bytes(outputs, hops))
         .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
 }
 
@@ -174,7 +178,9 @@ fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
     let (profile, instances) = match output {
         Output::Json => return 0,
         // Operations and instructions take about as much as steps of an MSCCL file; of the former there are at most eight pieces.
-        Output::OnecclXml | Output::RoutesXml(_) => return hops,
+        Output::OnecclXml => return hops,
+        // Of its own kind.
+        Output::RoutesXml(_) => return 0,
         Output::MscclppJson(..) => return hops.saturating_mul(8),
         Output::MscclXml(profile, instances) => (profile, instances),
     };
@@ -187,6 +193,12 @@ fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
             hops.saturating_mul(channels).min(kept).max(hops)
         }
     }
+}
+
+/// Bytes for route files: ways with their layers, queue pairs, the text and what is read back from it.
+fn routed_bytes(outputs: &[Output], hops: u64) -> u64 {
+    let files = outputs.iter().filter(|output| matches!(output, Output::RoutesXml(_))).count() as u64;
+    files.saturating_mul(hops).saturating_mul(ROUTED_HOP_BYTES)
 }
 
 /// Different trees of all roots, roughly.
@@ -352,6 +364,18 @@ mod tests {
             assert!(measured <= estimated, "{expression}, {algorithm}: {estimated} estimated");
             assert!(estimated <= 2 * measured + (8 << 20), "{expression}, {algorithm}: {estimated} estimated");
         }
+    }
+
+    /// As before, with a route file of 96 MB.
+    #[test]
+    fn route_files_take_little_beside_their_plans() {
+        let topology = generate("genkautz:n=1000,d=4", &TopologyLimits::STANDARD).unwrap();
+        let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
+        let outputs: (&[Output], bool) = (&[Output::RoutesXml(None)], false);
+        let what = (Algorithm::Auto, Form::Phases);
+        let (estimated, measured) =
+            (estimate_bytes(&topology, collective, &Shares::Equal, what, outputs), 430_u64 << 20);
+        assert!(measured <= estimated && estimated <= 4 * measured, "{estimated} estimated");
     }
 
     #[test]
