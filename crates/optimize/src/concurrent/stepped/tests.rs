@@ -110,6 +110,25 @@ fn a_torus_of_three_dimensions_takes_no_longer_in_steps() {
     check(&torus(3, 3), 3, 9.0, 4, 0.0);
 }
 
+/// Without three of its cables, 162/17: the first punctured torus of the digest's §8.3.
+#[test]
+fn a_torus_without_three_cables_takes_no_longer_in_steps() {
+    // Nodes by their digits: 121 and 122, 011 and 211, 210 and 220.
+    let gone = both([(16, 17), (4, 22), (21, 24)]);
+    let whole = torus(3, 3);
+    let left = whole.arcs.iter().map(|arc| (arc.from, arc.to)).filter(|arc| !gone.contains(arc));
+    let graph = graph(27, left);
+    assert_eq!(graph.arcs.len(), 162 - 6);
+    let commodities = everyone(27);
+    let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
+    let options = SteppedOptions { chunks: (4, 4), loss_max: 1.0, transit: &[] };
+    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+    check_routes(&problem, &[], &found);
+    let time = 162.0 / 17.0;
+    assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
+    assert!((found.time_unstepped / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_unstepped);
+}
+
 /// There, three steps reach what two do not: 3.5 and 33/5.
 #[test]
 fn expanders_need_a_step_more_than_hops() {
