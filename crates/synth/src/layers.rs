@@ -82,14 +82,14 @@ pub fn layered_flow(
     let channel_count = topology.links().len();
     let mut best: Option<Vec<u32>> = None;
     for order in Order::ALL {
-        let mut layers = Layers::new(channel_count, u32::MAX);
-        let placed = place(&mut layers, &ways, &order.of(&ways), stop)?;
-        let placed = placed.into_iter().collect::<Option<Vec<u32>>>().ok_or(LayersError::Malformed)?;
-        if best.as_ref().is_none_or(|best| layers.count() < count(best)) {
-            best = Some(placed);
-        }
+        // Another order is of use with fewer layers only.
+        let most = best.as_ref().map_or(u32::MAX, |best| count(best).saturating_sub(1));
+        let mut layers = Layers::new(channel_count, most);
+        let placed = place(&mut layers, &ways, (&order.of(&ways), false), stop)?;
+        best = placed.into_iter().collect::<Option<Vec<u32>>>().or(best);
     }
-    let best = best.unwrap_or_default();
+    // Some way waits for itself, however many layers there are.
+    let best = best.ok_or(LayersError::Malformed)?;
     match layers_max {
         Some(most) if count(&best) > most.get() => detours::within(topology, flow, &ways, (count(&best), most), stop),
         _ => finish(topology, flow.chunks_per_share, &ways, best, 0),
@@ -101,13 +101,21 @@ fn count(layers: &[u32]) -> u32 {
     layers.iter().max().map_or(0, |layer| layer + 1)
 }
 
-/// The layer of each way, where it has one.
-fn place(layers: &mut Layers, ways: &Ways, order: &[usize], stop: &dyn Stop) -> Result<Vec<Option<u32>>, LayersError> {
+/// The layer of each way, where it has one. Unless ways may lack one, the first that has no room is the last that is placed.
+fn place(
+    layers: &mut Layers,
+    ways: &Ways,
+    (order, may_lack): (&[usize], bool),
+    stop: &dyn Stop,
+) -> Result<Vec<Option<u32>>, LayersError> {
     let mut placed = vec![None; ways.len()];
     for some in order.chunks(WAYS_PER_LOOK) {
         ask(stop).map_err(|_| LayersError::Stopped)?;
         for &way in some {
             placed[way] = layers.place(ways.links(way));
+            if placed[way].is_none() && !may_lack {
+                return Ok(placed);
+            }
         }
     }
     Ok(placed)

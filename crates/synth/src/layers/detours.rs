@@ -34,7 +34,7 @@ pub(super) fn within(
         if has_tree {
             reserve_tree(topology, &mut layers);
         }
-        let placed = place(&mut layers, ways, &order, stop)?;
+        let placed = place(&mut layers, ways, (&order, true), stop)?;
         let Some(detours) = detours(topology, ways, &placed, &mut layers, stop)? else { continue };
         let chunks_moved = detours.keys().map(|&way| ways.chunks(way)).sum();
         let (ways, layers) = ways.with_detours(&placed, detours);
