@@ -140,6 +140,35 @@ impl Report {
         self.problems.extend(objection.map(|(message, place)| Problem { check, message, place }));
     }
 
+    /// Reads a file of ordinary XML, and notes as the check `file` whether that was possible.
+    fn record_file<P>(&mut self, bytes: &[u8], parse: impl FnOnce(&str) -> Result<P, oneccl::ParseError>) -> Option<P> {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            self.record("file", Some("the file is not UTF-8".to_owned()));
+            return None;
+        };
+        match parse(text) {
+            Ok(program) => {
+                self.record("file", None);
+                Some(program)
+            }
+            Err(error) => {
+                let place = format!("line {}, column {}", error.line, error.column);
+                self.record_at("file", Some((error.fault.to_string(), place)));
+                None
+            }
+        }
+    }
+
+    /// Notes the checks of a proof, and what they object to.
+    fn record_proof(&mut self, proof: oneccl::Proof) {
+        self.checks.extend(proof.checks);
+        self.problems.extend(proof.problems.into_iter().map(|found| Problem {
+            check: found.check,
+            message: found.message,
+            place: found.place.to_string(),
+        }));
+    }
+
     /// Compares the plan's collective with the expected one.
     fn record_collective(&mut self, expected: &Expected<'_>, kind: CollectiveKind, root: Option<u32>) {
         if expected.kind.is_none() && expected.root.is_none() {

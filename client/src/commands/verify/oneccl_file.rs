@@ -1,8 +1,7 @@
 //! Judges oneCCL XML: reads it, proves what it does, runs it on real bytes, and rates it on a network.
 
 use canopy_plan::oneccl::{
-    self, EmulateOptions, EmulationError, OWN_BYTES_MAX, Program, emulate, network_load, parse_until, prove,
-    prove_routes,
+    EmulateOptions, EmulationError, OWN_BYTES_MAX, Program, emulate, network_load, parse_until, prove, prove_routes,
 };
 
 use crate::exit::words;
@@ -16,24 +15,13 @@ const SEEDS: [u64; 2] = [1, 1000];
 pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
     let mut report = Report::new(Some("oneccl-xml"));
     report.profile = Some("oneccl");
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        report.record("file", Some("the file is not UTF-8".to_owned()));
-        return report;
-    };
-    let program = match parse_until(text, OWN_BYTES_MAX, &|| false) {
-        Ok(program) => program,
-        Err(error) => {
-            let place = format!("line {}, column {}", error.line, error.column);
-            report.record_at("file", Some((error.fault.to_string(), place)));
-            return report;
-        }
-    };
-    report.record("file", None);
+    let parse = |text: &str| parse_until(text, OWN_BYTES_MAX, &|| false);
+    let Some(program) = report.record_file(bytes, parse) else { return report };
     let (kind, root) = (program.collective.kind(), program.collective.root().map(canopy_topology::Rank::number));
     report.collective = Some(kind.name());
     report.root = root;
     report.ranks = Some(program.rank_count);
-    record_proof(prove(&program), &mut report);
+    report.record_proof(prove(&program));
     // A program that is wrong on paper need not be run to be refused.
     if report.problems.is_empty() {
         run(&program, &mut report);
@@ -43,7 +31,7 @@ pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
         let (wanted, found) = (topology.rank_count(), program.rank_count);
         report.record("ranks", (wanted != found).then(|| format!("the file is for {found} ranks, not for {wanted}")));
         if is_right && wanted == found {
-            record_proof(prove_routes(&program, topology, &|| false).expect("nothing asks it to stop"), &mut report);
+            report.record_proof(prove_routes(&program, topology, &|| false).expect("nothing asks it to stop"));
             // Chosen routes may well be faster or slower than shortest ones.
             if program.routes.is_empty() {
                 let load = network_load(&program, topology, &|| false);
@@ -53,15 +41,6 @@ pub(super) fn judge(bytes: &[u8], expected: &Expected<'_>) -> Report {
     }
     report.record_collective(expected, kind, root);
     report
-}
-
-pub(super) fn record_proof(proof: oneccl::Proof, report: &mut Report) {
-    report.checks.extend(proof.checks);
-    report.problems.extend(proof.problems.into_iter().map(|found| Problem {
-        check: found.check,
-        message: found.message,
-        place: found.place.to_string(),
-    }));
 }
 
 fn run(program: &Program, report: &mut Report) {

@@ -22,6 +22,16 @@ impl Proof {
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// What a test expects of a damaged program: that its first problem is of this check, and that these words are said.
+    #[cfg(test)]
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, check: &str, words: &str) {
+        let problem = self.problems.first().unwrap_or_else(|| panic!("accepted, but {words}"));
+        let text = self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert_eq!(problem.check, check, "{text}");
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 /// Work was given up because the caller asked for that; nothing is known.
@@ -133,6 +143,25 @@ pub(crate) struct Findings<'s> {
 }
 
 impl Findings<'_> {
+    /// The program of each rank, in the order of ranks; a rank that lacks one, or has two, is a problem.
+    pub(crate) fn by_rank<'p, R>(&mut self, rank_count: u32, programs: &'p [R], rank_of: fn(&R) -> u32) -> Vec<&'p R> {
+        let count = rank_count as usize;
+        if programs.len() != count {
+            self.problem(Place::FILE, format!("nranks is {count} but there are {} <rank>", programs.len()));
+            return Vec::new();
+        }
+        let mut ranks: Vec<Option<&R>> = vec![None; count];
+        for program in programs {
+            let rank = rank_of(program);
+            match ranks.get_mut(rank as usize) {
+                None => self.problem(Place::rank(rank), format!("is not one of the ranks 0 to {}", count - 1)),
+                Some(Some(_)) => self.problem(Place::rank(rank), "stands twice; each rank needs exactly one <rank>"),
+                Some(place) => *place = Some(program),
+            }
+        }
+        ranks.into_iter().flatten().collect()
+    }
+
     /// Whether to give up, asked after so many units of work. What was found so far is then of no account.
     pub(crate) fn must_stop(&mut self, work: u64) -> bool {
         self.asks += work;

@@ -15,7 +15,7 @@ const CELLS_MAX: u64 = 1 << 25;
 /// The ranks in order, where nothing is wrong.
 pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> ByRank<'p> {
     check_head(program, findings);
-    let ranks = by_rank(program, findings);
+    let ranks = findings.by_rank(program.rank_count, &program.ranks, |rank| rank.rank);
     if !findings.is_empty() {
         return Vec::new();
     }
@@ -68,26 +68,6 @@ fn check_head(program: &Program, findings: &mut Findings<'_>) {
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
         findings.problem(Place::FILE, format!("<meta> has the key {} twice; state it once", pair[0]));
     }
-}
-
-/// The program of each rank, in the order of ranks.
-fn by_rank<'p>(program: &'p Program, findings: &mut Findings<'_>) -> ByRank<'p> {
-    let count = program.rank_count as usize;
-    if program.ranks.len() != count {
-        findings.problem(Place::FILE, format!("nranks is {count} but there are {} <rank>", program.ranks.len()));
-        return Vec::new();
-    }
-    let mut ranks: Vec<Option<&RankProgram>> = vec![None; count];
-    for rank in &program.ranks {
-        match ranks.get_mut(rank.rank as usize) {
-            None => findings.problem(Place::rank(rank.rank), format!("is not one of the ranks 0 to {}", count - 1)),
-            Some(Some(_)) => {
-                findings.problem(Place::rank(rank.rank), "stands twice; each rank needs exactly one <rank>")
-            }
-            Some(place) => *place = Some(rank),
-        }
-    }
-    ranks.into_iter().flatten().collect()
 }
 
 /// Routes by their ids.

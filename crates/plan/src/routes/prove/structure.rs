@@ -11,7 +11,7 @@ use crate::routes::program::{Node, Program, QueuePair, RankProgram, Role};
 pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Option<Network<'p>> {
     check_head(program, findings);
     check_nodes(program, findings);
-    let ranks = by_rank(program, findings);
+    let ranks = findings.by_rank(program.rank_count, &program.ranks, |rank| rank.rank);
     if !findings.is_empty() {
         return None;
     }
@@ -99,26 +99,6 @@ fn check_ports(node: &Node, node_count: usize, findings: &mut Findings<'_>) {
         let text = format!("<port> {position} of node {} is not right: {problem}", node.id);
         return findings.problem(Place::FILE, text);
     }
-}
-
-/// The program of each rank, in the order of ranks.
-fn by_rank<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Vec<&'p RankProgram> {
-    let count = program.rank_count as usize;
-    if program.ranks.len() != count {
-        findings.problem(Place::FILE, format!("nranks is {count} but there are {} <rank>", program.ranks.len()));
-        return Vec::new();
-    }
-    let mut ranks: Vec<Option<&RankProgram>> = vec![None; count];
-    for rank in &program.ranks {
-        match ranks.get_mut(rank.rank as usize) {
-            None => findings.problem(Place::rank(rank.rank), format!("is not one of the ranks 0 to {}", count - 1)),
-            Some(Some(_)) => {
-                findings.problem(Place::rank(rank.rank), "stands twice; each rank needs exactly one <rank>")
-            }
-            Some(place) => *place = Some(rank),
-        }
-    }
-    ranks.into_iter().flatten().collect()
 }
 
 /// Buffers have as many chunks as the collective says.
