@@ -1,14 +1,17 @@
-//! Faults: a topology without some of its links or nodes, or with slower links.
+//! Faults: a topology without some of its links or nodes, with slower links, or with switches that can do less.
 //!
 //! All faults are read against the undamaged topology, so their order does not matter: what is removed is gone
-//! whatever else is said about it, and several degradations of one link multiply.
+//! whatever else is said about it, and several degradations of one link multiply. What they leave of a link is
+//! rounded down to whole bytes per second once all are multiplied; a link of which less than one is left is gone.
 
 use std::collections::{BTreeMap, HashMap};
 
+use num_bigint::BigUint;
+
 use crate::error::TopologyError;
-use crate::index::NodeIndex;
+use crate::index::{NodeIndex, Rank};
 use crate::limits::TopologyLimits;
-use crate::model::{DraftLink, DraftNode, Topology, TopologyDraft};
+use crate::model::{DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
 use crate::shorten::shorten;
 use crate::units::Capacity;
 
@@ -42,6 +45,15 @@ pub enum Fault {
         /// Lower part of the fraction.
         denominator: u64,
     },
+    /// A switch still forwards, but no longer does what is true here. What it never did changes nothing.
+    Feature {
+        /// Id of the switch.
+        switch: String,
+        /// It sends one incoming stream to one link only.
+        multicast: bool,
+        /// It reduces no more.
+        aggregate: bool,
+    },
 }
 
 /// Why faults cannot be applied to a topology.
@@ -56,10 +68,8 @@ pub enum FaultError {
         "{numerator}/{denominator} of a link cannot be left; use a fraction above 0 and up to 1, or take the link down"
     )]
     Fraction { position: usize, numerator: u64, denominator: u64 },
-    #[error(
-        "{numerator}/{denominator} of the link {from} -> {to} ({capacity} bytes/s) is not a whole number of bytes/s above zero; use another fraction"
-    )]
-    NotWhole { from: String, to: String, capacity: u64, numerator: u128, denominator: u128 },
+    #[error("node `{id}` is no switch, so it has no feature to lose; name a switch")]
+    NotASwitch { position: usize, id: String },
     #[error("the faults leave {left} compute nodes; at least two must remain")]
     TooFewRanks { left: usize },
     #[error(transparent)]
@@ -72,67 +82,89 @@ impl FaultError {
         match self {
             Self::UnknownNode { position, .. }
             | Self::UnknownLink { position, .. }
-            | Self::Fraction { position, .. } => Some(*position),
-            Self::NotWhole { .. } | Self::TooFewRanks { .. } | Self::Topology(_) => None,
+            | Self::Fraction { position, .. }
+            | Self::NotASwitch { position, .. } => Some(*position),
+            Self::TooFewRanks { .. } | Self::Topology(_) => None,
         }
     }
 }
 
-/// What is left of each directed link that a fault touches.
+/// A topology without what faults took away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Puncture {
+    /// What is left, its ranks dense.
+    pub topology: Topology,
+    /// By new rank: which rank it was. Rising, because survivors keep their order.
+    pub survivors: Vec<Rank>,
+}
+
+/// What is left of the nodes and of each directed link that a fault touches.
 struct Damage {
-    /// Nodes that are gone.
-    gone: Vec<bool>,
+    /// By node: what it can do still; `None` when it is gone.
+    kinds: Vec<Option<NodeKind>>,
     /// Remaining fraction of the links between two nodes; zero when the link is down.
-    left: BTreeMap<(NodeIndex, NodeIndex), (u128, u128)>,
+    left: BTreeMap<(NodeIndex, NodeIndex), Fraction>,
+}
+
+/// A product of fractions, not reduced.
+struct Fraction {
+    numerator: BigUint,
+    denominator: BigUint,
 }
 
 impl Topology {
-    /// The topology without what the faults take away. Ranks are renumbered densely, keeping their order.
+    /// The topology without what the faults take away; see [`Topology::puncture`].
     ///
     /// # Errors
-    /// A node or link that does not exist, a fraction that leaves no whole number of bytes per second, or fewer than
-    /// two ranks left. A network that falls apart is *not* refused here; see [`Topology::first_unreachable`].
-    ///
-    /// O(nodes + links · log links + faults · log faults).
+    /// As there.
     pub fn punctured(&self, faults: &[Fault]) -> Result<Self, FaultError> {
+        self.puncture(faults).map(|puncture| puncture.topology)
+    }
+
+    /// The topology without what the faults take away, and who is left. Ranks are renumbered densely, keeping their
+    /// order.
+    ///
+    /// # Errors
+    /// A node or link that does not exist, a fraction outside 0 to 1, a feature of what is no switch, or fewer than two
+    /// ranks left. A network that falls apart is *not* refused here; see [`Topology::first_unreachable`] and
+    /// [`Topology::components`].
+    ///
+    /// O(nodes + links · log links + faults · log faults), and the square of the degradations of any one link.
+    pub fn puncture(&self, faults: &[Fault]) -> Result<Puncture, FaultError> {
         let damage = self.assess(faults)?;
-        let survives = |node: NodeIndex| !damage.gone[node.index()];
-        let ranks_left = self.ranks().filter(|rank| survives(rank.node())).count();
-        if ranks_left < 2 {
-            return Err(FaultError::TooFewRanks { left: ranks_left });
+        let survives = |node: NodeIndex| damage.kinds[node.index()].is_some();
+        let survivors: Vec<Rank> = self.ranks().filter(|rank| survives(rank.node())).collect();
+        if survivors.len() < 2 {
+            return Err(FaultError::TooFewRanks { left: survivors.len() });
         }
         let mut draft = TopologyDraft { name: self.name().map(str::to_owned), ..TopologyDraft::default() };
-        for (node, gone) in self.nodes().iter().zip(&damage.gone) {
-            if !gone {
-                let (id, attributes) = (node.id.clone(), node.attributes.clone());
-                draft.nodes.push(DraftNode { id, kind: node.kind, rank: None, attributes });
+        for (node, kind) in self.nodes().iter().zip(&damage.kinds) {
+            if let Some(kind) = *kind {
+                draft.nodes.push(DraftNode {
+                    id: node.id.clone(),
+                    kind,
+                    rank: None,
+                    attributes: node.attributes.clone(),
+                });
             }
         }
-        for link in self.links() {
-            let (numerator, denominator) = damage.left.get(&(link.from, link.to)).copied().unwrap_or((1, 1));
-            if numerator == 0 || !survives(link.from) || !survives(link.to) {
-                continue;
-            }
+        for link in self.links().iter().filter(|link| survives(link.from) && survives(link.to)) {
+            let left = damage.left.get(&(link.from, link.to));
+            let Some(capacity) = left.map_or(Some(link.capacity), |left| left.of(link.capacity)) else { continue };
             let (from, to) = (self.node(link.from).id.clone(), self.node(link.to).id.clone());
-            let capacity = fraction_of(link.capacity, numerator, denominator).ok_or_else(|| FaultError::NotWhole {
-                from: from.clone(),
-                to: to.clone(),
-                capacity: link.capacity.bytes_per_sec(),
-                numerator,
-                denominator,
-            })?;
             draft.links.push(DraftLink { from, to, capacity, latency: link.latency, count: 1 });
         }
         // The result is no larger than the topology it comes from, whose limits are not known here.
         let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        Ok(draft.build(&limits)?)
+        Ok(Puncture { topology: draft.build(&limits)?, survivors })
     }
 
     /// Resolves ids and adds up what the faults say about each link.
     fn assess(&self, faults: &[Fault]) -> Result<Damage, FaultError> {
         let index_of: HashMap<&str, NodeIndex> =
             (0_u32..).zip(self.nodes()).map(|(index, node)| (node.id.as_str(), NodeIndex::new(index))).collect();
-        let mut damage = Damage { gone: vec![false; self.nodes().len()], left: BTreeMap::new() };
+        let kinds = self.nodes().iter().map(|node| Some(node.kind)).collect();
+        let mut damage = Damage { kinds, left: BTreeMap::new() };
         for (position, fault) in faults.iter().enumerate() {
             let find = |id: &String| {
                 let unknown = || FaultError::UnknownNode { position, id: shorten(id) };
@@ -140,7 +172,20 @@ impl Topology {
             };
             let (from, to, both_ways, numerator, denominator) = match fault {
                 Fault::Node { id } => {
-                    damage.gone[find(id)?.index()] = true;
+                    damage.kinds[find(id)?.index()] = None;
+                    continue;
+                }
+                Fault::Feature { switch, multicast, aggregate } => {
+                    let index = find(switch)?;
+                    let NodeKind::Switch { .. } = self.node(index).kind else {
+                        return Err(FaultError::NotASwitch { position, id: shorten(switch) });
+                    };
+                    if let Some(NodeKind::Switch { multicast: sends, aggregate: reduces }) =
+                        &mut damage.kinds[index.index()]
+                    {
+                        *sends &= !multicast;
+                        *reduces &= !aggregate;
+                    }
                     continue;
                 }
                 Fault::Link { from, to, both_ways } => (from, to, *both_ways, 0, 1),
@@ -174,19 +219,20 @@ impl Topology {
         if !self.links_from(from).any(|link| self.link(link).to == to) {
             return Err(FaultError::UnknownLink { position, from: id(from), to: id(to) });
         }
-        let left = damage.left.entry((from, to)).or_insert((1, 1));
-        let product = left.0.checked_mul(u128::from(numerator)).zip(left.1.checked_mul(u128::from(denominator)));
-        // A product beyond 128 bits would leave less than a byte of any link.
-        *left = product.ok_or(FaultError::Fraction { position, numerator, denominator })?;
+        let one = || Fraction { numerator: 1_u32.into(), denominator: 1_u32.into() };
+        let left = damage.left.entry((from, to)).or_insert_with(one);
+        left.numerator *= numerator;
+        left.denominator *= denominator;
         Ok(())
     }
 }
 
-/// `capacity · numerator / denominator` if that is a whole number above zero.
-fn fraction_of(capacity: Capacity, numerator: u128, denominator: u128) -> Option<Capacity> {
-    let scaled = u128::from(capacity.bytes_per_sec()).checked_mul(numerator)?;
-    let whole = scaled.is_multiple_of(denominator).then(|| scaled / denominator)?;
-    u64::try_from(whole).ok().and_then(Capacity::from_bytes_per_sec)
+impl Fraction {
+    /// So much of a capacity, in whole bytes per second; `None` when that is less than one.
+    fn of(&self, capacity: Capacity) -> Option<Capacity> {
+        let whole = (&self.numerator * capacity.bytes_per_sec()) / &self.denominator;
+        u64::try_from(whole).ok().and_then(Capacity::from_bytes_per_sec)
+    }
 }
 
 #[cfg(test)]

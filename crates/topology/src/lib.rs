@@ -2,6 +2,7 @@
 //!
 //! Pure: text and numbers in, a validated [`Topology`] out. It knows nothing of collectives or schedules.
 
+mod components;
 mod document;
 mod error;
 mod fault;
@@ -24,7 +25,7 @@ pub use document::{
     read_document, read_document_until, to_json, to_yaml,
 };
 pub use error::TopologyError;
-pub use fault::{Fault, FaultError};
+pub use fault::{Fault, FaultError, Puncture};
 pub use generate::{ExpressionError, construction, family_names, generate};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};

@@ -93,18 +93,52 @@ fn what_does_not_exist_is_named() {
 }
 
 #[test]
-fn fractions_must_leave_whole_bytes() {
+fn fractions_are_rounded_down_once_and_nothing_left_is_gone() {
     for (numerator, denominator) in [(0, 1), (1, 0), (0, 0), (3, 2)] {
         let error = network().punctured(&[degrade("a", "b", false, numerator, denominator)]).unwrap_err();
         assert_eq!(error, FaultError::Fraction { position: 0, numerator, denominator });
     }
-    let error = network().punctured(&[degrade("b", "c", false, 1, 7)]).unwrap_err();
-    assert!(
-        error.to_string().starts_with("1/7 of the link b -> c (6000000000 bytes/s) is not a whole number"),
-        "{error}"
-    );
-    let vanishing = vec![degrade("b", "c", false, 1, u64::MAX); 3];
-    assert!(matches!(network().punctured(&vanishing), Err(FaultError::Fraction { position: 2, .. })));
+    let left = |faults: &[Fault]| {
+        let left = network().punctured(faults).unwrap();
+        let find = |id| left.find_node(id).unwrap();
+        let link = left.links().iter().find(|link| (link.from, link.to) == (find("b"), find("c")));
+        link.map(|link| link.capacity.bytes_per_sec())
+    };
+    assert_eq!(left(&[degrade("b", "c", false, 1, 7)]), Some(857_142_857));
+    // Of 6 GB/s 5/7 of 7/10 are three; rounded twice they would be less.
+    assert_eq!(left(&[degrade("b", "c", false, 5, 7), degrade("b", "c", false, 7, 10)]), Some(3_000_000_000));
+    assert_eq!(left(&[degrade("b", "c", false, 1, 6_000_000_000)]), Some(1));
+    assert_eq!(left(&[degrade("b", "c", false, 1, 6_000_000_001)]), None);
+    assert_eq!(left(&vec![degrade("b", "c", false, 1, u64::MAX); 3]), None);
+    // Hundreds of almost nothing: the product is exact however long it gets.
+    assert_eq!(left(&vec![degrade("b", "c", false, u64::MAX - 1, u64::MAX); 300]), Some(5_999_999_999));
+}
+
+#[test]
+fn a_switch_loses_features_and_goes_on_forwarding() {
+    let feature = |multicast, aggregate| Fault::Feature { switch: "s".to_owned(), multicast, aggregate };
+    let capable = |multicast, aggregate| {
+        let mut capable = network();
+        capable.nodes_mut().last_mut().unwrap().kind = NodeKind::Switch { multicast, aggregate };
+        capable
+    };
+    let before = capable(true, true);
+    assert_eq!(before.punctured(&[feature(true, false)]), Ok(capable(false, true)));
+    assert_eq!(before.punctured(&[feature(true, false), feature(false, true)]), Ok(network()));
+    assert_eq!(before.punctured(&[feature(false, false)]), Ok(before.clone()));
+    assert_eq!(network().punctured(&[feature(true, true)]), Ok(network()));
+    assert_eq!(before.punctured(&[feature(true, true), node("s")]), before.punctured(&[node("s")]));
+    let error = before.punctured(&[Fault::Feature { switch: "a".to_owned(), multicast: true, aggregate: true }]);
+    assert_eq!(error, Err(FaultError::NotASwitch { position: 0, id: "a".to_owned() }));
+}
+
+#[test]
+fn survivors_keep_their_order() {
+    let puncture = network().puncture(&[node("b"), node("s")]).unwrap();
+    assert_eq!(puncture.survivors, [0, 2, 3].map(Rank::new));
+    for (new, old) in puncture.topology.ranks().zip(&puncture.survivors) {
+        assert_eq!(puncture.topology.node(new.node()).id, network().node(old.node()).id);
+    }
 }
 
 #[test]

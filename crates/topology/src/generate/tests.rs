@@ -234,9 +234,8 @@ fn faults_that_do_not_apply_are_named() {
         let error = generate(expression, &LIMITS).unwrap_err();
         assert!(matches!(error, ExpressionError::Value { .. }), "{expression}: {error}");
     }
-    let error = generate("ring:4,bw=7B/s,degrade=0-1*1/2", &LIMITS).unwrap_err();
-    assert!(matches!(error, ExpressionError::Faults(FaultError::NotWhole { .. })), "{error}");
     let error = generate("ring:4,nodes-down=0+1+2", &LIMITS).unwrap_err();
+    assert!(matches!(error, ExpressionError::Faults(FaultError::TooFewRanks { left: 1 })), "{error}");
     assert_eq!(error.to_string(), "the faults leave 1 compute nodes; at least two must remain");
 }
 
