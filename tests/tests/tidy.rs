@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
+    ("crates/faults", &["canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),

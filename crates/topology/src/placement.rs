@@ -96,6 +96,19 @@ pub fn same_host(a: &str, b: &str) -> bool {
     is_short(a, b) || is_short(b, a)
 }
 
+/// Those of some machines that a name means: the one of that very name, else those that it is short for, of which two are
+/// enough to be too many, and those that are short for it. O(log machines) for each part of the name.
+pub fn hosts_named<'a, T>(machines: &BTreeMap<&'a str, T>, name: &str) -> Vec<&'a str> {
+    if let Some((&name, _)) = machines.get_key_value(name) {
+        return vec![name];
+    }
+    let start = format!("{name}.");
+    let whole = machines.range::<str, _>((Bound::Included(start.as_str()), Bound::Unbounded));
+    let whole = whole.map(|(&name, _)| name).take_while(|name| name.starts_with(&start)).take(2);
+    let short = name.match_indices('.').filter_map(|(dot, _)| machines.get_key_value(name.get(..dot)?));
+    whole.chain(short.map(|(&name, _)| name)).collect()
+}
+
 /// Where the ranks of a topology are by its own word: on their `host`s, where every rank names one, else in their
 /// `box`es. None: not every rank names either. O(ranks).
 pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
@@ -215,25 +228,17 @@ fn chosen(topology: &Topology, placed: &[Slot]) -> Result<Option<Vec<(Rank, Slot
     Ok(Some(chosen))
 }
 
-/// The machine of the topology that a name means. O(log machines) for each part of the name.
+/// The machine of the topology that a name means; see [`hosts_named`].
 fn find<'a>(
     devices: &BTreeMap<&'a str, Vec<Rank>>,
     named: Named,
     rank: usize,
     node: &str,
 ) -> Result<&'a str, PlacementError> {
-    if let Some((&name, _)) = devices.get_key_value(node) {
-        return Ok(name);
-    }
-    let mut found: Vec<&'a str> = Vec::new();
-    if named == Named::Hosts {
-        // Whole names that begin with it, of which two are enough to be too many, and short forms of it.
-        let start = format!("{node}.");
-        let whole = devices.range::<str, _>((Bound::Included(start.as_str()), Bound::Unbounded));
-        found.extend(whole.map(|(&name, _)| name).take_while(|name| name.starts_with(&start)).take(2));
-        let short = node.match_indices('.').filter_map(|(dot, _)| devices.get_key_value(node.get(..dot)?));
-        found.extend(short.map(|(&name, _)| name));
-    }
+    let found: Vec<&'a str> = match named {
+        Named::Hosts => hosts_named(devices, node),
+        Named::Boxes => devices.get_key_value(node).map(|(&name, _)| name).into_iter().collect(),
+    };
     match found.as_slice() {
         [name] => Ok(name),
         [first, second, ..] => {

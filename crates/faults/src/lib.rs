@@ -1,0 +1,16 @@
+//! What breaks in a network: names for it, what it means for links and nodes, who said so and for how long it counts.
+//!
+//! Pure: text, numbers and times in, faults of a topology out. It knows nothing of plans, and has no clock: every time is an
+//! argument, in milliseconds since 1970.
+
+mod book;
+mod event;
+mod remaining;
+mod resolve;
+mod target;
+
+pub use book::{Book, BookError, Outcome, Policy, PolicyError, Record, Word};
+pub use event::{Event, EventError, Severity};
+pub use remaining::{Remaining, RemainingError};
+pub use resolve::{Directory, MeaningError, ResolveError};
+pub use target::{Device, Loss, Target, TargetError};

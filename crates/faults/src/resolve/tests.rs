@@ -1,0 +1,163 @@
+//! Targets mean what the machines, cards and planes of a network are.
+
+use canopy_topology::{Attributes, Capacity, Latency, Topology, TopologyDraft, TopologyLimits, generate};
+
+use super::*;
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+fn loss(text: &str) -> Loss {
+    text.parse().unwrap()
+}
+
+fn resolved(topology: &Topology, losses: &[&str]) -> Result<Vec<Fault>, String> {
+    let losses: Vec<Loss> = losses.iter().map(|text| loss(text)).collect();
+    Directory::new(topology).resolve(&losses).map_err(|error| error.to_string())
+}
+
+/// The faults as text: `b0g3`, `b0g3>ib`, `b0g3>ib*1/2`, `ib!ma`.
+fn words(topology: &Topology, losses: &[&str]) -> Vec<String> {
+    let word = |fault: &Fault| match fault {
+        Fault::Node { id } => id.clone(),
+        Fault::Link { from, to, both_ways: false } => format!("{from}>{to}"),
+        Fault::Degrade { from, to, both_ways: false, numerator, denominator } => {
+            format!("{from}>{to}*{numerator}/{denominator}")
+        }
+        Fault::Feature { switch, multicast, aggregate } => {
+            format!("{switch}!{}{}", if *multicast { "m" } else { "" }, if *aggregate { "a" } else { "" })
+        }
+        other => panic!("{other:?} is not one way"),
+    };
+    let faults = resolved(topology, losses).unwrap();
+    topology.punctured(&faults).unwrap();
+    faults.iter().map(word).collect()
+}
+
+/// Two hosts of two GPUs each with long names, one leaf switch for each rail, capable, and a link between GPUs of a host.
+fn hosts() -> Topology {
+    let yaml = "canopy: 1\nnodes:\n\
+        - {id: a0, host: node1.cluster}\n- {id: a1, host: node1.cluster}\n\
+        - {id: b0, host: node12.cluster}\n- {id: b1, host: node12.cluster}\n\
+        - {id: l0, kind: switch, rail: r0, multicast: true, aggregate: true}\n- {id: l1, kind: switch, rail: r1}\n\
+        links:\n\
+        - {from: a0, to: a1, bandwidth: 6GB/s, both: true}\n- {from: b0, to: b1, bandwidth: 6GB/s, both: true}\n\
+        - {from: a0, to: l0, bandwidth: 2GB/s, both: true}\n- {from: a1, to: l1, bandwidth: 2GB/s, both: true}\n\
+        - {from: b0, to: l0, bandwidth: 2GB/s, both: true}\n- {from: b1, to: l1, bandwidth: 2GB/s, both: true}\n";
+    canopy_topology::read_document(yaml.as_bytes(), None, &TopologyLimits::STANDARD).unwrap().topology
+}
+
+#[test]
+fn links_go_one_way_or_both() {
+    let ring = network("ring:4");
+    assert_eq!(words(&ring, &["link:0>1"]), ["0>1"]);
+    assert_eq!(words(&ring, &["link:1=0*1/3"]), ["0>1*1/3", "1>0*1/3"]);
+    assert_eq!(words(&ring, &["link:0>1*1/1"]), Vec::<String>::new());
+    assert_eq!(
+        resolved(&ring, &["link:0>1", "link:0=2"]),
+        Err("fault 1: the topology has no link 0 -> 2; name two linked nodes, or the one direction there is".to_owned())
+    );
+}
+
+#[test]
+fn a_card_is_what_leaves_the_machine() {
+    let boxes = network("dgx-a100:boxes=2");
+    assert_eq!(words(&boxes, &["nic:b0g3*1/2"]), ["b0g3>ib*1/2", "ib>b0g3*1/2"]);
+    assert_eq!(words(&boxes, &["nic:b0:3>ib"]), ["b0g3>ib", "ib>b0g3"]);
+    assert_eq!(words(&hosts(), &["nic:node1:1"]), ["a1>l1", "l1>a1"]);
+    // Without machines all links of a rank are its card's.
+    assert_eq!(words(&network("uniring:n=3,d=1"), &["nic:0"]), ["0>1", "2>0"]);
+    assert_eq!(words(&network("torus:3x3"), &["nic:00>01"]), ["00>01", "01>00"]);
+}
+
+#[test]
+fn machines_devices_and_planes_are_nodes() {
+    let boxes = network("dgx-a100:boxes=2,gpus=2");
+    assert_eq!(words(&boxes, &["host:b1"]), ["b1g0", "b1g1", "b1nv"]);
+    assert_eq!(words(&boxes, &["gpu:b1:0", "gpu:b1g0", "node:b1g0"]), ["b1g0"]);
+    assert_eq!(words(&boxes, &["switch:ib", "link:b0g0>ib"]), ["ib"]);
+    let hosts = hosts();
+    assert_eq!(words(&hosts, &["host:node1"]), ["a0", "a1"]);
+    assert_eq!(words(&hosts, &["plane:r1"]), ["l1"]);
+    assert_eq!(words(&hosts, &["plane:l0"]), ["l0"]);
+    assert_eq!(words(&hosts, &["gpu:node12:1*1/2"]), ["b0>b1*1/2", "b1>b0*1/2", "b1>l1*1/2", "l1>b1*1/2"]);
+    assert_eq!(words(&hosts, &["feature:l0:multicast", "feature:l0:multicast+aggregate"]), ["l0!ma"]);
+}
+
+/// What several targets say about a link overlaps: it does not multiply.
+#[test]
+fn the_worst_counts_in_any_order() {
+    let boxes = network("dgx-a100:boxes=2");
+    let mut losses = ["nic:b0g3*1/2", "link:b0g3>ib*1/3", "link:b0g3=ib*3/4", "switch:ib*2/3", "gpu:b1g0"];
+    let forward = words(&boxes, &losses);
+    assert_eq!(forward[..2], ["b1g0", "b0g0>ib*2/3"]);
+    assert!(forward.contains(&"b0g3>ib*1/3".to_owned()) && forward.contains(&"ib>b0g3*1/2".to_owned()));
+    losses.reverse();
+    assert_eq!(words(&boxes, &losses), forward);
+}
+
+#[test]
+fn an_element_has_one_canonical_name() {
+    let (boxes, hosts) = (network("dgx-a100:boxes=2"), hosts());
+    let name = |topology: &Topology, text: &str| {
+        Directory::new(topology).canonical(&text.parse().unwrap()).unwrap().to_string()
+    };
+    for (text, canonical) in [
+        ("gpu:b0:3", "gpu:b0g3"),
+        ("node:b0g3", "gpu:b0g3"),
+        ("node:ib", "switch:ib"),
+        ("nic:b0:3>ib", "nic:b0g3"),
+        ("plane:ib", "switch:ib"),
+        ("link:ib=b0g3", "link:b0g3=ib"),
+        ("host:b0", "host:b0"),
+    ] {
+        assert_eq!(name(&boxes, text), canonical);
+        assert_eq!(name(&boxes, canonical), canonical);
+    }
+    assert_eq!(
+        (name(&hosts, "host:node1"), name(&hosts, "plane:r0")),
+        ("host:node1.cluster".to_owned(), "plane:r0".to_owned())
+    );
+    assert_eq!(name(&network("torus:3x3"), "nic:00>01"), "nic:00>01");
+}
+
+#[test]
+fn what_is_not_there_is_named_with_what_is() {
+    let (boxes, hosts) = (network("dgx-a100:boxes=2"), hosts());
+    for (topology, text, expected) in [
+        (&boxes, "gpu:b0g9", "fault 0: the topology has no node `b0g9`; did you mean b0g0 or b0g1 or b0g2?"),
+        (&boxes, "gpu:ib", "fault 0: `ib` is a switch; write switch:ib, or the id of a compute node"),
+        (&boxes, "switch:b0g3", "fault 0: `b0g3` is no switch; write gpu:b0g3, or the id of a switch"),
+        (&boxes, "gpu:b0:8", "fault 0: b0 has 8 devices, counted from 0; there is no device 8"),
+        (&boxes, "host:b7", "fault 0: the topology has no host or box `b7`; did you mean b0 or b1?"),
+        (&boxes, "nic:b0g3>leaf", "fault 0: the network card of `b0g3` has no port to `leaf`; there is ib"),
+        (&boxes, "plane:rail0", "fault 0: the topology has no plane and no switch `rail0`; it names none"),
+        (
+            &boxes,
+            "feature:ib:multicast*1/2",
+            "fault 0: 1/2 of a feature of switch ib cannot be left; leave 0/1 of it, or degrade the switch",
+        ),
+        (
+            &network("dgx-a100"),
+            "nic:b0g3",
+            "fault 0: no link of `b0g3` leaves its machine, so it has no network card; name a link or the node",
+        ),
+        (&hosts, "host:node", "fault 0: the topology has no host or box `node`; there is node1.cluster"),
+        (&network("ring:3"), "host:b0", "fault 0: the topology has no host or box `b0`; it names none"),
+    ] {
+        assert_eq!(resolved(topology, &[text]), Err(expected.to_owned()));
+        assert!(Directory::new(topology).canonical(&loss(text).target).is_err() || text.contains('*'), "{text}");
+    }
+    let mut draft = TopologyDraft::default();
+    for (id, host) in [("a", "n1.east"), ("b", "n1.west")] {
+        let attributes = Attributes { host: Some(host.to_owned()), ..Attributes::default() };
+        draft.add_node(id, NodeKind::Compute, attributes);
+    }
+    draft.add_both("a", "b", Capacity::from_bytes_per_sec(1).unwrap(), Latency::default());
+    let twins = draft.build(&TopologyLimits::STANDARD).unwrap();
+    assert_eq!(
+        resolved(&twins, &["host:n1"]),
+        Err("fault 0: `n1` may be n1.east or n1.west of the topology; write the whole name".to_owned())
+    );
+}
