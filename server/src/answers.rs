@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use canopy_proto::v1::{CacheOutcome, Timings, Warning};
+use canopy_proto::v1::{CacheOutcome, Puncture, Timings, Warning};
 
 use crate::job::Delivery;
 use crate::key::{PlanKey, RequestKey};
@@ -14,7 +14,7 @@ use crate::store::Records;
 
 /// Most requests that are remembered; the first to come are the first to go.
 const REQUESTS_MAX: usize = 16_384;
-/// Most warnings of a request that is remembered; those with more take the long way.
+/// Most warnings, and most faults, of a request that is remembered; those with more take the long way.
 const WARNINGS_MAX: usize = 16;
 
 /// What some requests come to; clones share it.
@@ -35,6 +35,7 @@ struct Answer {
     plan: PlanKey,
     /// Those of the reading of the topology.
     warnings: Vec<Warning>,
+    puncture: Option<Arc<Puncture>>,
 }
 
 /// A plan that was found, and whether the uses of plans should be written down by now.
@@ -50,21 +51,23 @@ impl Answers {
 
     /// The plan of a request that was answered before, if it is in memory; counts as a use. Never touches the disk.
     pub(crate) fn find(&self, key: &RequestKey) -> Option<Found> {
-        let Answer { plan: plan_key, warnings } = self.lock().answers.get(key).cloned()?;
+        let Answer { plan: plan_key, warnings, puncture } = self.lock().answers.get(key).cloned()?;
         let plan = self.records.remembered(&plan_key)?;
         let write_back = self.records.count_use(&plan_key);
-        let delivery = Delivery { plan, cache: CacheOutcome::Hit, timings: Timings::default(), warnings };
+        let delivery = Delivery { plan, cache: CacheOutcome::Hit, timings: Timings::default(), warnings, puncture };
         Some(Found { delivery, write_back })
     }
 
     /// Remembers what a request came to. Only what came from the store: a fresh plan may not have got there.
     pub(crate) fn learn(&self, key: &RequestKey, delivery: &Delivery) {
-        if delivery.cache != CacheOutcome::Hit || delivery.warnings.len() > WARNINGS_MAX {
+        let faults = delivery.puncture.as_ref().map_or(0, |puncture| puncture.faults.len());
+        if delivery.cache != CacheOutcome::Hit || delivery.warnings.len().max(faults) > WARNINGS_MAX {
             return;
         }
         let Some(plan) = PlanKey::from_digits(&delivery.plan.plan.content_key) else { return };
         let mut known = self.lock();
-        if known.answers.insert(*key, Answer { plan, warnings: delivery.warnings.clone() }).is_some() {
+        let (warnings, puncture) = (delivery.warnings.clone(), delivery.puncture.clone());
+        if known.answers.insert(*key, Answer { plan, warnings, puncture }).is_some() {
             return;
         }
         known.arrivals.push_back(*key);
@@ -114,7 +117,7 @@ mod tests {
 
     fn delivery(plan: Arc<StoredPlan>, cache: CacheOutcome) -> Delivery {
         let warnings = vec![Warning { code: "GUESSED".to_owned(), text: "a guess".to_owned() }];
-        Delivery { plan, cache, timings: Timings::default(), warnings }
+        Delivery { plan, cache, timings: Timings::default(), warnings, puncture: None }
     }
 
     #[test]

@@ -5,10 +5,11 @@ mod call;
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_faults::ResolveError;
 use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl, routes};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, LayersError, SynthesisError};
-use canopy_topology::{ExpressionError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
+use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
 
 pub(crate) use self::call::CallFailure;
 use crate::key::RequestKey;
@@ -30,6 +31,12 @@ pub enum PlanFailure {
     Placement(#[from] PlacementError),
     #[error(transparent)]
     Group(#[from] GroupError),
+    #[error(transparent)]
+    FaultMeaning(ResolveError),
+    #[error(transparent)]
+    Fault(FaultError),
+    #[error("rank {root}, the root of the collective, is lost; choose another root among the ranks that are left")]
+    RootLost { root: u32 },
     #[error(transparent)]
     Root(#[from] RootError),
     #[error(transparent)]

@@ -146,6 +146,8 @@ pub(crate) struct Delivery {
     pub(crate) timings: v1::Timings,
     /// Beside those of the plan.
     pub(crate) warnings: Vec<v1::Warning>,
+    /// What its network is the rest of.
+    pub(crate) puncture: Option<Arc<v1::Puncture>>,
 }
 
 impl Job {

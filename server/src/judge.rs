@@ -181,6 +181,7 @@ mod tests {
         let pipeline = Pipeline::new(TopologyLimits::STANDARD);
         let order = Order {
             topology: TopologyInput::Expression("ring:4".to_owned()),
+            faults: Vec::new(),
             kind: CollectiveKind::Allgather,
             root: None,
             shares: Vec::new(),

@@ -207,6 +207,12 @@ impl RequestKey {
         order.topology.feed(&mut |bytes| {
             fields.bytes(bytes);
         });
+        if !order.faults.is_empty() {
+            fields.text("faults").number(order.faults.len() as u64);
+            order.faults.iter().for_each(|fault| {
+                fields.text(&fault.to_string());
+            });
+        }
         fields.text(order.kind.name()).optional(order.root.map(u64::from));
         order_fields(&mut fields, order);
         // What is not given adds nothing, so that keys stay what they were before there was such a field.

@@ -19,6 +19,7 @@ mod journal;
 mod judge;
 mod key;
 mod listener;
+mod losses;
 mod maintenance;
 mod metrics;
 mod notify;

@@ -5,6 +5,7 @@
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
+use canopy_faults::Loss;
 use canopy_plan::{ExecutorProfile, Instances, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
@@ -13,13 +14,16 @@ use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
+use crate::losses::LossError;
 use crate::tenant::{NotATenant, TenantName};
 
 /// What is to be planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// The network, unread.
+    /// The network, unread; where there are faults, the sound one.
     pub topology: TopologyInput,
+    /// What is broken or slow in it, rising, each once; whether it is there is not checked here.
+    pub faults: Vec<Loss>,
     /// What to do on it.
     pub kind: CollectiveKind,
     /// The rank with a role of its own, as stated; whether the collective takes one is not checked here.
@@ -64,7 +68,8 @@ impl Order {
     pub(crate) fn weight_bytes(&self) -> usize {
         let ranks = self.group.as_ref().map_or(0, |group| size_of_val(group.ranks.as_slice()));
         let slots = self.placement.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
-        self.topology.weight_bytes() + size_of_val(self.shares.as_slice()) + ranks + slots.sum::<usize>()
+        let faults: usize = self.faults.iter().map(|fault| size_of_val(fault) + fault.to_string().len()).sum();
+        self.topology.weight_bytes() + faults + size_of_val(self.shares.as_slice()) + ranks + slots.sum::<usize>()
     }
 
     /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
@@ -387,6 +392,12 @@ pub enum RequestError {
         "format json is for messages of all sizes, and no file is for those from {min} bytes on; leave the size out"
     )]
     SmallestWithoutRuntime { min: u64 },
+    #[error("the base of a punctured topology is punctured itself; name the sound network and all faults at once")]
+    TwicePunctured,
+    #[error("{error}")]
+    Fault { position: usize, error: LossError },
+    #[error("topology.punctured is for requests of plans; name the base here")]
+    PuncturedHere,
     #[error("{field} means nothing to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
@@ -427,6 +438,9 @@ impl RequestError {
             Self::NoLayersThere { output } => format!("outputs[{output}].max_layers"),
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
+            Self::Fault { position, error } => format!("topology.punctured.faults[{position}].{}", error.field()),
+            Self::TwicePunctured => "topology.punctured.base".to_owned(),
+            Self::PuncturedHere => "topology.punctured".to_owned(),
             Self::TooManySlots { .. } => "placement.slots".to_owned(),
             Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
             Self::Tenant(_) => crate::tenant::HEADER.to_owned(),

@@ -15,6 +15,7 @@ mod files;
 mod input;
 mod memory;
 mod portfolio;
+mod puncture;
 mod seats;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) use self::describe::{collective as collective_on_the_wire, topology_s
 use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
+use self::puncture::Part;
 use self::seats::Seats;
 use crate::clock;
 use crate::failure::PlanFailure;
@@ -167,12 +169,17 @@ impl Planner for Pipeline {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
         let (whole, mut warnings) = read_topology(&order.topology, &self.limits, stop)?;
         ask(stop)?;
-        let Seats { topology, rank_map } = seats::take(whole, order, &mut warnings)?;
+        let faults = (!order.faults.is_empty()).then(|| puncture::faults(&whole, order)).transpose()?;
+        let mut part = Part::sound(seats::take(whole, order, &mut warnings)?, order);
         ask(stop)?;
-        let collective = Collective::new(order.kind, order.root.map(Rank::new), topology.rank_count())?;
-        let shares = match order.shares.as_slice() {
+        if let Some((faults, base)) = faults {
+            part = part.without(&faults, order, base)?;
+        }
+        let Part { seats: Seats { topology, rank_map }, root, shares, puncture } = part;
+        let collective = Collective::new(order.kind, root.map(Rank::new), topology.rank_count())?;
+        let shares = match shares.as_slice() {
             [] => Shares::Equal,
-            weights => Shares::in_proportion(collective, topology.rank_count(), weights.to_vec())?,
+            _ => Shares::in_proportion(collective, topology.rank_count(), shares)?,
         };
         let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
         ask(stop)?;
@@ -193,7 +200,18 @@ impl Planner for Pipeline {
                 memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
             }
         }
-        Ok(Prepared { key, topology, topology_key, rank_map, collective, shares, composition, memory_bytes, warnings })
+        Ok(Prepared {
+            key,
+            topology,
+            topology_key,
+            rank_map,
+            collective,
+            shares,
+            composition,
+            memory_bytes,
+            warnings,
+            puncture,
+        })
     }
 
     fn produce(

@@ -1,5 +1,7 @@
 //! What the workers ask of a planner, so that tests can put another one in its place.
 
+use std::sync::Arc;
+
 use canopy_proto::v1;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::{Composition, Stop};
@@ -86,6 +88,8 @@ pub struct Prepared {
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.
     pub warnings: Vec<v1::Warning>,
+    /// What the network is the rest of; none: it is sound, as far as the order says.
+    pub puncture: Option<Arc<v1::Puncture>>,
 }
 
 impl Prepared {

@@ -382,6 +382,7 @@ fn joined_outcome(outcome: &Outcome, follower: &Job) -> Outcome {
     delivery.cache = CacheOutcome::Joined;
     if let Some(read) = follower.read.get() {
         delivery.warnings.clone_from(&read.prepared.warnings);
+        delivery.puncture.clone_from(&read.prepared.puncture);
         delivery.timings.canonical = read.canonical_ms;
         delivery.timings.queue = read.queue_ms;
     }

@@ -174,7 +174,7 @@ impl PlannerService {
     /// whatever becomes of the topology.
     async fn resolve(&self, request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
-        if !matches!(source, Some(Source::Id(_))) {
+        if !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) {
             return Ok(request);
         }
         let arrived = clock::now();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use canopy_plan::{ExecutionLowerError, LowerError, ProfileError, oneccl};
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
-use canopy_topology::{ExpressionError, PlacementError, ReadError, TopologyError};
+use canopy_topology::{ExpressionError, FaultError, PlacementError, ReadError, TopologyError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -170,6 +170,17 @@ fn refusal(failure: &PlanFailure) -> Refusal {
             let field = error.position().map_or("ranks".to_owned(), |position| format!("ranks[{position}]"));
             Refusal::input("GROUP_INVALID", field)
         }
+        PlanFailure::FaultMeaning(error) => {
+            Refusal::input("FAULT_UNKNOWN", format!("topology.punctured.faults[{}]", error.position))
+        }
+        PlanFailure::Fault(error) => match error {
+            FaultError::TooFewRanks { left } => {
+                Refusal::infeasible("TOO_FEW_RANKS", "topology.punctured.faults").with("left", left)
+            }
+            // What they mean on the network is known by then.
+            _ => Refusal::input("FAULT_UNKNOWN", "topology.punctured.faults"),
+        },
+        PlanFailure::RootLost { root } => Refusal::infeasible("ROOT_LOST", "collective.root").with("root", root),
         PlanFailure::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
         PlanFailure::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
         PlanFailure::Bound(error) => bound(error),
@@ -256,12 +267,16 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
             "SIZE_INVALID"
         }
+        RequestError::TooMany { field: "topology.punctured.faults", .. } => "TOO_MANY_FAULTS",
         RequestError::TooMany { .. } | RequestError::Repeated { .. } | RequestError::Name { .. } => "BUNDLE_INVALID",
         RequestError::Margin { .. } => "MARGIN_INVALID",
         RequestError::InBundle { error, .. } => request_reason(error),
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
+        RequestError::Fault { .. } => "FAULT_INVALID",
+        RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
+        RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
         RequestError::NotApplicable { .. }
         | RequestError::NoChannelsThere { .. }

@@ -20,7 +20,7 @@ use crate::failure::{PlanFailure, chain};
 use crate::job::{Delivery, Goal, Job, Outcome, Read};
 use crate::journal::Journal;
 use crate::key::PlanKey;
-use crate::planner::{Planner, Produced, Recall, Watch};
+use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::queue::Queue;
 use crate::refusals::Refusals;
 use crate::store::{Durability, Lookup, Records, StoredPlan};
@@ -196,8 +196,8 @@ impl Workshop {
         let canonical_ms = clock::millis_since(started);
         if let Some(plan) = self.stored(job, &prepared.key) {
             let timings = v1::Timings { queue: queue_ms, canonical: canonical_ms, ..v1::Timings::default() };
-            let warnings = prepared.warnings;
-            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
+            let Prepared { warnings, puncture, .. } = prepared;
+            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings, puncture }));
         }
         if job.goal == Goal::Plan
             && let Some(known) = self.refusals.find(&prepared.key, clock::now())
@@ -243,8 +243,8 @@ impl Workshop {
         // Its twin may have ended between this job's look into the store and its entry into the line.
         if let Some(plan) = self.stored(job, &read.prepared.key) {
             let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..v1::Timings::default() };
-            let warnings = read.prepared.warnings.clone();
-            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings }));
+            let (warnings, puncture) = (read.prepared.warnings.clone(), read.prepared.puncture.clone());
+            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings, puncture }));
         }
         if job.is_requested() {
             return Some(Err(Arc::new(PlanFailure::Stopped)));
@@ -303,7 +303,7 @@ impl Workshop {
         }
         let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..timings };
         let cache = if is_recalled { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
-        Delivery { plan: Arc::new(plan), cache, timings, warnings }
+        Delivery { plan: Arc::new(plan), cache, timings, warnings, puncture: read.prepared.puncture.clone() }
     }
 
     /// The stored plan. A store that fails costs a computation, not the answer.

@@ -10,6 +10,7 @@ mod check;
 mod collective;
 mod compile;
 mod depth_bound;
+mod footprint;
 mod form;
 mod judge;
 mod loads;
@@ -29,6 +30,7 @@ pub use check::{
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
 pub use depth_bound::depth_bound;
+pub use footprint::links_used;
 pub use form::{AllreduceForm, FormChoice, FormReason};
 pub use judge::{JudgeError, judge_until};
 pub use loads::LinkLoads;

@@ -69,7 +69,8 @@ impl Delivery {
         warnings.extend_from_slice(&self.plan.warnings);
         let plan = plan_header(&self.plan.plan, inline_bytes_max);
         let (cache, timings) = (self.cache.into(), Some(self.timings));
-        v1::PlanReply { plan: Some(plan), cache, timings, warnings, fallback: None }
+        let puncture = self.puncture.as_deref().cloned();
+        v1::PlanReply { plan: Some(plan), cache, timings, warnings, fallback: None, puncture }
     }
 }
 

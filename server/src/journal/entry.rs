@@ -10,6 +10,7 @@ use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
+use crate::losses;
 use crate::order::{
     Group, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire, instances, roots,
     roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
@@ -69,6 +70,8 @@ struct Entry {
     /// 0: none is stated.
     #[prost(uint64, tag = "23")]
     chunks: u64,
+    #[prost(message, repeated, tag = "24")]
+    faults: Vec<v1::Fault>,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -101,6 +104,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         arrived_unix_ms,
         priority: priority.on_the_wire().into(),
         topology: Some(v1::TopologySource { source: Some(source) }),
+        faults: order.faults.iter().map(losses::on_the_wire).collect(),
         collective: order.kind.name().to_owned(),
         root: order.root,
         size_bytes_min: order.size_bytes_min,
@@ -144,8 +148,8 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             TopologyInput::Document { format, content: document.content }
         }
         Source::Inline(topology) => TopologyInput::Inline(topology),
-        // No order holds an id: the text has taken its place before.
-        Source::Id(_) => return None,
+        // No order holds an id: the text has taken its place before. Faults are apart.
+        Source::Id(_) | Source::Punctured(_) => return None,
     };
     let priority = Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == entry.priority())?;
     let transit = match v1::GroupTransit::try_from(entry.transit).ok()? {
@@ -155,6 +159,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
     };
     let order = Order {
         topology,
+        faults: entry.faults.iter().map(losses::loss).collect::<Result<_, _>>().ok()?,
         kind: entry.collective.parse().ok()?,
         root: entry.root,
         shares: entry.shares,

@@ -25,6 +25,7 @@ const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20, mem
 fn order(expression: &str) -> Order {
     Order {
         topology: TopologyInput::Expression(expression.to_owned()),
+        faults: Vec::new(),
         kind: CollectiveKind::Allgather,
         root: None,
         shares: Vec::new(),
@@ -105,6 +106,7 @@ fn delivery() -> Outcome {
         cache: v1::CacheOutcome::Miss,
         timings: v1::Timings::default(),
         warnings: Vec::new(),
+        puncture: None,
     })
 }
 
@@ -161,6 +163,7 @@ fn every_order_is_read_back() {
                 let size_bytes_max = number;
                 let order = Order {
                     topology,
+                    faults: Vec::new(),
                     kind,
                     root,
                     shares,

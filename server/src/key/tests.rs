@@ -11,6 +11,7 @@ use crate::order::TopologyInput;
 fn order() -> Order {
     Order {
         topology: TopologyInput::Expression("ring:8".to_owned()),
+        faults: Vec::new(),
         kind: CollectiveKind::Broadcast,
         root: Some(1),
         shares: Vec::new(),

@@ -4,7 +4,7 @@ use canopy_plan::PlanFile;
 use canopy_proto::v1;
 use canopy_schedule::{
     Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost, Verdict,
-    lp_dual_sums,
+    links_used, lp_dual_sums,
 };
 use canopy_topology::{NodeIndex, Rate, Topology};
 
@@ -67,7 +67,14 @@ pub(super) fn plan(
         superseded_by: String::new(),
         step_cost: verdict.steps.as_ref().map(step_cost),
         path_choice: choice_bound.map(|bound| v1::PathChoice { bound: bound.to_string() }),
+        links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
     })
+}
+
+/// Flags, eight to the byte, the lowest bit first.
+fn bits(flags: &[bool]) -> Vec<u8> {
+    let byte = |flags: &[bool]| flags.iter().rev().fold(0, |byte, &flag| byte << 1 | u8::from(flag));
+    flags.chunks(8).map(byte).collect()
 }
 
 /// The form of an allreduce on the wire.

@@ -11,6 +11,7 @@ use super::*;
 use crate::order::{Group, SwitchUse};
 use crate::order::{Output, TopologyInput};
 
+mod faults;
 mod fewer;
 mod flows;
 mod oneccl;
@@ -45,6 +46,7 @@ impl Watch for Witness {
 fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) -> Order {
     Order {
         topology,
+        faults: Vec::new(),
         kind,
         root: None,
         shares: Vec::new(),

@@ -28,6 +28,7 @@ fn order(text: &str) -> Order {
             true => TopologyInput::Document { format: DocumentFormat::Yaml, content: text.to_owned().into() },
             false => TopologyInput::Expression(text.to_owned()),
         },
+        faults: Vec::new(),
         kind: CollectiveKind::Allgather,
         root: None,
         shares: Vec::new(),
@@ -65,6 +66,7 @@ fn delivery() -> Delivery {
         cache: CacheOutcome::Miss,
         timings: v1::Timings { synthesis: 7.0, ..v1::Timings::default() },
         warnings: Vec::new(),
+        puncture: None,
     }
 }
 

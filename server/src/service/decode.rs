@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
+use canopy_faults::Loss;
 use canopy_plan::{ExecutorProfile, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
@@ -10,11 +11,14 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use crate::job::{Goal, Terms, Worker};
+use crate::losses;
 use crate::order::{
     self, Group, ONECCL_PROFILE, Order, Output, Priority, ROUTES_PROFILE, RequestError, SwitchUse, TopologyInput,
     instances, tolerance,
 };
 
+/// Most faults one request may name.
+pub(super) const FAULTS_MAX: usize = 10_000;
 /// Most files one request may ask for.
 const OUTPUTS_MAX: usize = 8;
 /// Greatest message a request that names none is planned for: 1 GiB.
@@ -97,7 +101,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
-    let topology = topology_input(request.topology)?;
+    let Sourced { topology, faults } = sourced(request.topology)?;
     let collective =
         request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
     let kind = collective_kind(collective.kind)?;
@@ -135,6 +139,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     sums.require_applicable(algorithm, kind, limits)?;
     let order = Order {
         topology,
+        faults,
         kind,
         root: collective.root,
         shares: request.shares,
@@ -219,6 +224,38 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
     }
 }
 
+/// A network, and what is broken in it.
+struct Sourced {
+    topology: TopologyInput,
+    faults: Vec<Loss>,
+}
+
+/// Reads where a network comes from. What the server's book says has taken the place of `include_reported` before.
+fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestError> {
+    use v1::topology_source::Source;
+    let Some(v1::TopologySource { source: Some(Source::Punctured(punctured)) }) = source else {
+        return Ok(Sourced { topology: topology_input(source)?, faults: Vec::new() });
+    };
+    let v1::Punctured { base, faults, .. } = *punctured;
+    if faults.len() > FAULTS_MAX {
+        let (field, found, limit) = ("topology.punctured.faults", faults.len() as u64, FAULTS_MAX as u64);
+        return Err(RequestError::TooMany { field, found, limit });
+    }
+    let read = |(position, fault)| losses::loss(fault).map_err(|error| RequestError::Fault { position, error });
+    let mut faults = faults.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+    // In whatever order and however often they are said, they mean the same.
+    faults.sort_unstable();
+    faults.dedup();
+    let topology = topology_input(base.map(|base| *base)).map_err(|error| match error {
+        RequestError::PuncturedHere => RequestError::TwicePunctured,
+        RequestError::Missing { field: "topology", .. } => {
+            RequestError::Missing { field: "topology.punctured.base", remedy: "name the sound network" }
+        }
+        error => error,
+    })?;
+    Ok(Sourced { topology, faults })
+}
+
 pub(super) fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
     use v1::topology_source::Source;
     let remedy = "give an expression, a document, an inline topology or the id of a stored one";
@@ -229,6 +266,7 @@ pub(super) fn topology_input(source: Option<v1::TopologySource>) -> Result<Topol
             Ok(TopologyInput::Document { format: document_format(document.format)?, content: document.content })
         }
         Source::Inline(topology) => Ok(TopologyInput::Inline(topology)),
+        Source::Punctured(_) => Err(RequestError::PuncturedHere),
         // The text has taken its place before a request comes here.
         Source::Id(_) => Err(RequestError::Missing { field: "topology", remedy }),
     }

@@ -13,8 +13,8 @@ use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
-    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
-    PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
+    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, Punctured,
+    PutTopologyReply, PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
 use tonic::{Request, Response, Status};
@@ -155,12 +155,29 @@ impl Topologies for TopologiesService {
     }
 }
 
-/// The same source with the text of the topology in place of its id; any other source as it is.
+/// The same source with the text of the topology in place of its id, also where it is a base; any other source as it is.
 pub(super) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
-    let Some(TopologySource { source: Some(Source::Id(id)) }) = source else { return Ok(source) };
+    let id = match source {
+        Some(TopologySource { source: Some(Source::Id(id)) }) => id,
+        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
+            let Punctured { base, faults, include_reported } = *punctured;
+            let base = resolve_sound(shelf, base.map(|base| *base))?.map(Box::new);
+            let punctured = Box::new(Punctured { base, faults, include_reported });
+            return Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }));
+        }
+        source => return Ok(source),
+    };
     let Kept { document, .. } = shelf.get(&id)?.ok_or_else(|| unknown(&id))?;
     let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content: document };
     Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
+}
+
+/// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
+fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+    match source {
+        Some(TopologySource { source: Some(Source::Id(_)) }) => resolve(shelf, source),
+        source => Ok(source),
+    }
 }
 
 fn unknown(name: &str) -> CallFailure {

@@ -78,6 +78,7 @@ impl Shop {
     fn submit(&self, expression: &str) -> Subscription {
         let order = Order {
             topology: TopologyInput::Expression(expression.to_owned()),
+            faults: Vec::new(),
             kind: CollectiveKind::Allgather,
             root: None,
             shares: Vec::new(),
