@@ -32,6 +32,11 @@ pub trait PlanReceiver: Send {
     /// How far the work is.
     fn progress(&mut self, progress: &Progress);
 
+    /// A checked plan, better than those before, while the one that was asked for is still being made.
+    fn candidate(&mut self, reply: &PlanReply) {
+        let _nothing_to_show = reply;
+    }
+
     /// The plan, before the content of its files.
     ///
     /// # Errors
@@ -139,6 +144,7 @@ async fn follow(events: &mut Events, receiver: &mut dyn PlanReceiver) -> Result<
         match event {
             Event::Accepted(accepted) => receiver.accepted(&accepted),
             Event::Progress(progress) => receiver.progress(&progress),
+            Event::Candidate(reply) => receiver.candidate(&reply),
             Event::Final(reply) if reply.plan.is_some() => return Ok(reply),
             Event::Final(_) => return Err(ClientError::Protocol { what: "the final event holds no plan" }),
             Event::Content(_) => return Err(ClientError::Protocol { what: "content comes before the plan" }),

@@ -235,7 +235,9 @@ pub(crate) async fn stream(
                 assert_eq!(piece.sha256, sha256(&piece.data));
                 file.extend_from_slice(&piece.data);
             }
-            Event::Accepted(_) | Event::Progress(_) => assert!(header.is_none(), "progress comes before the end"),
+            Event::Accepted(_) | Event::Progress(_) | Event::Candidate(_) => {
+                assert!(header.is_none(), "progress comes before the end");
+            }
         }
     }
     Ok(Streamed { events, header: header.expect("a stream that ends well has a header"), files })
