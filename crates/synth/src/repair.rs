@@ -1,0 +1,111 @@
+//! A schedule of a healthy network made to fit what is left of it.
+//!
+//! Trees, routes and sends that crossed nothing broken stay as they are. What was cut off is joined again by the best way
+//! that is left (`forest`, `flow`, `steps`), then loads are moved off the busiest links for a bounded number of rounds. That
+//! takes milliseconds where the optimum may take seconds; how far from it the result is, is for others to say.
+
+mod balance;
+mod finder;
+mod flow;
+mod forest;
+mod loads;
+mod refinement;
+mod remainder;
+mod steps;
+mod tree;
+
+use canopy_optimize::Stop;
+use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError};
+use canopy_topology::Topology;
+
+use crate::error::SynthesisError;
+use crate::reach::require_reach;
+use remainder::Remainder;
+
+/// What a repaired schedule says of how it was made.
+pub const REPAIR: &str = "repair";
+
+/// Why a schedule cannot be repaired.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum RepairError {
+    #[error(
+        "{what} is not in the network that the schedule was made for; repair the schedule of the network that broke"
+    )]
+    Foreign { what: String },
+    #[error("the root, {root}, is gone; plan with another root")]
+    RootGone { root: String },
+    #[error(
+        "no path leads from rank {from_rank} ({from}) to rank {to_rank} ({to}) any more; plan for a part that holds together"
+    )]
+    Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
+    #[error("a {collective} in the shape of a {shape} is not repaired; plan anew")]
+    Unsupported { collective: CollectiveKind, shape: &'static str },
+    #[error("step {step} sends from {from} to {to}, between which no route is left; steps are not moved, so plan anew")]
+    NoRoute { step: u32, from: String, to: String },
+    #[error("{gone} is gone, and steps are not made without a rank that took part in them; plan anew")]
+    RankGone { gone: String },
+    #[error("nothing is left to move: all ranks with a share are gone; plan for other shares")]
+    NothingLeft,
+    #[error("the schedule is not one of the network that it is said to be made for: {what}")]
+    Malformed { what: &'static str },
+    #[error(transparent)]
+    Shares(#[from] SharesError),
+    #[error("the schedule has more chunks or hops than can be repaired; plan anew")]
+    TooLarge,
+    #[error("stopped before the schedule was repaired")]
+    Stopped,
+}
+
+impl From<canopy_optimize::Stopped> for RepairError {
+    fn from(_: canopy_optimize::Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Makes a schedule of a healthy network fit what is left of it.
+///
+/// Ranks are numbered anew, in their old order; shares of ranks that are gone are gone with them, and so are their trees and
+/// paths. In a forest a branch that was cut off is hung by any of its ranks to the rest of its tree, over the links that are
+/// least used; a path takes the least used way from end to end; a send in steps only another route between the same
+/// two ranks. Trees and paths are then moved off the busiest links, in parts where that helps, towards the least that the
+/// links of any one rank allow: an interval that is halved ten times. Steps are not balanced.
+///
+/// * **In.** `left`: nodes by the ids that they have in `base`, ranks in the same order; fewer links, or of less capacity.
+///   A switch that no longer multicasts or aggregates forwards all the same.
+/// * **Out.** A schedule of `left` that does the same; chunks may be smaller. Equal arguments give equal schedules.
+/// * **Source.** Our own. **Errors.** [`RepairError`].
+/// * **Cost.** O(hops) per round, and a search over the links for each branch and path moved, at most
+///   2²³ links in all once everything is joined.
+pub fn repaired(
+    base: &Topology,
+    schedule: &Schedule,
+    left: &Topology,
+    stop: &dyn Stop,
+) -> Result<Schedule, RepairError> {
+    let remainder = Remainder::of(base, left)?;
+    let collective = remainder.collective(schedule.collective)?;
+    let (shares, divisor) = remainder.shares(collective, &schedule.shares)?;
+    require_reach(left, collective, &shares).map_err(|error| match error {
+        SynthesisError::Disconnected { from, from_rank, to, to_rank } => {
+            RepairError::Disconnected { from, from_rank, to, to_rank }
+        }
+        _ => RepairError::NothingLeft,
+    })?;
+    let of = Wanted { remainder: &remainder, collective, shares: &shares, divisor };
+    let shape = match &schedule.shape {
+        Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
+        Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
+        Shape::Steps(steps) => Shape::Steps(steps::repaired(&of, steps)?),
+    };
+    Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })
+}
+
+/// What is wanted of the network that is left.
+struct Wanted<'a> {
+    remainder: &'a Remainder<'a>,
+    collective: canopy_schedule::Collective,
+    shares: &'a canopy_schedule::Shares,
+    /// By how much the weights of the shares have become smaller: as many times more chunks are in each unit.
+    divisor: u64,
+}
