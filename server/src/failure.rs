@@ -1,6 +1,7 @@
 //! Everything that can end a request without a plan, and a call without an answer.
 
 mod call;
+mod parts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +10,12 @@ use canopy_faults::ResolveError;
 use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl, routes};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, LayersError, SynthesisError};
-use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, Ratio, ReadError, TopologyError};
+use canopy_topology::{
+    ExpressionError, FaultError, GroupError, PlacementError, Ratio, ReadError, Topology, TopologyError,
+};
 
 pub(crate) use self::call::CallFailure;
+pub(crate) use self::parts::Parts;
 use crate::key::RequestKey;
 use crate::order::RequestError;
 
@@ -45,6 +49,9 @@ pub enum PlanFailure {
     Bound(BoundError),
     #[error(transparent)]
     Synthesis(SynthesisError),
+    /// Ranks cannot reach each other.
+    #[error("{}; {parts}", chain(&**failure))]
+    Apart { failure: Box<Self>, parts: Parts },
     #[error("{error}")]
     Lower { output: usize, error: LowerError },
     #[error("{error}")]
@@ -104,6 +111,16 @@ impl PlanFailure {
                 | Self::Bound(BoundError::Stopped)
                 | Self::Synthesis(SynthesisError::Stopped)
         )
+    }
+
+    /// The same with what the network falls into, if it is that ranks cannot reach each other.
+    pub(crate) fn with_parts(self, topology: &Topology) -> Self {
+        match self {
+            Self::Bound(BoundError::Disconnected { .. }) | Self::Synthesis(SynthesisError::Disconnected { .. }) => {
+                Self::Apart { failure: Box::new(self), parts: Parts::of(topology) }
+            }
+            other => other,
+        }
     }
 
     /// Whether another algorithm may well do what could not be done: the request itself is right.

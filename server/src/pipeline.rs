@@ -222,13 +222,14 @@ impl Planner for Pipeline {
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
         let canon = Canon::of(&self.shapes, order, prepared, stop)?;
-        match self.made(order, prepared, canon.as_ref(), true, (stop, watch)) {
+        let made = match self.made(order, prepared, canon.as_ref(), true, (stop, watch)) {
             // Said again in the caller's own labels.
             Err(failure) if canon.is_some() && names_parts(&failure) => {
                 self.made(order, prepared, None, true, (stop, watch))
             }
             made => made,
-        }
+        };
+        made.map_err(|failure| failure.with_parts(&prepared.topology))
     }
 
     fn recall(

@@ -45,6 +45,8 @@ enum Detail {
     Field(String),
     /// `PreconditionFailure`: what does not hold; its type is the reason.
     Precondition(String),
+    /// The same, and the components of a network that falls apart: `component 0` and the ids of its ranks.
+    Components(String, Vec<String>),
     /// `QuotaFailure`: the limit; waiting does not help.
     Limit(String),
     /// `QuotaFailure` and `RetryInfo`: the limit; waiting helps.
@@ -138,6 +140,13 @@ fn status(refusal: Refusal, words: &str) -> Status {
         Detail::Precondition(subject) => {
             details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
         }
+        Detail::Components(subject, components) => {
+            details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
+            for (position, ids) in components.into_iter().enumerate() {
+                let subject = format!("component {position}");
+                details.add_precondition_failure_violation(refusal.reason, subject, ids);
+            }
+        }
         Detail::Limit(subject) => {
             details.add_quota_failure_violation(subject, message.clone());
         }
@@ -185,6 +194,13 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
         PlanFailure::Bound(error) => bound(error),
         PlanFailure::Synthesis(error) => synthesis(error),
+        PlanFailure::Apart { failure, parts } => {
+            let mut refusal = refusal(failure).with("components", parts.count);
+            if let Detail::Precondition(subject) = refusal.detail {
+                refusal.detail = Detail::Components(subject, parts.listed.clone());
+            }
+            refusal
+        }
         PlanFailure::Lower { output, error } => lower(*output, error),
         PlanFailure::LowerOneccl { output, error } => lower_oneccl(*output, error),
         PlanFailure::Layers { output, error } => routes::layers(*output, error),

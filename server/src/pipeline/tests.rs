@@ -437,7 +437,9 @@ fn files_of_runtimes_pass_no_device_that_only_forwards() {
     };
     assert_eq!(id, "1");
     let apart = produce(&group(&[0, 2], Transit::Unused), &Witness::default()).unwrap_err();
-    assert!(matches!(apart, PlanFailure::Bound(BoundError::Disconnected { .. })));
+    let PlanFailure::Apart { failure, parts } = &apart else { panic!("{apart}") };
+    assert!(matches!(**failure, PlanFailure::Bound(BoundError::Disconnected { .. })));
+    assert_eq!(parts.to_string(), "the network falls into 2 components: {0}, {2}");
     let star = order(expression("dgx-a100:boxes=1"), CollectiveKind::Allgather, whole.outputs.clone());
     let half = Group { ranks: vec![1, 3, 5, 7], transit: Transit::Forward };
     produce(&Order { group: Some(half), ..star }, &Witness::default()).unwrap();

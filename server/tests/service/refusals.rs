@@ -106,7 +106,12 @@ async fn what_has_no_answer_is_a_failed_precondition_that_names_it() {
     let status = check_refused(&server, asked, precondition, "TOPOLOGY_DISCONNECTED", "rank 0 to rank 2").await;
     let details = status.get_error_details();
     let metadata = &details.error_info().unwrap().metadata;
-    assert_eq!((&*metadata["from_node"], &*metadata["to_node"]), ("a", "c"));
+    assert_eq!((&*metadata["from_node"], &*metadata["to_node"], &*metadata["components"]), ("a", "c", "2"));
+    let violations = &details.precondition_failure().unwrap().violations;
+    let components: Vec<(&str, &str)> =
+        violations.iter().skip(1).map(|found| (found.subject.as_str(), found.description.as_str())).collect();
+    assert_eq!(components, [("component 0", "a, b"), ("component 1", "c")]);
+    assert!(status.message().ends_with("; the network falls into 2 components: {a, b}, {c}"), "{}", status.message());
     server.stop().await;
 }
 
