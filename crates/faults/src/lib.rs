@@ -5,6 +5,7 @@
 
 mod book;
 mod event;
+pub mod feeds;
 mod remaining;
 mod resolve;
 mod target;

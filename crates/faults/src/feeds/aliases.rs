@@ -1,0 +1,96 @@
+//! What names of devices mean that the network does not have: addresses, serial numbers, names of cards.
+
+use std::collections::BTreeMap;
+
+use crate::target::{Device, Target, TargetError, shown};
+
+/// Most names that are told.
+const ALIASES_MAX: usize = 1_000_000;
+
+/// Names and what they mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aliases(BTreeMap<String, Target>);
+
+/// Why a line tells no name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum AliasError {
+    #[error(
+        "line {line}: `{found}` is no alias; write the name, white space and what it means, such as `10.0.0.7 host:node7`"
+    )]
+    Form { line: usize, found: String },
+    #[error("line {line}: {problem}")]
+    Target { line: usize, problem: TargetError },
+    #[error("line {line}: `{name}` is given twice; give it once")]
+    Twice { line: usize, name: String },
+    #[error("there are more than {limit} aliases; give fewer")]
+    TooMany { limit: usize },
+}
+
+impl Aliases {
+    /// Reads lines of a name and a target, such as `10.0.0.7 host:node7` or `node7/mlx5_3 nic:node7:3`; `#` begins a comment.
+    ///
+    /// # Errors
+    /// The first line that is neither empty nor an alias.
+    pub fn read(text: &str) -> Result<Self, AliasError> {
+        let mut aliases = BTreeMap::new();
+        for (line, text) in (1_usize..).zip(text.lines()) {
+            let text = text.split('#').next().unwrap_or_default().trim();
+            if text.is_empty() {
+                continue;
+            }
+            let parts = text.split_once(char::is_whitespace);
+            let (name, target) = parts.ok_or_else(|| AliasError::Form { line, found: shown(text) })?;
+            let target = target.trim().parse().map_err(|problem| AliasError::Target { line, problem })?;
+            if aliases.insert(name.to_owned(), target).is_some() {
+                return Err(AliasError::Twice { line, name: shown(name) });
+            }
+            if aliases.len() > ALIASES_MAX {
+                return Err(AliasError::TooMany { limit: ALIASES_MAX });
+            }
+        }
+        Ok(Self(aliases))
+    }
+
+    /// What a machine's device is, by its own name or as `MACHINE/NAME`.
+    pub(super) fn device(&self, machine: &str, name: &str) -> Option<&Target> {
+        self.0.get(&format!("{machine}/{name}")).or_else(|| self.0.get(name))
+    }
+
+    /// The machine of a name: another one where that is an alias of a host.
+    pub(super) fn machine<'a>(&'a self, name: &'a str) -> &'a str {
+        match self.0.get(name) {
+            Some(Target::Host { name }) => name,
+            _ => name,
+        }
+    }
+
+    /// The GPU of this number on a machine.
+    pub(super) fn gpu(&self, machine: &str, index: u32) -> Target {
+        Target::Gpu { device: Device::Slot { host: self.machine(machine).to_owned(), index } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_get_meanings_line_by_line() {
+        let aliases =
+            Aliases::read("# cards\n10.0.0.7\thost:node7\n\nnode7/mlx5_3  nic:node7:3 # third\nGPU-1 gpu:x\n").unwrap();
+        assert_eq!((aliases.machine("10.0.0.7"), aliases.machine("other")), ("node7", "other"));
+        let device = |machine, name| aliases.device(machine, name).map(ToString::to_string);
+        assert_eq!(device("node7", "mlx5_3").as_deref(), Some("nic:node7:3"));
+        assert_eq!((device("node8", "mlx5_3"), device("node8", "GPU-1").as_deref()), (None, Some("gpu:x")));
+        assert_eq!(aliases.gpu("10.0.0.7", 3).to_string(), "gpu:node7:3");
+    }
+
+    #[test]
+    fn lines_that_are_none_are_named() {
+        let refusal = |text: &str| Aliases::read(text).unwrap_err().to_string();
+        assert!(refusal("\nalone").starts_with("line 2: `alone` is no alias; write the name"));
+        assert!(refusal("a fan:3").starts_with("line 1: `fan:3` names nothing"));
+        assert_eq!(refusal("a gpu:x\na gpu:y"), "line 2: `a` is given twice; give it once");
+    }
+}

@@ -1,0 +1,67 @@
+//! The form of our own: one JSON object for each event.
+//!
+//! ```json
+//! {"source": "ufm", "event_id": "4711", "fault": "link:b0g3>ib*1/2", "severity": "DEGRADED",
+//!  "observed_time": "2026-01-31T13:07:07Z", "expires_after_s": 600, "cleared": false}
+//! ```
+//! `source`, `event_id` and `fault` must be there. `fault` is a text as [`Loss`] prints it, or its JSON.
+
+use serde::Deserialize;
+
+use crate::event::{Event, Severity};
+use crate::feeds::{FeedError, FeedOptions, Item, from_json, read_time};
+use crate::target::{Loss, shown};
+
+/// An event as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    source: String,
+    event_id: String,
+    fault: Fault,
+    severity: Option<Severity>,
+    observed_time: Option<String>,
+    expires_after_s: Option<u64>,
+    #[serde(default)]
+    cleared: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Fault {
+    Text(String),
+    Parts(Loss),
+}
+
+/// Reads one event; it was observed when it came, unless it says otherwise.
+///
+/// # Errors
+/// A line that is no such object, with unknown fields, or with names, fractions and times that are none.
+pub fn read_json_line(line: &str, options: &FeedOptions, received_ms: u64) -> Result<Vec<Item>, FeedError> {
+    let line: Line = from_json(line)?;
+    let Loss { target, remaining } = match line.fault {
+        Fault::Text(text) => text.parse()?,
+        Fault::Parts(loss) => loss,
+    };
+    let observed_ms = match line.observed_time {
+        None => received_ms,
+        Some(text) => read_time(&text, options.utc_offset_minutes).map_err(|problem| FeedError::Time {
+            field: "observed_time",
+            found: shown(&text),
+            problem,
+        })?,
+    };
+    let expires = line.expires_after_s.map(|after| observed_ms.saturating_add(after.saturating_mul(1_000)));
+    let severity = line.severity.unwrap_or(if remaining.is_gone() { Severity::Fatal } else { Severity::Degraded });
+    let event = Event {
+        source: line.source,
+        event_id: line.event_id,
+        target,
+        remaining,
+        severity,
+        observed_ms,
+        expires_ms: expires.or_else(|| options.expiry(observed_ms)),
+        cleared: line.cleared,
+    };
+    Ok(vec![Item::Event(event.checked()?)])
+}

@@ -1,0 +1,180 @@
+//! What each form says becomes events, or is named with the reason why not.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Severity;
+
+const NOW: u64 = 1_766_149_700_000;
+
+fn options(aliases: &str) -> FeedOptions {
+    let aliases = Aliases::read(aliases).unwrap();
+    FeedOptions { aliases, degraded: None, expires_after_ms: None, utc_offset_minutes: 0 }
+}
+
+/// Items as text: `gpu:n:1 0/1 @-73s`, `gpu:n:1 clear @0s`, `? device`, `- what`.
+fn words(items: &[Item]) -> Vec<String> {
+    let word = |item: &Item| match item {
+        Item::Event(event) => {
+            event.clone().checked().unwrap();
+            let what = if event.cleared { "clear".to_owned() } else { event.remaining.to_string() };
+            format!("{} {what} @{}s", event.target, (i128::from(event.observed_ms) - i128::from(NOW)) / 1_000)
+        }
+        Item::Unmapped { device, .. } => format!("? {device}"),
+        Item::Passed { what } => format!("- {what}"),
+    };
+    items.iter().map(word).collect()
+}
+
+#[test]
+fn our_own_lines_say_all_of_an_event() {
+    let read = |line: &str| read_json_line(line, &options(""), NOW);
+    let full = r#"{"source":"ufm","event_id":"1","fault":"link:b0g3>ib*1/2","severity":"FATAL","observed_time":"2025-12-19T13:08:20Z","expires_after_s":60,"cleared":true}"#;
+    let [Item::Event(event)] = &read(full).unwrap()[..] else { panic!() };
+    assert_eq!((event.source.as_str(), event.event_id.as_str(), event.severity), ("ufm", "1", Severity::Fatal));
+    assert_eq!((event.observed_ms, event.expires_ms, event.cleared), (NOW, Some(NOW + 60_000), true));
+    let short = r#"{"source":"x","event_id":"2","fault":{"target":{"kind":"gpu","device":{"host":"n","index":3}},"remaining":"0/1"}}"#;
+    assert_eq!(words(&read(short).unwrap()), ["gpu:n:3 0/1 @0s"]);
+    let brief = FeedOptions { expires_after_ms: Some(5), ..options("") };
+    let [Item::Event(event)] = &read_json_line(short, &brief, NOW).unwrap()[..] else { panic!() };
+    assert_eq!((event.expires_ms, event.severity), (Some(NOW + 5), Severity::Fatal));
+    for (line, expected) in [
+        ("{", "not JSON of this form: EOF"),
+        (r#"{"source":"x","event_id":"2"}"#, "missing field `fault`"),
+        (r#"{"source":"x","event_id":"2","fault":"gpu:a","colour":1}"#, "unknown field `colour`"),
+        (r#"{"source":"x","event_id":"2","fault":"fan:a"}"#, "fault: `fan:a` names nothing"),
+        (r#"{"source":"","event_id":"2","fault":"gpu:a"}"#, "source `` is not usable"),
+        (
+            r#"{"source":"x","event_id":"2","fault":"gpu:a","observed_time":"noon"}"#,
+            "observed_time `noon`: write it like",
+        ),
+        (r#"{"source":"x","event_id":"2","fault":"gpu:a","severity":"bad"}"#, "unknown variant `bad`"),
+    ] {
+        let error = read(line).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// The samples of the user guide, and what they leave out.
+#[test]
+fn ras_tells_dead_processes_from_those_that_answer() {
+    let read = |document: &str| read_ras(document, &options("172.16.64.245 host:node7"), NOW);
+    let dead = r#"{"timestamp":"2025-12-19 13:07:07","group":"LIFECYCLE","event":"PEER_DEAD",
+        "peer":{"host":"172.16.64.245","pid":1524345,"cuda_devs":[0],"nvml_devs":[1,4]},"details":""}"#;
+    assert_eq!(words(&read(dead).unwrap()), ["gpu:node7:1 0/1 @-73s", "gpu:node7:4 0/1 @-73s"]);
+    assert_eq!(words(&read(&dead.replace("[1,4]", "[]")).unwrap()), ["gpu:node7:0 0/1 @-73s"]);
+    assert_eq!(
+        words(&read(&dead.replace("[1,4]", "[]").replace("[0]", "[]")).unwrap()),
+        ["? pid 1524345 on 172.16.64.245"]
+    );
+    assert_eq!(words(&read(&dead.replace("PEER_DEAD", "PEER_UNRESPONSIVE")).unwrap()), ["- PEER_UNRESPONSIVE"]);
+    let state = r#"{"nccl_version":"2.29.1","timestamp":"2025-12-19 13:08:20","communicators_count":2,"communicators":[
+        {"size":4,"ranks":[{"rank":0,"host":"a","pid":1,"cuda_dev":0,"nvml_dev":3,"status":{"init_state":0}},
+                           {"rank":1,"host":"b","pid":1,"cuda_dev":1,"nvml_dev":1}],
+         "missing_ranks":[{"rank":2,"host":"b","pid":2,"cuda_dev":0,"nvml_dev":0,"status":{"unresponsive":true,"considered_dead":false}},
+                          {"rank":3,"host":"b","pid":3,"cuda_dev":2,"status":{"considered_dead":true}}]},
+        {"size":1,"ranks":[{"rank":0,"host":"b","pid":3,"cuda_dev":2}],"missing_ranks":[]}],
+        "ras":{"collection_time_sec":0.000,"timeouts_count":0}}"#;
+    assert_eq!(words(&read(state).unwrap()), ["gpu:a:3 clear @0s", "gpu:b:1 clear @0s", "gpu:b:2 0/1 @0s"]);
+    assert!(read("{}").unwrap_err().to_string().starts_with("event: give it; an event has `event`"));
+    assert!(read(r#"{"event":"PEER_DEAD"}"#).unwrap_err().to_string().starts_with("peer: give it"));
+    let nameless = r#"{"event":"PEER_DEAD","peer":{"host":"a b","cuda_devs":[1]}}"#;
+    assert_eq!(words(&read(nameless).unwrap()), ["? a b:1"]);
+}
+
+#[test]
+fn states_of_slurm_are_faults_clears_or_neither() {
+    let read = |line: &str| read_slurm(line, &options("short host:node.long"), NOW).unwrap();
+    for state in [
+        "down",
+        "down*",
+        "drained",
+        "draining",
+        "drain",
+        "fail",
+        "failing",
+        "idle*",
+        "DOWN+DRAIN",
+        "IDLE+DRAIN",
+        "DOWN*+DRAIN+NOT_RESPONDING",
+        "mixed*",
+        "ALLOCATED+FAIL",
+        "drng@",
+    ] {
+        assert_eq!(words(&read(&format!("gpu01 {state}"))), ["host:gpu01 0/1 @0s"], "{state}");
+    }
+    for state in ["idle", "allocated", "allocated+", "mixed-", "idle~", "IDLE+PLANNED", "comp", "mix$"] {
+        assert_eq!(words(&read(&format!("gpu01 {state}"))), ["host:gpu01 clear @0s"], "{state}");
+    }
+    for state in ["maint", "unknown", "future", "~", "POWERED_DOWN", "idling"] {
+        assert_eq!(words(&read(&format!("gpu01 {state}"))), [format!("- gpu01 is {state}")]);
+    }
+    let node =
+        "NodeName=gpu02 Arch=x86_64 CoresPerSocket=32 State=IDLE+DRAIN ThreadsPerCore=2 Reason=bad card [root@x]";
+    assert_eq!(words(&read(node)), ["host:gpu02 0/1 @0s"]);
+    assert_eq!(words(&read("short down")), ["host:node.long 0/1 @0s"]);
+    assert_eq!((words(&read("gpu[01-04] idle")), words(&read(" "))), (vec!["? gpu[01-04]".to_owned()], Vec::new()));
+    for line in ["gpu01", "gpu01 idle 7", "NodeName=gpu01 Arch=x", "NODELIST STATE REASON"] {
+        let error = read_slurm(line, &options(""), NOW).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{line}` is neither `NODE STATE`")), "{error}");
+    }
+}
+
+#[test]
+fn checks_of_sentinels_are_sources_of_their_own() {
+    let entity = |(kind, value): &(&str, &str)| Entity { kind: (*kind).to_owned(), value: (*value).to_owned() };
+    let event = |entities: &[(&str, &str)], is_fatal, is_healthy| HealthEvent {
+        check_name: "GpuXid".to_owned(),
+        is_fatal,
+        is_healthy,
+        entities: entities.iter().map(entity).collect(),
+        generated_ms: Some(NOW - 2_000),
+        node_name: "node7".to_owned(),
+        is_store_only: false,
+    };
+    let aliases = options("node7/GPU-9 gpu:b0g4\nnode7/nvlink3 link:b0g3=b0nv");
+    let read = |event: &HealthEvent| words(&read_health(event, &aliases, NOW));
+    assert_eq!(
+        read(&event(&[("GPU", "3"), ("PCI", "0000:3b:00"), ("GPU_UUID", "GPU-1")], true, false)),
+        ["gpu:node7:3 0/1 @-2s"]
+    );
+    assert_eq!(read(&event(&[("NIC", "mlx5_2")], true, true)), ["nic:node7:2 clear @-2s"]);
+    assert_eq!(
+        read(&event(&[("GPU_UUID", "GPU-9"), ("NVLINK", "nvlink3")], true, false)),
+        ["gpu:b0g4 0/1 @-2s", "link:b0g3=b0nv 0/1 @-2s"]
+    );
+    assert_eq!(read(&event(&[("NODE", "node7")], true, false)), ["host:node7 0/1 @-2s"]);
+    assert_eq!(read(&event(&[], false, true)), ["host:node7 clear @-2s"]);
+    assert_eq!(
+        read(&event(&[("PCI", "0000:3b:00"), ("NIC", "eth0"), ("NVSWITCH", "1"), ("GPU", "x")], true, false)),
+        ["? node7/0000:3b:00", "? node7/eth0", "? node7/1", "? node7/x"]
+    );
+    let mild = event(&[("GPU", "3")], false, false);
+    assert_eq!(read(&mild), ["- GpuXid of node7: not fatal, and nobody says what is left"]);
+    let half = FeedOptions { degraded: Remaining::new(1, 2).ok(), ..options("") };
+    assert_eq!(words(&read_health(&mild, &half, NOW)), ["gpu:node7:3 1/2 @-2s"]);
+    assert_eq!(read(&HealthEvent { is_store_only: true, ..mild.clone() }), ["- GpuXid of node7: for the records only"]);
+    assert_eq!(read(&HealthEvent { is_fatal: true, node_name: String::new(), ..mild.clone() }), ["? "]);
+    let long = HealthEvent { is_fatal: true, check_name: "ü".repeat(300), ..mild };
+    let [Item::Event(event)] = &read_health(&long, &aliases, NOW)[..] else { panic!() };
+    assert!(event.clone().checked().is_ok() && event.source.starts_with("nvsentinel/üü"), "{}", event.source);
+}
+
+proptest! {
+    /// Whatever comes, a reader answers, and every event of it can be entered.
+    #[test]
+    fn nothing_panics(text in "\\PC{0,60}", node in "\\PC{0,70}", state in "[A-Za-z*+~#]{0,70}", json in "[{}\\[\\]\":,a-z0-9]{0,40}") {
+        let options = options("");
+        let slurm = read_slurm(&format!("{node} {state}"), &options, NOW);
+        let ras = format!(r#"{{"event":"PEER_DEAD","peer":{{"host":{},"cuda_devs":[7]}}}}"#, serde_json::to_string(&node).unwrap());
+        let ras = read_ras(&ras, &options, NOW);
+        for items in [slurm, ras, read_json_line(&text, &options, NOW), read_ras(&json, &options, NOW)].into_iter().flatten() {
+            for item in items {
+                if let Item::Event(event) = item {
+                    prop_assert!(event.checked().is_ok());
+                }
+            }
+        }
+        let _ = read_time(&text, 0);
+    }
+}
