@@ -12,7 +12,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
-    ("crates/faults", &["canopy-topology"]),
+    ("crates/faults", &["canopy-canonical", "canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),

@@ -8,10 +8,12 @@ mod event;
 pub mod feeds;
 mod remaining;
 mod resolve;
+mod singles;
 mod target;
 
 pub use book::{Book, BookError, Outcome, Policy, PolicyError, Record, Word};
 pub use event::{Event, EventError, Severity};
 pub use remaining::{Remaining, RemainingError};
 pub use resolve::{Directory, MeaningError, ResolveError};
+pub use singles::{Alike, SingleKind, singles};
 pub use target::{Device, Loss, Target, TargetError};

@@ -115,10 +115,10 @@ impl<'t> Directory<'t> {
         }
     }
 
-    /// All machines by name: hosts, and boxes of names that no host has, with their nodes.
+    /// All machines by name with their nodes: the hosts, or the boxes where nobody names a host.
     pub fn machines(&self) -> impl Iterator<Item = (&'t str, &[NodeIndex])> {
-        let boxes = self.boxes.iter().filter(|(name, _)| !self.hosts.contains_key(*name));
-        self.hosts.iter().chain(boxes).map(|(&name, nodes)| (name, nodes.as_slice()))
+        let machines = if self.hosts.is_empty() { &self.boxes } else { &self.hosts };
+        machines.iter().map(|(&name, nodes)| (name, nodes.as_slice()))
     }
 
     /// Whether switches say that they are of this plane.
@@ -171,7 +171,7 @@ impl<'t> Directory<'t> {
     }
 
     /// Who has a link to or from a node, rising.
-    pub(super) fn neighbours(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+    pub(crate) fn neighbours(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         self.neighbours[node.index()].iter().copied()
     }
 

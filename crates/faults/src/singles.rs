@@ -1,0 +1,285 @@
+//! All single faults of a network, and which of them are alike: what one of them costs, all of them cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use canopy_canonical::{Analysis, Budget, Orbits, Stopped, analyse, form_hash, graph_of};
+use canopy_topology::{NodeIndex, NodeKind, Topology, TopologyHash};
+
+use crate::remaining::Remaining;
+use crate::resolve::Directory;
+use crate::target::{Device, Loss, Target};
+
+/// What single faults there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SingleKind {
+    /// Links between two nodes, in both directions where there are both.
+    Link,
+    /// Cards of compute nodes whose machine is known.
+    Nic,
+    /// Compute nodes.
+    Gpu,
+    /// Hosts, or else boxes, of which there are two at least.
+    Host,
+    /// Switches.
+    Switch,
+}
+
+impl SingleKind {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 5] = [Self::Link, Self::Nic, Self::Gpu, Self::Host, Self::Switch];
+
+    /// The word before the colon of its targets.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Nic => "nic",
+            Self::Gpu => "gpu",
+            Self::Host => "host",
+            Self::Switch => "switch",
+        }
+    }
+}
+
+/// Single faults that an automorphism of the network exchanges, so that what is left by each is the same but for names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// What they are.
+    pub kind: SingleKind,
+    /// The elements, in the order of the topology, at least one.
+    pub targets: Vec<Target>,
+}
+
+/// What tells single faults of one kind apart.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// Orbits of the links of both directions, sorted.
+    Ends(BTreeSet<u32>),
+    /// Orbit of the node.
+    Node(u32),
+    /// Orbit of the node, and those of its links that are on the card, all of which are.
+    Card(u32, BTreeSet<u32>),
+    /// The shape of what is left.
+    Rest(TopologyHash),
+    /// Of one element, of which it is not known what it is like.
+    Own(u32),
+}
+
+/// The single faults of some kinds, by kind, those that are alike together.
+///
+/// `roles` tell ranks apart that differ in what is asked of them, as [`graph_of`] takes them. Faults of one group are alike,
+/// verified; within the budget of work two groups may be.
+///
+/// * **Errors.** Stopped. **Cost.** One search for automorphisms, and one for each host.
+pub fn singles(
+    directory: &Directory<'_>,
+    kinds: &[SingleKind],
+    roles: &[u32],
+    budget: Budget<'_>,
+) -> Result<Vec<Alike>, Stopped> {
+    let topology = directory.topology();
+    let Some(graph) = graph_of(topology, roles) else { return Ok(Vec::new()) };
+    let analysis = analyse(&graph, budget)?;
+    let symmetry = Symmetry { directory, links: analysis.arc_orbits(&graph), nodes: &analysis };
+    let mut found = Vec::new();
+    for kind in SingleKind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
+        let keyed = match kind {
+            SingleKind::Link => symmetry.links(),
+            SingleKind::Nic => symmetry.cards(),
+            SingleKind::Gpu => symmetry.nodes(|kind| matches!(kind, NodeKind::Compute)),
+            SingleKind::Switch => symmetry.nodes(|kind| matches!(kind, NodeKind::Switch { .. })),
+            SingleKind::Host => symmetry.hosts(roles, budget)?,
+        };
+        let mut groups: Vec<Alike> = Vec::new();
+        let mut group_of: BTreeMap<Key, usize> = BTreeMap::new();
+        for (key, target) in keyed {
+            let group = *group_of.entry(key).or_insert_with(|| {
+                groups.push(Alike { kind, targets: Vec::new() });
+                groups.len() - 1
+            });
+            groups[group].targets.push(target);
+        }
+        found.append(&mut groups);
+    }
+    Ok(found)
+}
+
+/// A network and what is alike in it.
+struct Symmetry<'a, 't> {
+    directory: &'a Directory<'t>,
+    /// Orbits of links, by their index.
+    links: Orbits,
+    nodes: &'a Analysis,
+}
+
+impl Symmetry<'_, '_> {
+    fn topology(&self) -> &Topology {
+        self.directory.topology()
+    }
+
+    fn id(&self, node: NodeIndex) -> String {
+        self.topology().node(node).id.clone()
+    }
+
+    /// The orbit of the first of the parallel links from one node to another, if there are any. An automorphism that moves it
+    /// moves the others with it.
+    fn orbit(&self, from: NodeIndex, to: NodeIndex) -> Option<u32> {
+        let links = self.topology().links();
+        let first = links.partition_point(|link| (link.from, link.to) < (from, to));
+        let link = links.get(first).filter(|link| (link.from, link.to) == (from, to));
+        link.and(u32::try_from(first).ok()).map(|first| self.links.representative(first))
+    }
+
+    fn links(&self) -> Vec<(Key, Target)> {
+        let ends: BTreeSet<(NodeIndex, NodeIndex)> =
+            self.topology().links().iter().map(|link| (link.from, link.to)).collect();
+        // Of two directions the lower one speaks for both.
+        let spoken_for = |(from, to): (NodeIndex, NodeIndex)| from > to && ends.contains(&(to, from));
+        let pairs = ends.iter().copied().filter(|&pair| !spoken_for(pair));
+        let keyed = pairs.map(|(from, to)| {
+            let orbits: BTreeSet<u32> = [self.orbit(from, to), self.orbit(to, from)].into_iter().flatten().collect();
+            let both_ways = ends.contains(&(to, from));
+            let mut target = Target::Link { from: self.id(from), to: self.id(to), both_ways };
+            target = target.clone().checked().unwrap_or(target);
+            (Key::Ends(orbits), target)
+        });
+        keyed.collect()
+    }
+
+    fn nodes(&self, is_meant: fn(NodeKind) -> bool) -> Vec<(Key, Target)> {
+        let nodes = (0_u32..).zip(self.topology().nodes()).filter(|(_, node)| is_meant(node.kind));
+        let keyed = nodes.map(|(index, node)| {
+            let id = node.id.clone();
+            let target = match node.kind {
+                NodeKind::Switch { .. } => Target::Switch { id },
+                NodeKind::Compute | NodeKind::Forwarder => Target::Gpu { device: Device::Node { id } },
+            };
+            (Key::Node(self.nodes.orbits.representative(index)), target)
+        });
+        keyed.collect()
+    }
+
+    fn cards(&self) -> Vec<(Key, Target)> {
+        let mut keyed = Vec::new();
+        for rank in self.topology().ranks() {
+            let attributes = &self.topology().node(rank.node()).attributes;
+            if attributes.host.is_none() && attributes.box_name.is_none() {
+                continue;
+            }
+            let Ok(ports) = self.directory.ports(rank.node()) else { continue };
+            let orbits = |far_ends: &mut dyn Iterator<Item = NodeIndex>| -> BTreeSet<u32> {
+                let around = far_ends.flat_map(|far| [self.orbit(rank.node(), far), self.orbit(far, rank.node())]);
+                around.flatten().collect()
+            };
+            let on_card = orbits(&mut ports.iter().copied());
+            let inside = orbits(&mut self.directory.neighbours(rank.node()).filter(|far| !ports.contains(far)));
+            // Whoever moves the node moves its links of these orbits to links of these orbits. Boxes are not theirs to know, so
+            // only where all of them are on the card the card is moved to a card.
+            let key = match on_card.is_disjoint(&inside) {
+                true => Key::Card(self.nodes.orbits.representative(rank.number()), on_card),
+                false => Key::Own(rank.number()),
+            };
+            keyed.push((key, Target::Nic { device: Device::Node { id: self.id(rank.node()) }, port: None }));
+        }
+        keyed
+    }
+
+    fn hosts(&self, roles: &[u32], budget: Budget<'_>) -> Result<Vec<(Key, Target)>, Stopped> {
+        let machines: Vec<(String, NodeIndex)> =
+            self.directory.machines().filter_map(|(name, nodes)| Some((name.to_owned(), *nodes.first()?))).collect();
+        let mut keyed = Vec::new();
+        for (name, first) in machines {
+            let target = Target::Host { name };
+            let rest = self.rest(&target, roles, budget)?;
+            keyed.push((rest.map_or(Key::Own(first.number()), Key::Rest), target));
+        }
+        Ok(if keyed.len() < 2 { Vec::new() } else { keyed })
+    }
+
+    /// The shape of what is left without a machine, where that can be told within the budget.
+    fn rest(&self, target: &Target, roles: &[u32], budget: Budget<'_>) -> Result<Option<TopologyHash>, Stopped> {
+        let loss = Loss { target: target.clone(), remaining: Remaining::GONE };
+        let faults = self.directory.resolve(&[loss]).unwrap_or_default();
+        let Ok(puncture) = self.topology().puncture(&faults) else { return Ok(None) };
+        let role = |old: &canopy_topology::Rank| roles.get(old.index()).copied().unwrap_or(0);
+        let roles: Vec<u32> = puncture.survivors.iter().map(role).collect();
+        let Some(graph) = graph_of(&puncture.topology, &roles) else { return Ok(None) };
+        let analysis = analyse(&graph, budget)?;
+        Ok(analysis.solution().map(|solution| form_hash(&solution.form(&graph))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_canonical::{Comparison, WORK_STANDARD, compare};
+    use canopy_topology::{TopologyLimits, generate};
+
+    use super::*;
+
+    const BUDGET: Budget<'_> = Budget { work_max: WORK_STANDARD, stop: &|| false };
+
+    fn groups(expression: &str, kinds: &[SingleKind], roles: &[u32]) -> Vec<(String, usize)> {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let directory = Directory::new(&topology);
+        let found = singles(&directory, kinds, roles, BUDGET).unwrap();
+        for group in &found {
+            let rest = |target: &Target| {
+                let loss = Loss { target: target.clone(), remaining: Remaining::GONE };
+                let faults = directory.resolve(&[loss]).unwrap();
+                graph_of(&topology.punctured(&faults).unwrap(), &[]).unwrap()
+            };
+            let first = rest(&group.targets[0]);
+            for target in &group.targets {
+                let same = compare(&first, &rest(target), BUDGET).unwrap();
+                assert!(
+                    matches!(same, Comparison::Same { .. }),
+                    "{expression}: {target} is not like {}",
+                    group.targets[0]
+                );
+                assert_eq!(target.kind(), group.kind.name());
+            }
+        }
+        found.iter().map(|group| (group.targets[0].to_string(), group.targets.len())).collect()
+    }
+
+    fn named(names: &[(&str, usize)]) -> Vec<(String, usize)> {
+        names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    }
+
+    #[test]
+    fn what_is_alike_is_told_together_and_all_is_told() {
+        let boxes = groups("dgx-a100:boxes=2", &SingleKind::ALL, &[]);
+        assert_eq!(
+            boxes,
+            named(&[
+                ("link:b0g0=b0nv", 16),
+                ("link:b0g0=ib", 16),
+                ("nic:b0g0", 16),
+                ("gpu:b0g0", 16),
+                ("host:b0", 2),
+                ("switch:b0nv", 2),
+                ("switch:ib", 1),
+            ])
+        );
+        assert_eq!(groups("torus:4x4", &SingleKind::ALL, &[]), named(&[("link:00=01", 32), ("gpu:00", 16)]));
+        let total = |groups: &[(String, usize)]| groups.iter().map(|(_, count)| count).sum::<usize>();
+        let mi250 = groups("mi250:boxes=2", &[SingleKind::Link], &[]);
+        assert_eq!(total(&mi250), 2 * 28 + 32);
+        assert_eq!(
+            groups("mi250:boxes=2", &[SingleKind::Host, SingleKind::Nic], &[]).last().unwrap(),
+            &("host:b0".to_owned(), 2)
+        );
+    }
+
+    #[test]
+    fn roles_and_damage_tell_apart() {
+        let roots = groups("ring:4", &[SingleKind::Gpu], &[1]);
+        assert_eq!(roots, named(&[("gpu:0", 1), ("gpu:1", 2), ("gpu:2", 1)]));
+        let damaged = groups("dgx-a100:boxes=2,degrade=b0g3>ib*1/2", &[SingleKind::Nic, SingleKind::Host], &[]);
+        assert_eq!(
+            damaged,
+            named(&[("nic:b0g0", 7), ("nic:b0g3", 1), ("nic:b1g0", 8), ("host:b0", 1), ("host:b1", 1)])
+        );
+        assert_eq!(groups("uniring:n=4,d=1", &[SingleKind::Link], &[]), named(&[("link:0>1", 4)]));
+        assert_eq!(groups("dgx-a100", &[SingleKind::Host, SingleKind::Nic], &[]), named(&[]));
+    }
+}
