@@ -6,6 +6,7 @@ mod convert;
 mod draw;
 mod explain;
 mod export;
+mod faults;
 mod find;
 mod job;
 mod operate;
@@ -25,7 +26,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 7] = ["faults", "resynth", "leases", "path", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 6] = ["resynth", "leases", "path", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -56,6 +57,8 @@ enum Command {
     Plan(plan::PlanArgs),
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
+    #[command(subcommand)]
+    Faults(faults::FaultsCommand),
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
     Simulate(simulate::SimulateArgs),
@@ -89,6 +92,7 @@ impl Cli {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Find(args) => interruptible(find::run(args)),
+            Command::Faults(command) => interruptible(faults::run(command)),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
             Command::Simulate(args) => interruptible(simulate::run(args)),

@@ -177,7 +177,7 @@ fn recheck(topology: &Topology, collective: Collective, shares: &Shares, found: 
 }
 
 /// The exit status of each way to have no bound.
-fn failure(error: &BoundError) -> Failure {
+pub(super) fn failure(error: &BoundError) -> Failure {
     let class = match error {
         BoundError::Disconnected { .. } | BoundError::TooLarge => ErrorClass::Infeasible,
         BoundError::Shares(_) | BoundError::NothingToMove { .. } => ErrorClass::Input,

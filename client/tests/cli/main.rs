@@ -18,6 +18,7 @@ mod explain;
 mod export;
 #[cfg(feature = "embedded")]
 mod family;
+mod faults;
 mod find;
 #[cfg(feature = "embedded")]
 mod forms;
