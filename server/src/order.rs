@@ -53,15 +53,15 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order whose plan can stand in for this one's: the same by an algorithm that needs next to no time. None if
-    /// this one is such already.
-    pub(crate) fn stand_in(&self) -> Option<Self> {
-        (!self.is_quick()).then(|| Self {
-            algorithm: Algorithm::Direct,
-            limits: TreeLimits::NONE,
-            sums: SumOptions::AUTO,
-            ..self.clone()
-        })
+    /// Orders whose plans can stand in for this one's, the best first: the same by an algorithm that needs next to no time.
+    /// None if this one is such already.
+    pub(crate) fn stand_ins(&self) -> Vec<Self> {
+        if self.is_quick() {
+            return Vec::new();
+        }
+        let direct =
+            Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, sums: SumOptions::AUTO, ..self.clone() };
+        vec![direct]
     }
 
     /// Bytes that waiting in the queue holds in memory, roughly.

@@ -21,7 +21,7 @@ use crate::answers::Answers;
 use crate::clock;
 use crate::digest::sha256_hex;
 use crate::failure::{PlanFailure, Shortfall};
-use crate::job::{Delivery, JobState, Outcome};
+use crate::job::{Delivery, Job, JobState, Outcome};
 use crate::key::RequestKey;
 use crate::queue::Subscription;
 use crate::status::{to_fallback, to_status};
@@ -118,9 +118,14 @@ impl Call {
     async fn stream_events(&mut self, sink: &mut Sink, progress_interval: Duration) -> Result<(), Gone> {
         sink.send(Event::Accepted(self.accepted())).await?;
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
-        let Self { subscription, stand_in, .. } = self;
-        let incumbent = stand_in.as_ref().and_then(StandIn::incumbent);
-        let reports = report_progress(&mut subscription.state, incumbent, sink, progress_interval);
+        let Self { terms, answers, subscription, stand_in } = &mut *self;
+        let candidates = Candidates {
+            best: stand_in.as_ref().map(StandIn::best),
+            terms,
+            answers,
+            job: Arc::clone(subscription.job()),
+        };
+        let reports = report_progress(&mut subscription.state, candidates, sink, progress_interval);
         let waited = time::timeout_at(limit, beside(reports, stand_in)).await;
         if let Ok(Err(gone)) = waited {
             return Err(gone);
@@ -205,39 +210,76 @@ async fn beside<T>(wanted: impl Future<Output = T>, stand_in: &mut Option<StandI
     }
 }
 
-/// Sends a job's status each time it has changed, or a better plan is there, not more often than the interval, until the
-/// job is done.
+/// Plans that are there while the one that was asked for is still being made.
+struct Candidates<'a> {
+    /// None where nobody wants any.
+    best: Option<watch::Receiver<Option<Delivery>>>,
+    terms: &'a CallTerms,
+    answers: &'a Answers,
+    job: Arc<Job>,
+}
+
+impl Candidates<'_> {
+    /// The next plan that is better than all before; for ever waits where none comes any more.
+    async fn next(&mut self) -> Delivery {
+        let Some(best) = &mut self.best else { return std::future::pending().await };
+        while best.changed().await.is_ok() {
+            if let Some(delivery) = best.borrow_and_update().clone() {
+                return delivery;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// The message that brings a plan, which is known from then on to stand in for the one that was asked for.
+    fn event(&self, delivery: Delivery) -> Event {
+        if let Some(wanted) = self.job.read.get().map(|read| read.prepared.key) {
+            self.answers.stood_in(&delivery, &wanted);
+        }
+        Event::Candidate(self.terms.header(&Verdict { delivery, fallback: None, shortfall: None }, 0, false))
+    }
+}
+
+/// Sends a job's status each time it has changed, not more often than the interval, and every plan that is better than those
+/// before, at once, until the job is done.
 async fn report_progress(
     state: &mut watch::Receiver<JobState>,
-    mut incumbent: Option<watch::Receiver<String>>,
+    mut candidates: Candidates<'_>,
     sink: &mut Sink,
     interval: Duration,
 ) -> Result<(), Gone> {
     // A second pair of eyes, so that waiting for the end does not count as having seen what comes before it.
     let mut end = state.clone();
+    let mut incumbent = String::new();
     loop {
         let mut status = match &*state.borrow_and_update() {
             JobState::Done(_) => return Ok(()),
             JobState::Working(status) => status.clone(),
         };
-        if let Some(incumbent) = incumbent.as_mut().filter(|_| status.incumbent.is_empty()) {
-            status.incumbent.clone_from(&incumbent.borrow_and_update());
+        if status.incumbent.is_empty() {
+            status.incumbent.clone_from(&incumbent);
         }
         sink.send(Event::Progress(status.progress())).await?;
-        // Whatever changes meanwhile becomes one event; the end is not kept waiting.
-        let ended = time::timeout(interval, end.wait_for(is_done)).await.is_ok();
-        let better = async {
-            match &mut incumbent {
-                Some(incumbent) => incumbent.changed().await,
-                None => std::future::pending().await,
+        // Whatever changes meanwhile becomes one event; the end is not kept waiting, and neither are plans.
+        let may_report = time::Instant::now() + interval;
+        let mut is_new = false;
+        loop {
+            tokio::select! {
+                biased;
+                // Without a sender it has ended as well.
+                () = async { let _is_done = end.wait_for(is_done).await.is_ok(); } => return Ok(()),
+                better = candidates.next() => {
+                    let quality = better.plan.plan.quality.as_ref();
+                    incumbent = quality.map(|quality| quality.achieved.clone()).unwrap_or_default();
+                    sink.send(candidates.event(better)).await?;
+                    is_new = true;
+                }
+                changed = state.changed(), if !is_new => match changed {
+                    Ok(()) => is_new = true,
+                    Err(_) => return Ok(()),
+                },
+                () = time::sleep_until(may_report), if is_new => break,
             }
-        };
-        let is_over = tokio::select! {
-            changed = state.changed() => changed.is_err(),
-            changed = better => changed.is_err(),
-        };
-        if ended || is_over {
-            return Ok(());
         }
     }
 }

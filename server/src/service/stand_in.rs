@@ -1,4 +1,4 @@
-//! The plan that is sent when the one that was asked for does not come.
+//! Plans that are there before the one that was asked for, and are sent when that does not come.
 //!
 //! There is one of `direct`, which needs next to no time. Who takes the best so far gets better ones while the search goes
 //! on: the same order with a tolerance, a large one first. Each is a plan of its own, the same whenever it is asked
@@ -20,17 +20,19 @@ use crate::queue::{Queue, Subscription};
 /// Parts of the best rate that better and better plans may lack. What lies between takes about as long as the last.
 const RUNGS: [(u32, u32); 2] = [(1, 4), (1, 64)];
 
-/// Of the time that a call has, the part after which better plans than `direct` are begun: most searches have ended by
-/// then, and nothing was begun in vain.
+/// Of the time that a call has, the part after which better plans than the quick ones are begun: most searches have ended
+/// by then, and nothing was begun in vain.
 const PATIENCE: u32 = 20;
 
 /// Jobs beside the one that makes the plan. They end with the call, unless others want their plans.
 #[derive(Debug)]
 pub(crate) struct StandIn {
-    /// Of an algorithm that needs next to no time.
-    quick: Subscription,
+    /// Those that need next to no time.
+    quick: Vec<Subscription>,
     /// Better ones, for who wants the best so far.
     ladder: Option<Ladder>,
+    /// The best plan that is there, of which ever better ones take the place.
+    best: watch::Sender<Option<Delivery>>,
 }
 
 /// Plans within smaller and smaller tolerances, one after the other.
@@ -41,13 +43,10 @@ struct Ladder {
     rungs: Vec<(Order, Ratio)>,
     priority: Priority,
     begins: Instant,
-    best: Option<Delivery>,
-    /// What the best reaches, in bytes per second; empty while there is none.
-    rate: watch::Sender<String>,
 }
 
 impl StandIn {
-    /// Puts the first job in line, before everything that can wait. None: the caller wants no such plan, there is no
+    /// Puts the quick jobs in line, before everything that can wait. None: the caller wants no such plan, there is no
     /// quicker one, or there is no room; what was asked for may come all the same.
     pub(crate) fn submit(
         queue: &Queue,
@@ -57,74 +56,104 @@ impl StandIn {
         if on_miss == OnMiss::Fail {
             return None;
         }
-        let quick = order.stand_in()?;
         // Quick, and of use only if it is there when it is needed.
         let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
-        let quick = queue.submit(RequestKey::of(&quick), quick, Goal::Plan, terms).ok()?;
+        let submit = |quick: Order| queue.submit(RequestKey::of(&quick), quick, Goal::Plan, terms).ok();
+        let quick: Vec<Subscription> = order.stand_ins().into_iter().filter_map(submit).collect();
+        if quick.is_empty() {
+            return None;
+        }
         let ladder = (on_miss == OnMiss::BestSoFar).then(|| Ladder {
             queue: queue.clone(),
             rungs: RUNGS.into_iter().filter_map(|part| rung(order, part)).collect(),
             priority,
             begins: Instant::now() + work / PATIENCE,
-            best: None,
-            rate: watch::Sender::default(),
         });
-        Some(Self { quick, ladder })
+        Some(Self { quick, ladder, best: watch::Sender::default() })
     }
 
-    /// The rate of the best plan so far, as it changes; none where only one is made.
-    pub(crate) fn incumbent(&self) -> Option<watch::Receiver<String>> {
-        self.ladder.as_ref().map(|ladder| ladder.rate.subscribe())
+    /// The best plan so far, as it changes: each reaches more than the one before.
+    pub(crate) fn best(&self) -> watch::Receiver<Option<Delivery>> {
+        self.best.subscribe()
     }
 
     /// Has better and better plans made, until there is none left to make.
     pub(crate) async fn improve(&mut self) {
-        if let Some(ladder) = &mut self.ladder {
-            time::sleep_until(ladder.begins).await;
-            ladder.climb(&self.quick).await;
-        }
+        let Self { quick, ladder, best } = self;
+        let climb = async {
+            if let Some(ladder) = ladder {
+                time::sleep_until(ladder.begins).await;
+                ladder.climb(best).await;
+            }
+        };
+        let end = async { while take_quick(quick, best).await {} };
+        tokio::join!(end, climb);
     }
 
     /// The same without waiting for a search that has ended, as far as time goes.
     pub(crate) async fn improve_by(&mut self, limit: Instant) {
+        self.take_those_that_are_there().await;
         if let Some(ladder) = &mut self.ladder {
-            let _in_time = time::timeout_at(limit, ladder.climb(&self.quick)).await;
+            let _in_time = time::timeout_at(limit, ladder.climb(&self.best)).await;
         }
     }
 
     /// The best plan that is there, or else comes by `limit`.
     pub(crate) async fn delivery(&mut self, limit: Instant) -> Option<Delivery> {
-        let best = self.ladder.as_mut().and_then(|ladder| ladder.best.take());
-        let limit = if best.is_some() { Instant::now() } else { limit };
-        // Where the limit has passed already, this looks once.
-        let quick = time::timeout_at(limit, plan_of(&mut self.quick)).await.ok().flatten();
-        match (best, quick) {
-            (Some(best), Some(quick)) => Some(if optimality(&quick) > optimality(&best) { quick } else { best }),
-            (best, quick) => best.or(quick),
+        self.take_those_that_are_there().await;
+        while self.best.borrow().is_none() {
+            if time::timeout_at(limit, take_quick(&mut self.quick, &self.best)).await != Ok(true) {
+                break;
+            }
         }
+        self.best.borrow().clone()
     }
+
+    /// Takes the plans of quick jobs that have ended.
+    async fn take_those_that_are_there(&mut self) {
+        while time::timeout(Duration::ZERO, take_quick(&mut self.quick, &self.best)).await == Ok(true) {}
+    }
+}
+
+/// Waits until one of the quick jobs has ended, and keeps its plan if it is the best; says whether there was one to wait for.
+async fn take_quick(quick: &mut Vec<Subscription>, best: &watch::Sender<Option<Delivery>>) -> bool {
+    let (ended, plan) = match &mut quick[..] {
+        [] => return false,
+        [only] => (0, plan_of(only).await),
+        [first, second, ..] => tokio::select! {
+            biased;
+            plan = plan_of(first) => (0, plan),
+            plan = plan_of(second) => (1, plan),
+        },
+    };
+    quick.remove(ended);
+    keep_better(best, plan);
+    true
+}
+
+/// Replaces the best plan by one that reaches more.
+fn keep_better(best: &watch::Sender<Option<Delivery>>, plan: Option<Delivery>) {
+    best.send_if_modified(|best| {
+        let is_better = plan.as_ref().map(optimality) > best.as_ref().map(optimality);
+        if is_better {
+            best.clone_from(&plan);
+        }
+        is_better
+    });
 }
 
 impl Ladder {
     /// Makes one plan after the other, but none that a plan at hand is sure to be as good as.
-    async fn climb(&mut self, quick: &Subscription) {
+    async fn climb(&mut self, best: &watch::Sender<Option<Delivery>>) {
         while !self.rungs.is_empty() {
             let (order, least) = self.rungs.remove(0);
-            let reached = match &*quick.state.borrow() {
-                JobState::Done(Ok(quick)) => optimality(quick),
-                JobState::Done(Err(_)) | JobState::Working(_) => None,
-            };
-            if reached.max(self.best.as_ref().and_then(optimality)).is_some_and(|known| known >= least) {
+            let reached = best.borrow().as_ref().and_then(optimality);
+            if reached.is_some_and(|reached| reached >= least) {
                 continue;
             }
             let terms = Terms { priority: self.priority, detached: false, worker: Worker::Beside };
             let Ok(mut job) = self.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
-            let Some(delivery) = plan_of(&mut job).await else { continue };
-            if self.best.as_ref().is_none_or(|best| optimality(&delivery) > optimality(best)) {
-                let quality = delivery.plan.plan.quality.as_ref();
-                self.rate.send_replace(quality.map(|quality| quality.achieved.clone()).unwrap_or_default());
-                self.best = Some(delivery);
-            }
+            keep_better(best, plan_of(&mut job).await);
         }
     }
 }

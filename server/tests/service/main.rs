@@ -4,6 +4,7 @@
 mod answers;
 mod archives;
 mod cached;
+mod candidates;
 mod fallbacks;
 mod find;
 mod jobs;
