@@ -133,7 +133,7 @@ impl Sums {
             self.apart += 1;
             return Ok(());
         }
-        let (repaired, time) = timed_alone(|| repaired(whole, schedule, &left, &Never));
+        let (repaired, time) = timed_alone(|| repaired(whole, schedule, &left, None, &Never));
         let (anew, anew_time) = planned(&left, schedule.collective.kind())?;
         let ratio = rate(&left, &repaired?)?.ratio_to(&rate(&left, &anew)?);
         self.cases += 1;

@@ -14,6 +14,8 @@ mod remainder;
 mod steps;
 mod tree;
 
+use std::num::NonZeroU64;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError};
 use canopy_topology::Topology;
@@ -73,6 +75,7 @@ impl From<canopy_optimize::Stopped> for RepairError {
 ///
 /// * **In.** `left`: nodes by the ids that they have in `base`, ranks in the same order; fewer links, or of less capacity.
 ///   A switch that no longer multicasts or aggregates forwards all the same.
+///   `chunks_max`: of a share, where chunks are made smaller; those that there are stay.
 /// * **Out.** A schedule of `left` that does the same; chunks may be smaller. Equal arguments give equal schedules.
 /// * **Source.** Our own. **Errors.** [`RepairError`].
 /// * **Cost.** O(hops) per round, and a search over the links for each branch and path moved, at most
@@ -81,6 +84,7 @@ pub fn repaired(
     base: &Topology,
     schedule: &Schedule,
     left: &Topology,
+    chunks_max: Option<NonZeroU64>,
     stop: &dyn Stop,
 ) -> Result<Schedule, RepairError> {
     let remainder = Remainder::of(base, left)?;
@@ -92,7 +96,8 @@ pub fn repaired(
         }
         _ => RepairError::NothingLeft,
     })?;
-    let of = Wanted { remainder: &remainder, collective, shares: &shares, divisor };
+    let chunks_max = chunks_max.map_or(u64::MAX, NonZeroU64::get) / divisor;
+    let of = Wanted { remainder: &remainder, collective, shares: &shares, divisor, chunks_max };
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
         Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
@@ -108,4 +113,6 @@ struct Wanted<'a> {
     shares: &'a canopy_schedule::Shares,
     /// By how much the weights of the shares have become smaller: as many times more chunks are in each unit.
     divisor: u64,
+    /// Most chunks of each unit that was before.
+    chunks_max: u64,
 }

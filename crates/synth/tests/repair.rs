@@ -93,7 +93,7 @@ proptest! {
             for algorithm in [Algorithm::Auto, Algorithm::Direct] {
                 let schedule = healthy(&base, algorithm, (kind, root), Shares::Equal);
                 let old_root = schedule.collective.root().map(|root| base.node(root.node()).id.clone());
-                match repaired(&base, &schedule, &left, &Never) {
+                match repaired(&base, &schedule, &left, None, &Never) {
                     Ok(repaired) => {
                         judged(&left, &repaired);
                         prop_assert_eq!(repaired.algorithm, "repair");
@@ -120,7 +120,7 @@ proptest! {
     fn a_healthy_network_keeps_its_loads(base in networks(), kind in prop::sample::select(vec![Allgather, ReduceScatter, Scatter])) {
         prop_assume!(base.first_unreachable().is_none());
         let schedule = healthy(&base, Algorithm::Auto, (kind, 0), Shares::Equal);
-        let repaired = repaired(&base, &schedule, &base, &Never).unwrap();
+        let repaired = repaired(&base, &schedule, &base, None, &Never).unwrap();
         prop_assert!(judged(&base, &repaired).algbw >= judged(&base, &schedule).algbw);
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn repaired(of: &Wanted<'_>, flow: &Flow, stop: &dyn Stop) -> Result<
         stop,
     };
     paths.take_over(flow)?;
-    let factor = factor(paths.loads.chunks_where_busy());
+    let factor = factor(paths.loads.chunks_where_busy(), flow.chunks_per_share, of.chunks_max);
     paths.loads.scale(factor)?;
     paths.paths.iter_mut().for_each(|path| path.chunk_count *= factor);
     paths.join()?;

@@ -107,7 +107,7 @@ impl<'a> Trees<'a> {
             trees.loads.add(route, chunks)?;
         }
         trees.cut_up(&cut)?;
-        let factor = factor(trees.loads.chunks_where_busy());
+        let factor = factor(trees.loads.chunks_where_busy(), forest.chunks_per_share, of.chunks_max);
         trees.refine(factor)?;
         Ok(trees)
     }
