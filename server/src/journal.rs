@@ -23,6 +23,7 @@ use self::entry::{decode_entry, decode_progress, encode_entry, encode_progress};
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Job, JobState, Written};
 use crate::key::PlanKey;
+use crate::order::Making;
 use crate::order::{Order, Priority};
 use crate::store::{Durability, Store, StoreError};
 
@@ -79,6 +80,10 @@ impl Journal {
     /// Writes a job down that is about to wait for its plan, or to be left alone; returns once that survives a crash.
     /// Nothing happens to one that is written down already, or has ended.
     pub(crate) fn enter(&self, job: &Arc<Job>) {
+        if job.order.making == Making::Repaired {
+            // Quicker made anew than written down, and of use only while somebody waits.
+            return;
+        }
         let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ties = job.ties();
         if ties.phase.is_end() || ties.written.is_some() {

@@ -165,7 +165,7 @@ mod tests {
     use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 
     use super::*;
-    use crate::order::{Order, Output, TopologyInput};
+    use crate::order::{Making, Order, Output, TopologyInput};
     use crate::pipeline::Pipeline;
     use crate::planner::{Planner as _, Watch};
 
@@ -194,6 +194,7 @@ mod tests {
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
             sums: SumOptions::AUTO,
+            making: Making::Searched,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();

@@ -14,7 +14,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, identity_hash};
 
-use crate::order::{Group, Order, Output, SwitchUse};
+use crate::order::{Group, Making, Order, Output, SwitchUse};
 use crate::shapes::canonical_hash;
 use crate::tenant::TenantName;
 
@@ -143,6 +143,13 @@ impl PlanKey {
         Self(fields.finish())
     }
 
+    /// The key of the plan that does the same by the schedule of this plan of the sound network, made to fit.
+    pub fn repaired_from(self, sound: &Self) -> Self {
+        let mut fields = Fields::new("canopy repaired plan key 1");
+        fields.bytes(&self.0).bytes(&sound.0);
+        Self(fields.finish())
+    }
+
     /// The key of the same plan with its ranks on these devices: it holds there and nowhere else. O(slots).
     pub fn placed(self, slots: &[Slot]) -> Self {
         let mut fields = Fields::new("canopy placed plan key 1");
@@ -216,6 +223,9 @@ impl RequestKey {
         fields.text(order.kind.name()).optional(order.root.map(u64::from));
         order_fields(&mut fields, order);
         // What is not given adds nothing, so that keys stay what they were before there was such a field.
+        if order.making == Making::Repaired {
+            fields.text("repaired");
+        }
         if !order.shares.is_empty() {
             fields.text("shares").numbers(order.shares.iter().copied());
         }

@@ -57,7 +57,7 @@ pub use embedded::EmbeddedServer;
 pub use failure::{InlineError, PlanFailure, Shortfall};
 pub use key::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
-pub use order::{Group, Order, Output, RequestError, TopologyInput};
+pub use order::{Group, Making, Order, Output, RequestError, TopologyInput};
 pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, Produced, Recall, Watch};
 pub use process::{ServeError, run_server};

@@ -46,6 +46,8 @@ pub struct Order {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
+    /// How its schedule is come by.
+    pub making: Making,
     /// Files to make: at least one, all different.
     pub outputs: Vec<Output>,
     /// Whose the plan is, where nobody else is to get it.
@@ -53,15 +55,24 @@ pub struct Order {
 }
 
 impl Order {
-    /// Orders whose plans can stand in for this one's, the best first: the same by an algorithm that needs next to no time.
-    /// None if this one is such already.
+    /// Orders whose plans can stand in for this one's, the best first: that of the sound network made to fit, and the same by
+    /// an algorithm that needs next to no time. None if this one is such already.
     pub(crate) fn stand_ins(&self) -> Vec<Self> {
         if self.is_quick() {
             return Vec::new();
         }
         let direct =
             Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, sums: SumOptions::AUTO, ..self.clone() };
-        vec![direct]
+        let repaired = || Self { making: Making::Repaired, ..self.clone() };
+        // Of others nothing is kept that could be repaired.
+        let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow);
+        let repaired = (is_kept && !self.faults.is_empty()).then(repaired);
+        repaired.into_iter().chain([direct]).collect()
+    }
+
+    /// The same order on the network as it was before anything broke.
+    pub(crate) fn sound(&self) -> Self {
+        Self { faults: Vec::new(), making: Making::Searched, ..self.clone() }
     }
 
     /// Bytes that waiting in the queue holds in memory, roughly.
@@ -72,10 +83,19 @@ impl Order {
         self.topology.weight_bytes() + faults + size_of_val(self.shares.as_slice()) + ranks + slots.sum::<usize>()
     }
 
-    /// Whether its algorithm is one that others may need at once, so that it must not wait behind long searches.
+    /// Whether its plan is one that others may need at once, so that it must not wait behind long searches.
     pub(crate) const fn is_quick(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Direct)
+        matches!(self.algorithm, Algorithm::Direct) || matches!(self.making, Making::Repaired)
     }
+}
+
+/// How the schedule of a plan is come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Making {
+    /// It is known for the network, or searched for.
+    Searched,
+    /// That of the sound network, where it is kept, is made to fit what faults leave: nothing is searched for.
+    Repaired,
 }
 
 /// The ranks of the topology that take part, in the order in which they are numbered anew.

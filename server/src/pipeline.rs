@@ -16,6 +16,7 @@ mod input;
 mod memory;
 mod portfolio;
 mod puncture;
+mod repair;
 mod seats;
 
 use std::sync::Arc;
@@ -34,11 +35,12 @@ use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
 use self::puncture::Part;
+use self::repair::Repair;
 use self::seats::Seats;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::{PlanKey, ScheduleKey};
-use crate::order::Order;
+use crate::order::{Making, Order};
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::shapes::{ScheduleOptions, Schedules, Shapes};
 use crate::store::{MemoryStore, Store, StoreError, StoredPlan};
@@ -79,6 +81,7 @@ impl Pipeline {
         (stop, watch): (&dyn Stop, &dyn Watch),
     ) -> Result<Produced, PlanFailure> {
         let started = clock::now();
+        let repair = Repair::of(&self.shapes, order, prepared, stop)?;
         watch.stage("bound", 0, 1);
         let own = |found: &Bound| {
             let own = canon.map_or_else(|| found.clone(), |canon| canon.bound(found));
@@ -94,7 +97,11 @@ impl Pipeline {
             }
         }
         let base = canon.map_or(&prepared.topology, |canon| &canon.normal.topology);
-        let boxed = self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?;
+        let boxed = match repair {
+            // Nothing is searched for that would want a hint.
+            Some(_) => None,
+            None => self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?,
+        };
         let network = boxed.as_ref().map_or(base, |boxed| &boxed.topology);
         let mut flow = None;
         let (known, certificate, bound) = match known {
@@ -128,6 +135,7 @@ impl Pipeline {
             shapes: &self.shapes,
             keepers: Vec::new(),
             canon,
+            repair,
             network,
             known,
             may_search,
@@ -143,7 +151,10 @@ impl Pipeline {
             stop,
             watch,
         };
-        let fitted = portfolio::best(&mut work);
+        let fitted = match work.repair {
+            Some(_) => fewer::that_fit(&mut work),
+            None => portfolio::best(&mut work),
+        };
         work.join_keepers();
         let Fitted { attempt: Attempt { plan, verdict, .. }, files, warning } = fitted?;
         watch.incumbent(&verdict.algbw);
@@ -160,6 +171,7 @@ impl Pipeline {
         let mut plan = describe::plan(order, prepared, judged, choice_bound, files, family, elapsed_ms)?;
         if let Some(provenance) = &mut plan.provenance {
             provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
+            provenance.repaired_from = prepared.sound.as_ref().map(|sound| sound.key.plan_id()).unwrap_or_default();
         }
         Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
     }
@@ -188,6 +200,11 @@ impl Planner for Pipeline {
         let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
         let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
+        let sound = match order.making {
+            Making::Searched => None,
+            Making::Repaired => Some(Box::new(self.prepare(&order.sound(), stop)?)),
+        };
+        let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
         let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
         let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, (order.algorithm, form), outputs);
         let mut memory_bytes = estimate(Form::Phases);
@@ -210,6 +227,7 @@ impl Planner for Pipeline {
             composition,
             memory_bytes,
             warnings,
+            sound,
             puncture,
         })
     }
@@ -221,6 +239,9 @@ impl Planner for Pipeline {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
+        if order.making == Making::Repaired {
+            return self.made(order, prepared, None, true, (stop, watch));
+        }
         let canon = Canon::of(&self.shapes, order, prepared, stop)?;
         let made = match self.made(order, prepared, canon.as_ref(), true, (stop, watch)) {
             // Said again in the caller's own labels.
@@ -241,6 +262,10 @@ impl Planner for Pipeline {
     ) -> Result<Recall, PlanFailure> {
         if matches!(order.algorithm, Algorithm::IlpDisjoint | Algorithm::IlpShortest) {
             // What is said of such a plan takes a linear program, which is a worker's.
+            return Ok(Recall::Unknown(None));
+        }
+        if order.making == Making::Repaired {
+            // Readers have other things to do than to wait for its bound.
             return Ok(Recall::Unknown(None));
         }
         let Some(canon) = Canon::of(&self.shapes, order, prepared, stop)? else { return Ok(Recall::Unknown(None)) };

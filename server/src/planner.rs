@@ -88,6 +88,8 @@ pub struct Prepared {
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.
     pub warnings: Vec<v1::Warning>,
+    /// The same order on the sound network, where its plan is made of that one's schedule.
+    pub sound: Option<Box<Self>>,
     /// What the network is the rest of; none: it is sound, as far as the order says.
     pub puncture: Option<Arc<v1::Puncture>>,
 }
@@ -103,7 +105,8 @@ impl Prepared {
         });
         let shares = size_of_val(self.shares.weights());
         let slots = self.rank_map.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
-        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares + slots.sum::<usize>()
+        let sound = self.sound.as_ref().map_or(0, |sound| sound.weight_bytes());
+        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares + slots.sum::<usize>() + sound
     }
 }
 

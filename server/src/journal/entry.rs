@@ -12,7 +12,7 @@ use super::Unfinished;
 use crate::key::RequestKey;
 use crate::losses;
 use crate::order::{
-    Group, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire, instances, roots,
+    Group, Making, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire, instances, roots,
     roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 use crate::store::{decode_record, encode_record};
@@ -177,6 +177,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
         },
         sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
+        making: Making::Searched,
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
         tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
     };

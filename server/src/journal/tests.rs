@@ -12,7 +12,7 @@ use super::*;
 use crate::clock;
 use crate::job::{Delivery, Goal, Outcome, Read, Terms, Worker};
 use crate::key::RequestKey;
-use crate::order::{Group, Output, TopologyInput};
+use crate::order::{Group, Making, Output, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};
@@ -38,6 +38,7 @@ fn order(expression: &str) -> Order {
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        making: Making::Searched,
         outputs: vec![Output::Json],
     }
 }
@@ -173,6 +174,7 @@ fn every_order_is_read_back() {
                     algorithm,
                     limits,
                     sums,
+                    making: Making::Searched,
                     in_place,
                     outputs,
                     size_bytes_min: number / 2,

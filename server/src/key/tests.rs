@@ -6,7 +6,7 @@ use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
 use super::*;
-use crate::order::TopologyInput;
+use crate::order::{Making, TopologyInput};
 
 fn order() -> Order {
     Order {
@@ -24,6 +24,7 @@ fn order() -> Order {
         algorithm: Algorithm::Forest,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        making: Making::Searched,
         outputs: vec![Output::Json],
     }
 }

@@ -21,6 +21,7 @@ use super::canon::Canon;
 use super::composition;
 use super::files::Files;
 use super::portfolio::TRANSFERS_MAX as COMPARED_TRANSFERS_MAX;
+use super::repair::Repair;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::key::ScheduleKey;
@@ -37,6 +38,8 @@ pub(super) struct Work<'a> {
     pub(super) keepers: Vec<JoinHandle<()>>,
     /// Where schedules are looked for and kept; none for what stays in the caller's labels.
     pub(super) canon: Option<&'a Canon>,
+    /// The schedule that its plans are made of; none where they are searched for.
+    pub(super) repair: Option<Repair>,
     /// What is searched: the network in canonical order or as it was prepared, perhaps with the boxes of its family.
     pub(super) network: &'a Topology,
     /// The plan within the order's own limits, in canonical labels, if it is known.
@@ -78,6 +81,7 @@ impl<'a> Work<'a> {
         Self {
             keepers: Vec::new(),
             canon: None,
+            repair: None,
             network: &prepared.topology,
             known: None,
             has_searched: false,
@@ -94,6 +98,13 @@ impl<'a> Work<'a> {
 
     /// Makes a plan within these limits, or takes the one that is known for the shape, and has it checked.
     pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanFailure> {
+        if let Some(repair) = &self.repair {
+            let started = clock::now();
+            self.watch.stage("repair", 0, 1);
+            let schedule = repair.schedule(&self.prepared.topology, limits, self.stop);
+            self.timings.synthesis += clock::millis_since(started);
+            return self.judged(schedule?, None);
+        }
         let Some(canon) = self.canon else {
             let Synthesized { schedule, form } = self.searched(limits)?;
             return self.judged(schedule, form);

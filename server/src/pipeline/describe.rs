@@ -43,6 +43,7 @@ pub(super) fn plan(
             // Whose request it was is for the server to say.
             request_key: String::new(),
             schedules: Vec::new(),
+            repaired_from: String::new(),
             tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
         }),
         quality: Some(quality(plan)?),

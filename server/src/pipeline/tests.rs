@@ -8,7 +8,7 @@ use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, GroupError, PlacementError, Rate, Slot, Transit};
 
 use super::*;
-use crate::order::{Group, SwitchUse};
+use crate::order::{Group, Making, SwitchUse};
 use crate::order::{Output, TopologyInput};
 
 mod faults;
@@ -16,6 +16,7 @@ mod fewer;
 mod flows;
 mod oneccl;
 mod recall;
+mod repair;
 mod routes;
 mod steps;
 
@@ -59,6 +60,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        making: Making::Searched,
         outputs,
     }
 }

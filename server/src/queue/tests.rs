@@ -9,7 +9,7 @@ use canopy_topology::{DocumentFormat, TopologyLimits};
 use super::*;
 use crate::clock;
 use crate::job::Delivery;
-use crate::order::{Output, Priority, TopologyInput};
+use crate::order::{Making, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::store::StoredPlan;
@@ -41,6 +41,7 @@ fn order(text: &str) -> Order {
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        making: Making::Searched,
         outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
     }
 }

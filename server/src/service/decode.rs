@@ -13,8 +13,8 @@ use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 use crate::job::{Goal, Terms, Worker};
 use crate::losses;
 use crate::order::{
-    self, Group, ONECCL_PROFILE, Order, Output, Priority, ROUTES_PROFILE, RequestError, SwitchUse, TopologyInput,
-    instances, tolerance,
+    self, Group, Making, ONECCL_PROFILE, Order, Output, Priority, ROUTES_PROFILE, RequestError, SwitchUse,
+    TopologyInput, instances, tolerance,
 };
 
 /// Most faults one request may name.
@@ -151,6 +151,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         algorithm,
         limits,
         sums,
+        making: Making::Searched,
         outputs,
         // Its name is not in the message.
         tenant: None,

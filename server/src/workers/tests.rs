@@ -8,7 +8,7 @@ use canopy_topology::TopologyLimits;
 use super::*;
 use crate::job::{JobState, Phase, Terms, Worker};
 use crate::key::{RequestKey, ScheduleKey};
-use crate::order::{Order, Output, Priority, TopologyInput};
+use crate::order::{Making, Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::{Prepared, Produced};
 use crate::queue::{QueueLimits, Subscription};
@@ -91,6 +91,7 @@ impl Shop {
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
             sums: SumOptions::AUTO,
+            making: Making::Searched,
             outputs: vec![Output::Json],
         };
         let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::{GetPlanRequest, OnMiss, Plan, PlanRequest, QualityPolicy};
-use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanReply, PlanRequest, Punctured,
+    QualityPolicy, TopologySource, fault,
+};
+use canopy_server::{Making, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop};
 use canopy_topology::{Ratio, TopologyLimits};
 use tonic::Request;
@@ -33,7 +37,8 @@ impl Planner for LateOptimum {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        if order.algorithm != Algorithm::Direct && order.limits.tolerance.is_none() {
+        let is_quick = order.algorithm == Algorithm::Direct || order.making == Making::Repaired;
+        if !is_quick && order.limits.tolerance.is_none() {
             self.gate.pass(stop);
         }
         self.inner.produce(order, prepared, stop, watch)
@@ -44,44 +49,72 @@ fn optimality(plan: &Plan) -> Ratio {
     plan.quality.as_ref().unwrap().optimality.parse().unwrap()
 }
 
-/// What comes of a request whose plan is made once `enough` candidates are there: these, and the plan.
-async fn candidates_of(on_miss: OnMiss, enough: usize) -> (TestServer, Vec<Plan>, Plan) {
+async fn server() -> (TestServer, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let planner = LateOptimum { inner: Pipeline::new(TopologyLimits::STANDARD), gate: Arc::clone(&gate) };
-    let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
+    (TestServer::start_with(|_| {}, Arc::new(planner)).await, gate)
+}
+
+/// What comes of a request whose plan is made once the candidates that are there are enough: these, and the plan.
+async fn candidates_of(
+    (server, gate): (&TestServer, &Gate),
+    asked: PlanRequest,
+    on_miss: OnMiss,
+    is_enough: impl Fn(&[Plan]) -> bool,
+) -> (Vec<Plan>, PlanReply) {
     let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
-    let mut asked = Request::new(PlanRequest { quality, ..request(RAIL) });
+    let mut asked = Request::new(PlanRequest { quality, ..asked });
     asked.set_timeout(Duration::from_secs(20));
     let mut events = server.client().plan_stream(asked).await.unwrap().into_inner();
     let (mut candidates, mut last) = (Vec::new(), None);
     while let Some(event) = events.message().await.unwrap() {
         match event.event.unwrap() {
-            Event::Accepted(_) if enough == 0 => gate.open(),
             Event::Candidate(reply) => {
                 assert!(last.is_none(), "no candidate follows the plan");
                 assert!(reply.fallback.is_none());
                 candidates.push(reply.plan.unwrap());
-                if candidates.len() == enough {
-                    gate.open();
-                }
             }
-            Event::Final(reply) => last = reply.plan,
+            Event::Final(reply) => last = Some(reply),
             Event::Accepted(_) | Event::Progress(_) | Event::Content(_) => {}
         }
+        if is_enough(&candidates) {
+            gate.open();
+        }
     }
-    (server, candidates, last.unwrap())
+    assert!(candidates.is_sorted_by(|plan, next| optimality(plan) < optimality(next)));
+    (candidates, last.unwrap())
+}
+
+/// Two boxes without the network card of one GPU.
+fn without_a_nic(network: &str) -> PlanRequest {
+    let device = DeviceTarget { node: "b0g3".to_owned(), ..DeviceTarget::default() };
+    let nic = fault::Target::Nic(NicTarget { device: Some(device), port: String::new() });
+    let faults = vec![Fault { target: Some(nic), remaining: None }];
+    let base = request(network).topology.map(Box::new);
+    let punctured = Punctured { base, faults, include_reported: false };
+    PlanRequest {
+        topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
+        ..request(network)
+    }
 }
 
 async fn get(server: &TestServer, plan: &Plan) -> Plan {
-    server.client().get_plan(GetPlanRequest { name: plan.id.clone(), ..GetPlanRequest::default() }).await.unwrap().into_inner()
+    server
+        .client()
+        .get_plan(GetPlanRequest { name: plan.id.clone(), ..GetPlanRequest::default() })
+        .await
+        .unwrap()
+        .into_inner()
 }
 
 /// Who takes the best so far sees each plan that is better than those before, and all of them are kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn better_and_better_plans_come_before_the_optimum() {
-    let (server, candidates, last) = candidates_of(OnMiss::BestSoFar, 2).await;
+    let (server, gate) = server().await;
+    let is_enough = |candidates: &[Plan]| candidates.len() == 2;
+    let (candidates, last) = candidates_of((&server, &gate), request(RAIL), OnMiss::BestSoFar, is_enough).await;
+    let last = last.plan.unwrap();
     assert_eq!(candidates[0].algorithm, "direct");
-    assert!(candidates.is_sorted_by(|plan, next| optimality(plan) < optimality(next)));
     assert_eq!((optimality(&last), last.algorithm.as_str()), (Ratio::new(1_u32, 1_u32).unwrap(), "forest"));
     for candidate in &candidates {
         assert_eq!(candidate.checked.len(), 5);
@@ -95,11 +128,42 @@ async fn better_and_better_plans_come_before_the_optimum() {
 /// Who takes a quick plan that stands in sees that one, and nobody else sees any.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quick_plan_is_a_candidate_for_who_would_take_it() {
-    let (server, candidates, last) = candidates_of(OnMiss::Fallback, 1).await;
+    let (server, gate) = server().await;
+    let is_enough = |candidates: &[Plan]| candidates.len() == 1;
+    let (candidates, last) = candidates_of((&server, &gate), request(RAIL), OnMiss::Fallback, is_enough).await;
     assert_eq!(candidates.iter().map(|plan| plan.algorithm.as_str()).collect::<Vec<_>>(), ["direct"]);
-    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.id);
-    server.stop().await;
-    let (server, candidates, _) = candidates_of(OnMiss::Fail, 0).await;
+    assert_eq!(get(&server, &candidates[0]).await.superseded_by, last.plan.unwrap().id);
+    let (candidates, _) = candidates_of((&server, &gate), request("ring:9"), OnMiss::Fail, |_| true).await;
     assert_eq!(candidates, []);
+    server.stop().await;
+}
+
+/// What is kept of the sound network is repaired while the optimum of what is left is searched for.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_fault_a_repaired_plan_comes_first() {
+    const BOXES: &str = "dgx-a100:boxes=2";
+    let (server, gate) = server().await;
+    // Nothing is kept of the sound network: there is only what needs nothing.
+    let mut asked = Request::new(PlanRequest {
+        quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
+        ..without_a_nic(BOXES)
+    });
+    asked.set_timeout(Duration::from_millis(600));
+    let quick = server.client().plan(asked).await.unwrap().into_inner().plan.unwrap();
+    assert_eq!(quick.algorithm, "direct");
+
+    gate.open();
+    let sound = server.client().plan(request(BOXES)).await.unwrap().into_inner().plan.unwrap();
+    gate.close();
+    let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
+    let (candidates, last) = candidates_of((&server, &gate), without_a_nic(BOXES), OnMiss::Fallback, is_enough).await;
+    let repaired = candidates.last().unwrap();
+    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.id);
+    assert_eq!(last.cache(), CacheOutcome::Miss);
+    let last = last.plan.unwrap();
+    assert_eq!(last.algorithm, "forest");
+    assert!(optimality(repaired) > optimality(&quick) && optimality(repaired) < optimality(&last));
+    assert!(optimality(repaired) >= Ratio::new(9_u32, 10_u32).unwrap());
+    assert_eq!(get(&server, repaired).await.superseded_by, last.id);
     server.stop().await;
 }

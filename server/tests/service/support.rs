@@ -154,6 +154,10 @@ impl Gate {
         self.changed.notify_all();
     }
 
+    pub(crate) fn close(&self) {
+        self.state.lock().unwrap().open = false;
+    }
+
     /// Waits until so many planners have come, and so many were stopped.
     pub(crate) fn wait_for(&self, arrived: usize, stopped: usize) {
         let limit = Duration::from_secs(20);

@@ -1,0 +1,66 @@
+use super::*;
+
+fn lost(faults: &[&str], order: &Order) -> Order {
+    Order { faults: faults.iter().map(|text| text.parse().unwrap()).collect(), ..order.clone() }
+}
+
+fn repaired(order: &Order) -> Order {
+    Order { making: Making::Repaired, ..order.clone() }
+}
+
+fn made(pipeline: &Pipeline, order: &Order) -> Result<v1::Plan, PlanFailure> {
+    let produced = pipeline.produce(order, &pipeline.prepare(order, &Never)?, &Never, &Witness::default())?;
+    Ok(produced.plan.plan)
+}
+
+/// The plan is made of what is kept of the sound network, is checked like any other, and says what it was made of.
+#[test]
+fn a_kept_schedule_is_made_to_fit_what_faults_leave() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::AllToAll] {
+        let sound = order(expression("torus:3x4"), kind, vec![Output::Json]);
+        let broken = lost(&["gpu:11", "link:00-01"], &sound);
+        assert!(matches!(made(&pipeline, &repaired(&broken)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");
+        let whole = made(&pipeline, &sound).unwrap();
+        let plan = made(&pipeline, &repaired(&broken)).unwrap();
+        assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
+        let provenance = plan.provenance.as_ref().unwrap();
+        assert_eq!((provenance.repaired_from.as_str(), provenance.schedules.len()), (whole.id.as_str(), 0));
+        assert_eq!(plan.topology.as_ref().map(|topology| topology.ranks), Some(11));
+
+        let anew = made(&pipeline, &broken).unwrap();
+        assert_ne!(plan.id, anew.id);
+        assert_eq!(anew.provenance.unwrap().repaired_from, "");
+        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality.parse::<canopy_topology::Ratio>();
+        assert!(optimality(&plan).unwrap() >= canopy_topology::Ratio::new(3_u32, 4_u32).unwrap(), "{kind}: {plan:?}");
+        assert_eq!(made(&pipeline, &repaired(&broken)).unwrap().artifacts, plan.artifacts, "{kind}");
+    }
+}
+
+/// What it was made of is part of what it is: the same rest of another network is another plan.
+#[test]
+fn its_key_says_what_it_is_repaired_from() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let key = |network: &str, faults: &[&str]| {
+        let sound = order(expression(network), CollectiveKind::Allgather, vec![Output::Json]);
+        pipeline.prepare(&repaired(&lost(faults, &sound)), &Never).unwrap().key
+    };
+    let searched = |network: &str, faults: &[&str]| {
+        let sound = order(expression(network), CollectiveKind::Allgather, vec![Output::Json]);
+        pipeline.prepare(&lost(faults, &sound), &Never).unwrap().key
+    };
+    let (first, second) = (("mesh:2x3", ["link:00-01", "link:10-11"]), ("mesh:2x3,down=00-01", ["link:10-11"]));
+    assert_ne!(key(first.0, &first.1), key(second.0, &second.1));
+    assert_ne!(key(first.0, &first.1), searched(first.0, &first.1));
+}
+
+/// A runtime's file has room for few chunks: then it is a schedule of so few that is repaired.
+#[test]
+fn files_of_runtimes_are_made_too() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let sound = order(expression("torus:3x3"), CollectiveKind::Allgather, outputs);
+    made(&pipeline, &sound).unwrap();
+    let plan = made(&pipeline, &repaired(&lost(&["link:00-01"], &sound))).unwrap();
+    assert_eq!((plan.algorithm.as_str(), plan.artifacts.len()), ("repair", 1));
+}
