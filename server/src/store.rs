@@ -60,6 +60,15 @@ pub trait Store: Send + Sync + 'static {
         self.put(key, record, summary)
     }
 
+    /// Stores records without summaries in place of earlier ones, all or none where they are small, and returns once they survive a
+    /// crash: one wait for the disk for many.
+    ///
+    /// # Errors
+    /// As [`Store::put`], of any of them.
+    fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
+        records.iter().try_for_each(|(key, record)| self.put(key, record, &[]))
+    }
+
     /// Removes records and their summaries; those that are not there are passed over.
     ///
     /// # Errors

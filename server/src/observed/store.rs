@@ -40,6 +40,10 @@ impl Store for ObservedStore {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_lazily(key, record, summary)))
     }
 
+    fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
+        self.watched("put_all", || self.inner.put_all(records))
+    }
+
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
         self.watched("remove", || self.inner.remove(keys))
     }

@@ -67,7 +67,7 @@ impl ArchiveCounts {
     fn count(&mut self, space: Space) {
         match space {
             Space::Topologies => self.topologies += 1,
-            Space::Plans | Space::Jobs | Space::Requests | Space::Schedules | Space::Finds => self.plans += 1,
+            _ => self.plans += 1,
         }
     }
 }

@@ -96,11 +96,11 @@ fn check_record(
             let fits = stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh));
             (!fits).then(|| stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored)).encode())
         }),
-        Space::Topologies | Space::Jobs | Space::Requests | Space::Schedules | Space::Finds => decode_record(&record)
-            .map(|_| {
-                let fits = stored.is_some_and(|bytes| bytes.is_empty() || decode_record(&bytes).is_ok());
-                (!fits).then(Vec::new)
-            }),
+        // Of anything else the payload is its owner's business.
+        _ => decode_record(&record).map(|_| {
+            let fits = stored.is_some_and(|bytes| bytes.is_empty() || decode_record(&bytes).is_ok());
+            (!fits).then(Vec::new)
+        }),
     };
     let mended = match mended {
         Ok(mended) => mended,

@@ -70,6 +70,12 @@ pub struct Opened {
     pub schedules: Arc<dyn Store>,
     /// Networks that were found for numbers of nodes and ports.
     pub finds: Arc<dyn Store>,
+    /// What is known of elements that are broken or slow.
+    pub faults: Arc<dyn Store>,
+    /// Which jobs run on which plans.
+    pub leases: Arc<dyn Store>,
+    /// What became of leases.
+    pub replans: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
@@ -107,6 +113,9 @@ impl Opened {
             Space::Requests => &self.requests,
             Space::Schedules => &self.schedules,
             Space::Finds => &self.finds,
+            Space::Faults => &self.faults,
+            Space::Leases => &self.leases,
+            Space::Replans => &self.replans,
         }
     }
 }
@@ -198,10 +207,23 @@ fn open_with<E: Engine>(
         let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
         (engine, Some(migration))
     };
-    let Spaces { spaces: [plans, topologies, jobs, requests, schedules, finds], recovery } =
+    let Spaces { spaces: [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans], recovery } =
         Spaces::of(&engine, directory, current_version())?;
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
-    Ok(Opened { plans, topologies, jobs, requests, schedules, finds, moved_aside, migration, recovery })
+    Ok(Opened {
+        plans,
+        topologies,
+        jobs,
+        requests,
+        schedules,
+        finds,
+        faults,
+        leases,
+        replans,
+        moved_aside,
+        migration,
+        recovery,
+    })
 }
 
 /// The spaces of a data directory, those whose records are files included.
@@ -226,8 +248,18 @@ impl Spaces {
             recovery.quarantined += part.quarantined;
             Ok(Arc::new(filed))
         };
-        let [plans, topologies, jobs, requests, schedules, finds] = Space::ALL;
-        let spaces = [open(plans)?, open(topologies)?, open(jobs)?, open(requests)?, open(schedules)?, open(finds)?];
+        let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = Space::ALL;
+        let spaces = [
+            open(plans)?,
+            open(topologies)?,
+            open(jobs)?,
+            open(requests)?,
+            open(schedules)?,
+            open(finds)?,
+            open(faults)?,
+            open(leases)?,
+            open(replans)?,
+        ];
         Ok(Self { spaces, recovery })
     }
 }

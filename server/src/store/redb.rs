@@ -174,6 +174,19 @@ impl Store for RedbSpace {
         written.map_err(self.files.failed("writing a record"))
     }
 
+    fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
+        let written = self.files.write(Durability::Synced, |transaction| {
+            let (mut table, mut summaries) =
+                (transaction.open_table(self.records)?, transaction.open_table(self.summaries)?);
+            for (key, record) in records {
+                table.insert(key.as_bytes(), record.as_slice())?;
+                summaries.insert(key.as_bytes(), [].as_slice())?;
+            }
+            Ok(())
+        });
+        written.map_err(self.files.failed("writing records"))
+    }
+
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
         let removed = self.files.write(Durability::Synced, |transaction| {
             let (mut records, mut summaries) =

@@ -188,6 +188,25 @@ impl Store for SledSpace {
         self.files.sync()
     }
 
+    fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
+        let (mut pieces, mut summaries) = (Batch::default(), Batch::default());
+        for (key, record) in records {
+            self.remove_into(key, &mut pieces)?;
+            for (number, piece) in (0_u32..).zip(record.chunks(PIECE_BYTES)) {
+                pieces.insert(piece_key(key, number).as_slice(), piece);
+            }
+            summaries.insert(key.as_bytes(), &[]);
+        }
+        (&self.records, &self.summaries)
+            .transaction(|(records_tree, summaries_tree)| {
+                records_tree.apply_batch(&pieces)?;
+                summaries_tree.apply_batch(&summaries)?;
+                Ok(())
+            })
+            .map_err(self.transaction_failed("writing records"))?;
+        self.files.sync()
+    }
+
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
         for key in keys {
             let mut batch = Batch::default();

@@ -19,12 +19,27 @@ pub enum Space {
     Schedules,
     /// Networks that were found for numbers of nodes and ports.
     Finds,
+    /// What is known of elements that are broken or slow.
+    Faults,
+    /// Which jobs run on which plans.
+    Leases,
+    /// What became of leases.
+    Replans,
 }
 
 impl Space {
     /// Every space, in the order in which they are checked and migrated.
-    pub const ALL: [Self; 6] =
-        [Self::Plans, Self::Topologies, Self::Jobs, Self::Requests, Self::Schedules, Self::Finds];
+    pub const ALL: [Self; 9] = [
+        Self::Plans,
+        Self::Topologies,
+        Self::Jobs,
+        Self::Requests,
+        Self::Schedules,
+        Self::Finds,
+        Self::Faults,
+        Self::Leases,
+        Self::Replans,
+    ];
 
     /// What one of its records is called, in the plural.
     pub const fn name(self) -> &'static str {
@@ -35,13 +50,16 @@ impl Space {
             Self::Requests => "requests",
             Self::Schedules => "schedules",
             Self::Finds => "finds",
+            Self::Faults => "faults",
+            Self::Leases => "leases",
+            Self::Replans => "replans",
         }
     }
 
     /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
-    /// jobs, requests and finds are many and small.
+    /// all others are many and small.
     pub(super) const fn is_filed(self) -> bool {
-        matches!(self, Self::Plans | Self::Topologies | Self::Schedules)
+        matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Leases)
     }
 
     /// Names of its records, summaries and quarantine in an engine. Those of plans are older than the other spaces.
@@ -53,6 +71,9 @@ impl Space {
             Self::Requests => ["requests.records", "requests.summaries", "requests.quarantine"],
             Self::Schedules => ["schedules.records", "schedules.summaries", "schedules.quarantine"],
             Self::Finds => ["finds.records", "finds.summaries", "finds.quarantine"],
+            Self::Faults => ["faults.records", "faults.summaries", "faults.quarantine"],
+            Self::Leases => ["leases.records", "leases.summaries", "leases.quarantine"],
+            Self::Replans => ["replans.records", "replans.summaries", "replans.quarantine"],
         }
     }
 }

@@ -44,6 +44,7 @@ fn in_memory() -> Opened {
     let space = || Arc::new(MemoryStore::default());
     let (plans, topologies, jobs) = (space(), space(), space());
     let (requests, schedules, finds) = (space(), space(), space());
+    let (faults, leases, replans) = (space(), space(), space());
     Opened {
         plans,
         topologies,
@@ -51,6 +52,9 @@ fn in_memory() -> Opened {
         requests,
         schedules,
         finds,
+        faults,
+        leases,
+        replans,
         moved_aside: None,
         migration: None,
         recovery: Recovery::default(),
