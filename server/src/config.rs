@@ -17,6 +17,7 @@ pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
 pub use self::types::{AdminListen, LogFormat, Time};
 use crate::refusals::RefusalOptions;
+use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
@@ -50,6 +51,8 @@ pub struct Options {
     pub isolated_tenants: Vec<IsolatedTenant>,
     /// How many requests are remembered to have no plan, and for how long.
     pub refusals: RefusalOptions,
+    /// When plans are made anew for running jobs.
+    pub replans: ReplanOptions,
     /// Deadline of calls that state none.
     pub default_deadline: Duration,
     /// Greatest deadline.
@@ -97,6 +100,7 @@ impl Options {
             limits: TopologyLimits::STANDARD,
             isolated_tenants: Vec::new(),
             refusals: RefusalOptions::STANDARD,
+            replans: ReplanOptions::STANDARD,
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,

@@ -33,6 +33,7 @@ mod receipts;
 mod recent;
 mod refusals;
 mod reload;
+mod replan;
 mod rpc;
 mod server;
 mod service;
@@ -62,6 +63,7 @@ pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, Produced, Recall, Watch};
 pub use process::{ServeError, run_server};
 pub use refusals::RefusalOptions;
+pub use replan::ReplanOptions;
 pub use server::{RunError, Server, StartError, Statistics};
 pub use socket::SocketPath;
 pub use store::{

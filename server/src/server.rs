@@ -31,6 +31,7 @@ use crate::planner::Planner;
 use crate::queue::{Queue, QueueCounts, QueueLimits};
 use crate::receipts::{ReceiptOptions, Receipts};
 use crate::refusals::Refusals;
+use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
 use crate::socket::{self, SocketPath};
@@ -67,6 +68,7 @@ struct Cabinet {
     shelf: Shelf,
     finds: Finds,
     receipts: Receipts,
+    replanner: Replanner,
 }
 
 /// Why a server did not start.
@@ -159,12 +161,9 @@ impl Server {
         };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
-        let cabinet = Cabinet {
-            plans: PlanSpace(Arc::clone(&store)),
-            shelf: Shelf::new(opened.topologies, ShelfOptions::STANDARD),
-            finds: Finds::new(opened.finds),
-            receipts: Receipts::new(opened.requests, ReceiptOptions::STANDARD),
-        };
+        let shelf = Shelf::new(opened.topologies, ShelfOptions::STANDARD);
+        let plans = PlanSpace(Arc::clone(&store));
+        let spaces = ReplanSpaces { faults: opened.faults, leases: opened.leases, replans: opened.replans };
         let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits, journal.clone()),
@@ -175,6 +174,20 @@ impl Server {
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });
+        let replanner = {
+            let bases = Bases::new(shelf.clone(), options.limits);
+            let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone(), bases);
+            let replans = options.replans;
+            let opened = spawn_blocking(move || Replanner::open(spaces, parts, &replans)).await;
+            opened.map_err(|error| StartError::Threads(io::Error::other(error)))??
+        };
+        let cabinet = Cabinet {
+            plans,
+            shelf,
+            finds: Finds::new(opened.finds),
+            receipts: Receipts::new(opened.requests, ReceiptOptions::STANDARD),
+            replanner,
+        };
         if options.tenure == Tenure::Standing {
             let workshop = Arc::clone(&workshop);
             if let Err(error) = spawn_blocking(move || workshop.warm_up()).await {
@@ -231,6 +244,10 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
+        // One inside a command has nobody who watches.
+        let replanner = cabinet.replanner.clone();
+        let replans =
+            (options.tenure == Tenure::Standing).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
         let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
@@ -251,6 +268,10 @@ impl Server {
             health_reporter.set_service_status(name, ServingStatus::NotServing).await;
         }
         workshop.queue.close();
+        if let Some(replans) = replans {
+            // It looks at the drain before all else.
+            let _ended = replans.join().await;
+        }
         // The listeners stay, so that whoever still comes is told when to try again.
         let _whether_all_left = tokio::time::timeout(options.drain_timeout, async {
             drain.empty().await;
@@ -371,13 +392,14 @@ fn routes(
 ) -> Result<Routes, RunError> {
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let Cabinet { plans, shelf, finds, receipts } = cabinet;
+    let Cabinet { plans, shelf, finds, receipts, replanner } = cabinet;
     let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
     let answers = Answers::new(workshop.records.clone());
-    let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines);
+    let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines)
+        .reporting(replanner.clone());
     let planner = PlannerServer::new(planner.reading(options.limits).isolating(&options.isolated_tenants))
         .max_decoding_message_size(message_bytes_max);
-    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, finds, plans };
+    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, finds, plans, replanner };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)

@@ -9,7 +9,9 @@ mod deadline;
 mod decode;
 mod deliver;
 mod desk;
+mod faults;
 mod fields;
+mod leases;
 mod listing;
 mod operations;
 mod oversize;
@@ -25,7 +27,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use canopy_proto::v1::faults_server::FaultsServer;
 use canopy_proto::v1::fetch_artifact_event::Event;
+use canopy_proto::v1::leases_server::LeasesServer;
 use canopy_proto::v1::operations_server::OperationsServer;
 use canopy_proto::v1::plan_admin_server::PlanAdminServer;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
@@ -50,13 +54,13 @@ use tower::Layer as _;
 
 use self::archives::Archives;
 use self::cached::ChosenFile;
-use self::decode::{Decoded, Method, decode};
 use self::deliver::{Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
+use self::faults::FaultsService;
+use self::leases::LeasesService;
 use self::operations::OperationsService;
 use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
-use self::stand_in::StandIn;
 use self::topologies::TopologiesService;
 use crate::answers::{Answers, Found};
 use crate::clock;
@@ -69,6 +73,7 @@ use crate::key::RequestKey;
 use crate::order::Order;
 use crate::queue::Queue;
 use crate::receipts::{Claim, Open, Repeatable};
+use crate::replan::Replanner;
 use crate::status::{call_status, to_status};
 use crate::tasks::{self, Task};
 use crate::tenant::{IsolatedTenant, Viewer};
@@ -77,15 +82,20 @@ use crate::workers::Workshop;
 
 pub(crate) use archives::PlanSpace;
 pub(crate) use deadline::DeadlinePolicy;
+pub(crate) use decode::{Decoded, Method, OnMiss, decode};
 pub(crate) use desk::Desk;
 pub(crate) use oversize::OversizeLayer;
+pub(crate) use stand_in::StandIn;
+pub(crate) use topologies::resolve;
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
 
 /// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
-pub(crate) const GATED: [&str; 3] = [
+pub(crate) const GATED: [&str; 5] = [
     PlannerServer::<PlannerService>::NAME,
+    FaultsServer::<FaultsService>::NAME,
+    LeasesServer::<LeasesService>::NAME,
     PlanAdminServer::<PlanAdminService>::NAME,
     TopologiesServer::<TopologiesService>::NAME,
 ];
@@ -103,10 +113,15 @@ pub(crate) struct Office {
     pub(crate) shelf: Shelf,
     pub(crate) finds: Finds,
     pub(crate) plans: PlanSpace,
+    pub(crate) replanner: Replanner,
 }
 
 /// Calls about topologies that read them at once; the others wait.
 const TOPOLOGIES_AT_ONCE: usize = 2;
+/// Calls about faults at once, which wait for the disk together.
+const FAULTS_AT_ONCE: usize = 64;
+/// Calls about leases at once.
+const LEASES_AT_ONCE: usize = 8;
 /// Calls that must not wait behind those that list and evict.
 const URGENT_AT_ONCE: usize = 4;
 /// Calls for bundles that compute at once; the others wait.
@@ -114,11 +129,15 @@ const BUNDLES_AT_ONCE: usize = 2;
 
 /// Adds the operators' services.
 pub(crate) fn operators(routes: Routes, options: &Options, office: Office, message_bytes_max: usize) -> Routes {
-    let Office { workshop, drain, desk, shelf, finds, plans } = office;
+    let Office { workshop, drain, desk, shelf, finds, plans, replanner } = office;
     let deadlines = DeadlinePolicy { default: options.default_deadline, max: options.max_deadline };
     let urgent = desk.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
     let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), finds, options.limits);
+    let faults = FaultsService::new(desk.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
+    let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone());
+    let leases =
+        LeasesService::new(desk.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
     let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf.clone(), plans, options), &workshop);
     let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
     let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
@@ -126,8 +145,11 @@ pub(crate) fn operators(routes: Routes, options: &Options, office: Office, messa
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
+    let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
+    let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
     let large = OversizeLayer { limit: message_bytes_max };
     let gate = GateLayer(drain);
+    let routes = routes.add_service(gate.layer(large.layer(faults))).add_service(gate.layer(large.layer(leases)));
     let routes = routes.add_service(limit.layer(operations)).add_service(limit.layer(server));
     routes.add_service(gate.layer(limit.layer(plans))).add_service(gate.layer(large.layer(topologies)))
 }
@@ -151,13 +173,20 @@ pub(crate) struct PlannerService {
     isolated: Arc<[IsolatedTenant]>,
     /// Shortest time between two reports of progress of one stream.
     progress_interval: Duration,
+    /// Whose book of faults requests may ask for.
+    replanner: Option<Replanner>,
 }
 
 impl PlannerService {
     pub(crate) fn new(queue: Queue, desk: Desk, shelf: Shelf, answers: Answers, deadlines: DeadlinePolicy) -> Self {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, desk.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
-        Self { queue, desk, bundles, shelf, answers, deadlines, limits, isolated, progress_interval }
+        Self { queue, desk, bundles, shelf, answers, deadlines, limits, isolated, progress_interval, replanner: None }
+    }
+
+    /// The same for requests that ask for the faults that were reported.
+    pub(crate) fn reporting(self, replanner: Replanner) -> Self {
+        Self { replanner: Some(replanner), ..self }
     }
 
     /// The same for topologies within these limits.
@@ -180,7 +209,12 @@ impl PlannerService {
         let arrived = clock::now();
         let (headers, extensions, request) = request.into_parts();
         let (shelf, source) = (self.shelf.clone(), request.topology.clone());
-        let resolved = self.desk.work(&headers, move |_| topologies::resolve(&shelf, source)).await;
+        let (replanner, limits) = (self.replanner.clone(), self.limits);
+        let resolved = self.desk.work(&headers, move |_| {
+            let source = topologies::with_reported(replanner.as_ref(), source, &limits)?;
+            resolve(&shelf, source)
+        });
+        let resolved = resolved.await;
         let topology = resolved.map_err(|failure| {
             desk::log(method.name(), arrived, Some(&failure));
             call_status(&failure)

@@ -16,6 +16,7 @@ use super::{
     QUEUE_LENGTH_DEFAULT, Tenure, Time, data_dir_default, worker_count_default,
 };
 use crate::refusals::RefusalOptions;
+use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
 use crate::telemetry::Telemetry;
 use crate::tenant::IsolatedTenant;
@@ -76,6 +77,18 @@ pub struct Settings {
     /// Most requests that are remembered so [default: 4096].
     #[arg(long, env = "CANOPY_NEGATIVE_ENTRIES", value_name = "COUNT")]
     pub negative_entries: Option<usize>,
+    /// Shortest time between two plans anew for one lease [default: 5s].
+    #[arg(long, env = "CANOPY_REPLAN_WINDOW", value_name = "TIME")]
+    pub replan_window: Option<Time>,
+    /// Most plans that are begun anew in a second [default: 100].
+    #[arg(long, env = "CANOPY_REPLANS_PER_SECOND", value_name = "COUNT")]
+    pub replans_per_second: Option<NonZeroUsize>,
+    /// How long an element that was cleared must be sound before it counts as such [default: 10s].
+    #[arg(long, env = "CANOPY_FAULT_DEBOUNCE", value_name = "TIME")]
+    pub fault_debounce: Option<Time>,
+    /// How long an element that comes and goes must be quiet before it counts as sound [default: 1m].
+    #[arg(long, env = "CANOPY_FAULT_HOLD_DOWN", value_name = "TIME")]
+    pub fault_hold_down: Option<Time>,
     /// Deadline of calls that state none [default: 30s].
     #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
     pub default_deadline: Option<Time>,
@@ -196,6 +209,10 @@ impl Settings {
             isolate_tenants: Some(Vec::new()),
             negative_ttl: Some(Time(RefusalOptions::STANDARD.lifetime)),
             negative_entries: Some(RefusalOptions::STANDARD.count_max),
+            replan_window: Some(Time(ReplanOptions::STANDARD.window)),
+            replans_per_second: Some(ReplanOptions::STANDARD.per_second),
+            fault_debounce: Some(Time(ReplanOptions::STANDARD.debounce)),
+            fault_hold_down: Some(Time(ReplanOptions::STANDARD.hold_down)),
             default_deadline: Some(Time(Duration::from_secs(30))),
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
@@ -255,6 +272,12 @@ impl Settings {
                 count_max: all.negative_entries.expect(GIVEN),
                 lifetime: all.negative_ttl.expect(GIVEN).0,
             },
+            replans: ReplanOptions {
+                window: all.replan_window.expect(GIVEN).0,
+                per_second: all.replans_per_second.expect(GIVEN),
+                debounce: all.fault_debounce.expect(GIVEN).0,
+                hold_down: all.fault_hold_down.expect(GIVEN).0,
+            },
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
@@ -296,6 +319,10 @@ impl Settings {
             isolate_tenants,
             negative_ttl,
             negative_entries,
+            replan_window,
+            replans_per_second,
+            fault_debounce,
+            fault_hold_down,
             default_deadline,
             max_deadline,
             drain_timeout,

@@ -7,6 +7,7 @@ use canopy_topology::Slot;
 
 use super::PlanFailure;
 use crate::receipts::{NotAnId, ReceiptError};
+use crate::replan::LeaseError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
 use crate::topologies::ShelfError;
 
@@ -60,6 +61,20 @@ pub(crate) enum CallFailure {
     TooManyNames { found: usize, limit: usize },
     #[error("the time-out is negative; leave it out or give a positive one")]
     Timeout,
+    #[error("{found} faults are in one message, over the limit of {limit}; send several")]
+    TooManyEvents { found: usize, limit: usize },
+    #[error("faults[{position}]: {problem}")]
+    FaultTarget { position: usize, problem: String },
+    #[error(
+        "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
+    )]
+    ResumeToken,
+    #[error("there is no lease `{name}`, or no more; acquire it again, or list the leases")]
+    LeaseUnknown { name: String },
+    #[error("{field}: {problem}")]
+    Lease { field: String, problem: String },
+    #[error(transparent)]
+    Leases(#[from] LeaseError),
     #[error(transparent)]
     RequestId(#[from] NotAnId),
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! Gives messages over the size limit the code that other limits have.
 //!
-//! The transport refuses such a message before the service sees it, as OUT_OF_RANGE. The service itself never answers
-//! with that code, so every such answer is about size.
+//! The transport refuses such a message before the service sees it, as OUT_OF_RANGE without details. What the service itself
+//! answers with that code has details.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -60,7 +60,9 @@ where
         Box::pin(async move {
             let response = answer.await?;
             Ok(match Status::from_header_map(response.headers()) {
-                Some(status) if status.code() == Code::OutOfRange => oversized(limit, status.message()).into_http(),
+                Some(status) if status.code() == Code::OutOfRange && status.details().is_empty() => {
+                    oversized(limit, status.message()).into_http()
+                }
                 _ => response,
             })
         })

@@ -17,6 +17,7 @@ use canopy_proto::v1::{
     PutTopologyReply, PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
+use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use super::decode::topology_input;
@@ -28,8 +29,10 @@ use crate::failure::{CallFailure, PlanFailure};
 use crate::finds::Finds;
 use crate::job::timestamp;
 use crate::key::{PlanKey, TopologyKey};
+use crate::losses;
 use crate::order::{RequestError, TopologyInput};
 use crate::pipeline::{read_topology, topology_summary};
+use crate::replan::{Base, Bases, Replanner};
 use crate::status::to_topology_problem;
 use crate::store::Records;
 use crate::topologies::{Kept, Shelf, Shelved, id_of};
@@ -156,7 +159,7 @@ impl Topologies for TopologiesService {
 }
 
 /// The same source with the text of the topology in place of its id, also where it is a base; any other source as it is.
-pub(super) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+pub(crate) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
     let id = match source {
         Some(TopologySource { source: Some(Source::Id(id)) }) => id,
         Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
@@ -172,6 +175,23 @@ pub(super) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<O
     Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
 }
 
+/// The same source with the faults of the server's book among those that it names, where it asks for them.
+pub(super) fn with_reported(
+    replanner: Option<&Replanner>,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<Option<TopologySource>, CallFailure> {
+    let Some(TopologySource { source: Some(Source::Punctured(punctured)) }) = source else { return Ok(source) };
+    let Punctured { base, mut faults, include_reported } = *punctured;
+    if let Some(replanner) = replanner.filter(|_| include_reported) {
+        let (key, _) = read_base(replanner.bases(), base.clone().map(|base| *base), limits)?;
+        let count = replanner.books().count(&key);
+        faults.extend(count.iter().flat_map(|count| count.losses.iter()).map(losses::on_the_wire));
+    }
+    let punctured = Box::new(Punctured { base, faults, include_reported: false });
+    Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }))
+}
+
 /// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
 fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
     match source {
@@ -182,6 +202,30 @@ fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option
 
 fn unknown(name: &str) -> CallFailure {
     CallFailure::TopologyUnknown { name: shown(name) }
+}
+
+/// Reads the sound network of leases or faults, and has it stored: at hand, where it has been read before.
+pub(super) fn read_base(
+    bases: &Bases,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    let id = source.as_ref().and_then(|source| source.source.as_ref()).and_then(|source| match source {
+        Source::Id(id) => Some(id.clone()),
+        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => None,
+    });
+    if let Some(id) = id {
+        return bases.named(&id)?.ok_or_else(|| unknown(&id));
+    }
+    let key = source.as_ref().map(|source| *blake3::hash(&source.encode_to_vec()).as_bytes());
+    if let Some(known) = key.and_then(|key| bases.known(&key)) {
+        return Ok(known);
+    }
+    let input = topology_input(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.put(topology)?;
+    key.iter().for_each(|key| bases.learn(*key, found.0));
+    Ok(found)
 }
 
 /// Reads a topology, wherever it comes from.

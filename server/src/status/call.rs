@@ -6,6 +6,7 @@ use tonic::{Code, Status};
 use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
 use crate::failure::{CallFailure, chain};
 use crate::receipts::ReceiptError;
+use crate::replan::LeaseError;
 use crate::store::{ArchiveError, StoreError};
 use crate::topologies::ShelfError;
 
@@ -14,6 +15,7 @@ const PLAN: &str = "canopy.v1.Plan";
 const ARTIFACT: &str = "canopy.v1.Artifact";
 const OPERATION: &str = "canopy.v1.Operation";
 const TOPOLOGY: &str = "canopy.v1.Topology";
+const LEASE: &str = "canopy.v1.Lease";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
 
 /// The reason where a plan is for other devices than the caller has.
@@ -58,6 +60,15 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::EvictionTarget => Refusal::input("EVICTION_TARGET_INVALID", "filter"),
         CallFailure::TooManyNames { limit, .. } => Refusal::input("TOO_MANY_NAMES", "names").with("limit", limit),
         CallFailure::Timeout => Refusal::input("TIMEOUT_INVALID", "timeout"),
+        CallFailure::TooManyEvents { limit, .. } => Refusal::input("TOO_MANY_FAULTS", "events").with("limit", limit),
+        CallFailure::FaultTarget { position, .. } => Refusal::input("FAULT_UNKNOWN", format!("faults[{position}]")),
+        CallFailure::ResumeToken => Refusal::new(Code::OutOfRange, "RESUME_TOKEN_EXPIRED", Detail::None),
+        CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
+        CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
+        CallFailure::Leases(LeaseError::Store(error)) => store(error),
+        CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {
+            Refusal::limit("LEASES_FULL", "leases")
+        }
         CallFailure::RequestId(_) => Refusal::input("REQUEST_ID_INVALID", "request_id"),
         CallFailure::Receipt(ReceiptError::Reused { id }) => {
             Refusal::new(Code::AlreadyExists, "REQUEST_ID_REUSED", Detail::Resource(REQUEST_ID, id.clone()))
@@ -158,6 +169,8 @@ mod tests {
         check(operation, Code::NotFound, "OPERATION_UNKNOWN", "operations/x-1");
         let topology = CallFailure::TopologyUnknown { name: "topologies/x".to_owned() };
         check(topology, Code::NotFound, "TOPOLOGY_UNKNOWN", "topologies/x");
+        let lease = CallFailure::LeaseUnknown { name: "leases/x".to_owned() };
+        check(lease, Code::NotFound, "LEASE_UNKNOWN", "leases/x");
         let damaged = ShelfError::Damaged { id: "topologies/x".to_owned(), damage };
         check(damaged.into(), Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", "topologies/x");
         let reused = ReceiptError::Reused { id: "an id".to_owned() };
@@ -176,6 +189,9 @@ mod tests {
         check(CallFailure::PageToken, "PAGE_TOKEN_INVALID", "page_token");
         check(CallFailure::EvictionTarget, "EVICTION_TARGET_INVALID", "filter");
         check(CallFailure::TooManyNames { found: 9, limit: 8 }, "TOO_MANY_NAMES", "names");
+        check(CallFailure::TooManyEvents { found: 9, limit: 8 }, "TOO_MANY_FAULTS", "events");
+        check(CallFailure::FaultTarget { position: 3, problem: String::new() }, "FAULT_UNKNOWN", "faults[3]");
+        check(CallFailure::Lease { field: "ttl".to_owned(), problem: String::new() }, "LEASE_INVALID", "ttl");
         check(CallFailure::Timeout, "TIMEOUT_INVALID", "timeout");
         check(ArchiveError::Magic.into(), "ARCHIVE_DAMAGED", "piece");
         check(ArchiveError::Damaged { offset: 7, what: "bent" }.into(), "ARCHIVE_DAMAGED", "piece");
@@ -188,6 +204,7 @@ mod tests {
     fn limits_say_which() {
         let full = StoreError::Full { needed: 9, pinned: 1, limit: 8 };
         check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
+        check(LeaseError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "LEASES_FULL", "");
         check(ShelfError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
         check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
     }
@@ -195,6 +212,7 @@ mod tests {
     #[test]
     fn the_rest_says_whose_fault_it_is() {
         check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
+        check(CallFailure::ResumeToken, Code::OutOfRange, "RESUME_TOKEN_EXPIRED", "");
         check(CallFailure::Silence { seconds: 30 }, Code::DeadlineExceeded, "REQUEST_STALLED", "");
         check(CallFailure::Broken { what: "x".to_owned() }, Code::Internal, "CALL_FAILED", "");
         check(CallFailure::Plan(PlanFailure::Draining), Code::Unavailable, "DRAINING", "");

@@ -16,6 +16,7 @@ mod plans;
 mod rank_maps;
 mod refusals;
 mod repeats;
+mod replans;
 mod successors;
 mod support;
 mod tenants;

@@ -13,7 +13,7 @@ use canopy_proto::v1::{
 };
 use canopy_server::{
     DrainHandle, Exposure, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError, Server,
-    Statistics, Tenure, Watch,
+    StartError, Statistics, StoreError, Tenure, Watch,
 };
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -69,7 +69,15 @@ impl TestServer {
     ) -> Self {
         let mut options = options(&directory);
         change(&mut options);
-        let server = Server::build_with(options, planner).await.unwrap();
+        // Connections of a server that has ended hold its directory for a moment longer.
+        let mut tries = 0;
+        let server = loop {
+            match Server::build_with(options.clone(), Arc::clone(&planner)).await {
+                Err(StartError::Store(StoreError::InUse { .. })) if tries < 500 => tries += 1,
+                built => break built.unwrap(),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
         let address = server.tcp_address().unwrap();
         let (statistics, drain) = (server.statistics(), server.drain_handle());
         let admin = server.admin_address().unwrap();

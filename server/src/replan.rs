@@ -1,0 +1,432 @@
+//! What becomes of running jobs when something breaks: books of faults, leases on plans, and plans that take the place of others.
+//!
+//! ```text
+//! reports ─▶ books ──(what counts has changed)──▶ for each lease on the topology: does its plan cross it?
+//!                                                    │ yes                      │ no, or it is gone
+//!                                                    ▼                          ▼
+//!                                     docket: by priority, once per window    the plan stays, or comes back from the cache
+//!                                                    │
+//!                                                    ▼
+//!                      cache ─ hit ─▶ event          queue: a plan that stands in ─▶ event, the one asked for ─▶ event
+//! ```
+//! An event is on the disk before anybody is told, and before the lease says the same.
+
+mod bases;
+mod books;
+mod course;
+mod docket;
+mod events;
+mod footprint;
+mod leases;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use canopy_faults::{Directory, Loss, Policy};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::time;
+
+pub(crate) use self::bases::{Base, Bases};
+pub(crate) use self::books::{Books, Entered, ReportError, SYSTEM_CLOCK};
+use self::course::Course;
+pub(crate) use self::course::ended;
+use self::docket::{Docket, Pace, Seat};
+pub(crate) use self::events::{EventLog, EventOptions, Expired};
+pub(crate) use self::footprint::LinkSet;
+pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
+use crate::drain::DrainHandle;
+use crate::failure::{CallFailure, chain};
+use crate::key::PlanKey;
+use crate::planner::Planner;
+use crate::queue::Queue;
+use crate::store::{Store, StoreError};
+use crate::topologies::Shelf;
+
+/// Seats whose plans are made at once; the queue decides what of it runs.
+const AT_ONCE: usize = 16;
+/// How long after a failure that may pass a seat is tried again.
+const RETRY_MS: u64 = 1000;
+/// Longest time between two looks at what has expired.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Most faults of a plan that are written down with its lease, and told.
+const FAULTS_NOTED_MAX: usize = 64;
+
+/// When plans are made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplanOptions {
+    /// Shortest time between two plans anew for one lease.
+    pub window: Duration,
+    /// Most plans that are begun anew in a second.
+    pub per_second: NonZeroUsize,
+    /// How long an element must be sound before it counts as such.
+    pub debounce: Duration,
+    /// How long one that comes and goes must be quiet.
+    pub hold_down: Duration,
+}
+
+impl ReplanOptions {
+    /// Five seconds, a hundred, ten seconds, a minute.
+    pub const STANDARD: Self = Self {
+        window: Duration::from_secs(5),
+        per_second: NonZeroUsize::new(100).expect("100 is not zero"),
+        debounce: Duration::from_secs(10),
+        hold_down: Duration::from_secs(60),
+    };
+
+    pub(crate) fn policy(&self) -> Policy {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Policy { debounce_ms: millis(self.debounce), hold_down_ms: millis(self.hold_down), ..Policy::STANDARD }
+    }
+
+    fn pace(&self) -> Pace {
+        let window_ms = u64::try_from(self.window.as_millis()).unwrap_or(u64::MAX);
+        Pace { window_ms, per_second: self.per_second.get() }
+    }
+}
+
+/// The spaces of the store that replanning keeps its things in.
+pub(crate) struct ReplanSpaces {
+    pub(crate) faults: Arc<dyn Store>,
+    pub(crate) leases: Arc<dyn Store>,
+    pub(crate) replans: Arc<dyn Store>,
+}
+
+/// Watches over leases. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Replanner {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Queue,
+
+    planner: Arc<dyn Planner>,
+    shelf: Shelf,
+    bases: Bases,
+    books: Books,
+    leases: Leases,
+    events: EventLog,
+    /// Shortest time between two plans anew for one seat.
+    window_ms: u64,
+    state: Mutex<State>,
+    /// Something may have to be done.
+    stir: Notify,
+}
+
+/// What is known of seats beyond what is written down, and who is in line.
+struct State {
+    docket: Docket,
+    seats: HashMap<Seat, Known>,
+    running: usize,
+    /// Topologies whose leases are to be looked at.
+    stirred: Vec<PlanKey>,
+}
+
+/// What is known of the plan that is valid in a seat.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The links that it is on, where it is not the original.
+    links: Option<Arc<LinkSet>>,
+    /// The making of another one.
+    running: Option<Running>,
+}
+
+/// A plan that is being made.
+#[derive(Clone, Debug)]
+struct Running {
+    /// What counted when it began.
+    digest: leases::Avoided,
+    begun_ms: u64,
+    abort: Option<AbortHandle>,
+}
+
+impl fmt::Debug for Replanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replanner").field("leases", &self.shared.leases).finish_non_exhaustive()
+    }
+}
+
+/// What a seat needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// Its plan stays.
+    Nothing,
+    /// A plan for what counts now.
+    Plan,
+}
+
+impl Replanner {
+    /// Reads what is kept, and makes the leases say what the events say of them.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn open(
+        spaces: ReplanSpaces,
+        (queue, planner, shelf, bases): (Queue, Arc<dyn Planner>, Shelf, Bases),
+        options: &ReplanOptions,
+    ) -> Result<Self, StoreError> {
+        let books = Books::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
+        let leases = Leases::open(spaces.leases, LeaseOptions::STANDARD)?;
+        let events = EventLog::open(spaces.replans, EventOptions::STANDARD)?;
+        course::catch_up(&leases, &events)?;
+        let state = State {
+            docket: Docket::new(options.pace()),
+            seats: HashMap::new(),
+            running: 0,
+            stirred: leases.select(|_| true).iter().filter_map(Lease::base).collect(),
+        };
+        let (state, stir) = (Mutex::new(state), Notify::new());
+        let window_ms = options.pace().window_ms;
+        let shared = Shared { queue, planner, shelf, bases, books, leases, events, window_ms, state, stir };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub(crate) fn bases(&self) -> &Bases {
+        &self.shared.bases
+    }
+
+    pub(crate) fn books(&self) -> &Books {
+        &self.shared.books
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.shared.leases
+    }
+
+    pub(crate) fn events(&self) -> &EventLog {
+        &self.shared.events
+    }
+
+    /// Has the leases on a topology looked at soon.
+    pub(crate) fn stir(&self, base: PlanKey) {
+        self.shared.lock().stirred.push(base);
+        self.shared.stir.notify_one();
+    }
+
+    /// Whether another plan is being made for a seat, or will be.
+    pub(crate) fn is_replanning(&self, lease: u64, item: u32) -> bool {
+        let state = self.shared.lock();
+        state.docket.contains((lease, item))
+            || state.seats.get(&(lease, item)).is_some_and(|known| known.running.is_some())
+    }
+
+    /// Leases whose plans cross what counts as broken or slow in a topology, or have until now.
+    pub(crate) fn concerned(&self, key: &PlanKey, base: &Base) -> usize {
+        let count = self.shared.books.count(key);
+        let losses = count.map(|count| count.losses).unwrap_or_default();
+        let touched = touched(base, &losses);
+        let is_concerned = |lease: &Lease| {
+            let crosses = lease.deed.items.iter().any(|item| touched.meets_bytes(&item.links));
+            crosses || lease.standing.items.iter().any(|valid| !valid.avoided.is_empty())
+        };
+        self.shared.leases.select(|lease| lease.base().as_ref() == Some(key) && is_concerned(lease)).len()
+    }
+
+    /// Makes plans anew until the server drains. What is not done then is begun again by its successor.
+    pub(crate) async fn run(self, drain: DrainHandle) {
+        // They end with this task.
+        let mut courses = JoinSet::new();
+        loop {
+            let shared = Arc::clone(&self.shared);
+            // Looks at the disk, and at all leases.
+            let looked = spawn_blocking(move || shared.look()).await;
+            let wake = looked.unwrap_or_else(|error| {
+                tracing::error!(%error, "leases could not be looked at");
+                None
+            });
+            while let Some(course) = self.shared.begin() {
+                let shared = Arc::clone(&self.shared);
+                let seat = course.seat();
+                let occupied = Occupied { shared: Arc::clone(&shared), seat };
+                let begun = courses.spawn(async move {
+                    // The seat is free whatever becomes of it.
+                    let _seat = occupied;
+                    course.run(&shared).await;
+                });
+                if let Some(Running { abort, .. }) =
+                    self.shared.lock().seats.get_mut(&seat).and_then(|known| known.running.as_mut())
+                {
+                    *abort = Some(begun);
+                }
+            }
+            while courses.try_join_next().is_some() {}
+            let now = self.shared.leases.now_ms();
+            let docket = self.shared.lock().docket.next_wake(now);
+            let wait = wake.into_iter().chain(docket).min().map(|wake| Duration::from_millis(wake.saturating_sub(now)));
+            let wait = wait.unwrap_or(LOOK_INTERVAL).clamp(Duration::from_millis(5), LOOK_INTERVAL);
+            tokio::select! {
+                _stirred = time::timeout(wait, self.shared.stir.notified()) => {}
+                () = drain.started() => break,
+            }
+        }
+        courses.shutdown().await;
+    }
+}
+
+/// A seat whose plan is being made; dropping it frees the seat.
+struct Occupied {
+    shared: Arc<Shared>,
+    seat: Seat,
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.running = state.running.saturating_sub(1);
+        if let Some(known) = state.seats.get_mut(&self.seat) {
+            known.running = None;
+        }
+        // What counts may be other things by now.
+        if let Some(base) = self.shared.leases.get(self.seat.0).and_then(|lease| lease.base()) {
+            state.stirred.push(base);
+        }
+        drop(state);
+        self.shared.stir.notify_one();
+    }
+}
+
+impl Shared {
+    /// Ends leases, lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
+    fn look(&self) -> Option<u64> {
+        let now = self.leases.now_ms();
+        let ended: Vec<u64> =
+            self.leases.select(|lease| lease.standing.expire_ms <= now).iter().map(|lease| lease.deed.number).collect();
+        if !ended.is_empty() {
+            match self.leases.release(&ended) {
+                Ok(count) => tracing::info!(count, "leases have expired"),
+                Err(error) => tracing::error!(error = chain(&error), "leases that have expired are still held"),
+            }
+        }
+        let (mut bases, wake) = self.books.tick().unwrap_or_else(|error| {
+            tracing::error!(error = chain(&error), "faults could not be written down");
+            (Vec::new(), None)
+        });
+        bases.append(&mut self.lock().stirred);
+        bases.sort_unstable();
+        bases.dedup();
+        for key in bases {
+            match self.bases.get(&key) {
+                Ok(Some(base)) => self.look_at(&key, &base),
+                // It was deleted: nothing can be planned on it.
+                Ok(None) => tracing::error!(topology = %key, "leases are on a topology that is not stored any more"),
+                Err(error) => tracing::error!(topology = %key, error = chain(&error), "a topology could not be read"),
+            }
+        }
+        self.forget_the_released();
+        wake
+    }
+
+    /// Puts those in line whose plans on a topology do not do any more. O(leases on it · links / 8).
+    fn look_at(&self, key: &PlanKey, base: &Base) {
+        let losses = self.books.count(key).map(|count| count.losses).unwrap_or_default();
+        let all = Counting { losses: &losses, touched: touched(base, &losses), digest: course::digest(&losses) };
+        let (mut added, now) = (HashMap::new(), self.leases.now_ms());
+        for lease in self.leases.select(|lease| lease.base().as_ref() == Some(key)) {
+            for ((number, item), valid) in (0..).zip(&lease.deed.items).zip(&lease.standing.items) {
+                let seat = (lease.deed.number, number);
+                let known = self.lock().seats.get(&seat).cloned().unwrap_or_default();
+                if let Some(running) = &known.running {
+                    // It has had its time, and its plan would be for what does not count any more.
+                    if running.digest != all.digest && running.begun_ms.saturating_add(self.window_ms) <= now {
+                        running.abort.iter().for_each(AbortHandle::abort);
+                    }
+                    continue;
+                }
+                match all.need(base, item, valid, &known, &mut added) {
+                    Need::Nothing => self.lock().docket.strike(seat),
+                    Need::Plan => self.lock().docket.enter(seat, lease.priority(), 0),
+                }
+            }
+        }
+    }
+
+    fn forget_the_released(&self) {
+        let mut state = self.lock();
+        state.seats.retain(|(lease, _), known| known.running.is_some() || self.leases.get(*lease).is_some());
+    }
+
+    /// The next seat that may have its plan made anew.
+    fn begin(&self) -> Option<Course> {
+        loop {
+            let mut state = self.lock();
+            if state.running >= AT_ONCE {
+                return None;
+            }
+            let seat = state.docket.next(self.leases.now_ms())?;
+            let Some(lease) = self.leases.get(seat.0) else { continue };
+            let Some(base) = lease.base() else { continue };
+            let course = Course::new(lease, seat.1, self.books.count(&base), self.leases.now_ms());
+            state.running += 1;
+            state.seats.entry(seat).or_default().running =
+                Some(Running { digest: course.digest(), begun_ms: course.begun_ms(), abort: None });
+            return Some(course);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key of the stored topology of this id.
+pub(crate) fn key_of_topology(replanner: &Replanner, id: &str) -> Result<Option<PlanKey>, CallFailure> {
+    Ok(replanner.bases().named(id)?.map(|(key, _)| key))
+}
+
+/// What counts as broken or slow in a topology.
+struct Counting<'a> {
+    losses: &'a [Loss],
+    touched: LinkSet,
+    digest: leases::Avoided,
+}
+
+impl Counting<'_> {
+    /// What a seat needs. `added`: by what plans avoid, the links touched by what counts beside it.
+    fn need(
+        &self,
+        base: &Base,
+        item: &Item,
+        valid: &Valid,
+        known: &Known,
+        added: &mut HashMap<Vec<u8>, Option<LinkSet>>,
+    ) -> Need {
+        if !self.touched.meets_bytes(&item.links) {
+            // The original does: it stays, or comes back.
+            return if valid.avoided.is_empty() { Need::Nothing } else { Need::Plan };
+        }
+        if valid.avoided == self.digest {
+            return if valid.is_provisional { Need::Plan } else { Need::Nothing };
+        }
+        if valid.avoided.is_empty() || valid.plan.is_empty() {
+            return Need::Plan;
+        }
+        let Some(links) = &known.links else { return Need::Plan };
+        let beside = added.entry(valid.avoided.clone()).or_insert_with(|| {
+            let avoided: Vec<Loss> = valid.faults.iter().map(|text| text.parse()).collect::<Result<_, _>>().ok()?;
+            let still = avoided.iter().all(|loss| self.losses.binary_search(loss).is_ok());
+            let is_whole = course::digest(&avoided).as_slice() == valid.avoided;
+            let new: Vec<Loss> =
+                self.losses.iter().filter(|loss| avoided.binary_search(loss).is_err()).cloned().collect();
+            (still && is_whole).then(|| touched(base, &new))
+        });
+        match beside {
+            Some(beside) if !beside.meets(links) => Need::Nothing,
+            _ => Need::Plan,
+        }
+    }
+}
+
+/// The links that losses touch. All of them are known to mean something on this topology.
+fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
+    match Directory::new(base.topology()).resolve(losses) {
+        Ok(faults) => LinkSet::touched(base, &faults),
+        Err(error) => {
+            tracing::error!(error = chain(&error), "a fault in the book means nothing on its topology");
+            LinkSet::all(base)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Sound networks of leases and faults, read once and kept at hand.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, read_document};
+
+use crate::failure::{CallFailure, PlanFailure};
+use crate::key::PlanKey;
+use crate::topologies::{Shelf, id_of};
+
+/// Most links of the networks that are kept at hand, all together; the one that was read first goes first.
+const LINKS_MAX: usize = 4_000_000;
+
+/// Most texts whose networks are remembered.
+const TEXTS_MAX: usize = 1024;
+
+/// A sound network, and what its nodes are called.
+#[derive(Debug)]
+pub(crate) struct Base {
+    topology: Topology,
+    nodes: HashMap<String, NodeIndex>,
+}
+
+impl Base {
+    pub(crate) fn new(topology: Topology) -> Self {
+        let named = topology.nodes().iter().zip(0..);
+        let nodes = named.map(|(node, index)| (node.id.clone(), NodeIndex::new(index))).collect();
+        Self { topology, nodes }
+    }
+
+    pub(crate) const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The node of this id.
+    pub(crate) fn node(&self, id: &str) -> Option<NodeIndex> {
+        self.nodes.get(id).copied()
+    }
+}
+
+/// Networks by the keys under which they are stored. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Bases {
+    shelf: Shelf,
+    limits: TopologyLimits,
+    at_hand: Arc<Mutex<AtHand>>,
+}
+
+#[derive(Default)]
+struct AtHand {
+    bases: HashMap<PlanKey, Arc<Base>>,
+    arrivals: VecDeque<PlanKey>,
+    links: usize,
+    /// By hashes of texts: which networks they are.
+    texts: HashMap<[u8; 32], PlanKey>,
+}
+
+impl fmt::Debug for Bases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bases").field("at_hand", &self.lock().bases.len()).finish_non_exhaustive()
+    }
+}
+
+impl Bases {
+    pub(crate) fn new(shelf: Shelf, limits: TopologyLimits) -> Self {
+        Self { shelf, limits, at_hand: Arc::default() }
+    }
+
+    /// Stores a network for good, and has it at hand.
+    pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+        let key = self.shelf.put(&topology)?.0.key;
+        let known = self.lock().bases.get(&key).map(Arc::clone);
+        Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
+    }
+
+    /// The network of this id; `None` as for [`Bases::get`].
+    pub(crate) fn named(&self, id: &str) -> Result<Option<(PlanKey, Arc<Base>)>, CallFailure> {
+        let known =
+            self.lock().bases.iter().find(|(key, _)| id_of(key) == id).map(|(key, base)| (*key, Arc::clone(base)));
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some(kept) = self.shelf.get(id)? else { return Ok(None) };
+        let key = kept.shelved.key;
+        Ok(self.get(&key)?.map(|base| (key, base)))
+    }
+
+    /// The network of a text with this hash, if it is at hand.
+    pub(crate) fn known(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
+        let at_hand = self.lock();
+        let key = at_hand.texts.get(text)?;
+        at_hand.bases.get(key).map(|base| (*key, Arc::clone(base)))
+    }
+
+    /// Remembers which network a text of this hash is.
+    pub(crate) fn learn(&self, text: [u8; 32], key: PlanKey) {
+        let mut at_hand = self.lock();
+        if at_hand.texts.len() >= TEXTS_MAX {
+            at_hand.texts.clear();
+        }
+        at_hand.texts.insert(text, key);
+    }
+
+    /// The network under this key; `None` if nobody has stored it, or it was deleted.
+    pub(crate) fn get(&self, key: &PlanKey) -> Result<Option<Arc<Base>>, CallFailure> {
+        if let Some(known) = self.lock().bases.get(key) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(kept) = self.shelf.get(&id_of(key))? else { return Ok(None) };
+        let read = read_document(&kept.document, Some(DocumentFormat::Json), &self.limits);
+        let read = read.map_err(|error| CallFailure::Plan(PlanFailure::Document(error)))?;
+        Ok(Some(self.keep(*key, read.topology)))
+    }
+
+    fn keep(&self, key: PlanKey, topology: Topology) -> Arc<Base> {
+        let base = Arc::new(Base::new(topology));
+        let mut at_hand = self.lock();
+        if at_hand.bases.insert(key, Arc::clone(&base)).is_none() {
+            at_hand.arrivals.push_back(key);
+            at_hand.links += base.topology.links().len();
+        }
+        while at_hand.links > LINKS_MAX && at_hand.arrivals.len() > 1 {
+            let Some(first) = at_hand.arrivals.pop_front() else { break };
+            if let Some(gone) = at_hand.bases.remove(&first) {
+                at_hand.links -= gone.topology.links().len();
+            }
+        }
+        base
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AtHand> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,361 @@
+//! One plan made anew: from the cache if it is there, else something that stands in, and then the one that is wanted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use canopy_faults::Loss;
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use prost_types::Duration as WireDuration;
+use tokio::task::spawn_blocking;
+use tokio::time::{self, Instant};
+
+use super::books::Count;
+use super::docket::Seat;
+use super::events::{EventLog, KeptEvent};
+use super::footprint::LinkSet;
+use super::leases::{Avoided, Lease, Leases, Valid, number_of};
+use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared, touched};
+use crate::failure::{CallFailure, PlanFailure, chain};
+use crate::job::{Delivery, Goal, JobState, Outcome, Terms, Worker};
+use crate::key::RequestKey;
+use crate::losses;
+use crate::order::{Order, Priority};
+use crate::queue::Subscription;
+use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
+use crate::status::{follows_from_request, to_operation_error};
+use crate::store::StoreError;
+
+/// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
+const GRACE: Duration = Duration::from_millis(50);
+/// How long better and better plans that stand in are made.
+const SEARCH_MAX: Duration = Duration::from_secs(3600);
+
+/// The making of a plan for a seat.
+pub(super) struct Course {
+    lease: Lease,
+    item: u32,
+    /// What counts.
+    losses: Arc<Vec<Loss>>,
+    /// Since when.
+    since_ms: u64,
+    begun_ms: u64,
+}
+
+/// It has come to nothing for a reason that may pass.
+struct Later;
+
+/// A plan to tell of.
+struct News {
+    delivery: Delivery,
+    stage: v1::ReplanStage,
+    is_final: bool,
+}
+
+impl Course {
+    pub(super) fn new(lease: Lease, item: u32, count: Option<Count>, begun_ms: u64) -> Self {
+        let (losses, since_ms) =
+            count.map_or_else(|| (Arc::default(), begun_ms), |count| (count.losses, count.since_ms));
+        // A lease that was acquired since could not have a plan before.
+        let since_ms = since_ms.max(lease.deed.created_ms);
+        Self { lease, item, losses, since_ms, begun_ms }
+    }
+
+    pub(super) fn seat(&self) -> Seat {
+        (self.lease.deed.number, self.item)
+    }
+
+    pub(super) const fn begun_ms(&self) -> u64 {
+        self.begun_ms
+    }
+
+    /// Of what counts.
+    pub(super) fn digest(&self) -> Avoided {
+        digest(&self.losses)
+    }
+
+    /// Makes the plan and tells of it.
+    pub(super) async fn run(mut self, shared: &Arc<Shared>) {
+        let (seat, priority) = (self.seat(), self.lease.priority());
+        if self.drive(shared).await.is_err() {
+            let now = shared.leases.now_ms();
+            shared.lock().docket.enter(seat, priority, now.saturating_add(RETRY_MS));
+        }
+    }
+
+    async fn drive(&mut self, shared: &Arc<Shared>) -> Result<(), Later> {
+        let order = match self.order(shared).await {
+            Ok(order) => order,
+            Err(failure) => return self.lost(shared, &failure).await,
+        };
+        let key = RequestKey::of(&order);
+        let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
+        let lookup = shared.queue.submit(key, order.clone(), Goal::Lookup, terms);
+        match ended(lookup.map_err(|_| Later)?).await {
+            Ok(delivery) => {
+                let stage = match self.losses.is_empty() {
+                    true => v1::ReplanStage::Restored,
+                    false => v1::ReplanStage::Precomputed,
+                };
+                return self.tell(shared, News { delivery, stage, is_final: true }, &order).await;
+            }
+            Err(failure) if matches!(*failure, PlanFailure::NotCached) => {}
+            Err(failure) => return self.lost(shared, &failure).await,
+        }
+        let wanted = shared.queue.submit(key, order.clone(), Goal::Plan, terms).map_err(|_| Later)?;
+        let stand_in = StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_MAX));
+        let mut told = false;
+        let wanted = ended(wanted);
+        tokio::pin!(wanted);
+        if let Some(mut stand_in) = stand_in {
+            let first = async {
+                let delivery = stand_in.delivery(Instant::now() + SEARCH_MAX).await;
+                time::sleep(GRACE).await;
+                delivery
+            };
+            let first = tokio::select! {
+                biased;
+                outcome = &mut wanted => return self.finish(shared, outcome, &order, told).await,
+                first = first => first,
+            };
+            if let Some(delivery) = first {
+                told = true;
+                let news = News { delivery, stage: v1::ReplanStage::StandIn, is_final: false };
+                self.tell(shared, news, &order).await?;
+            }
+        }
+        let outcome = wanted.await;
+        self.finish(shared, outcome, &order, told).await
+    }
+
+    /// The plan that was wanted has come, or will not.
+    async fn finish(&mut self, shared: &Arc<Shared>, outcome: Outcome, order: &Order, told: bool) -> Result<(), Later> {
+        match outcome {
+            Ok(delivery) => {
+                let stage = v1::ReplanStage::Optimum;
+                self.tell(shared, News { delivery, stage, is_final: true }, order).await
+            }
+            // What stands in is all that there is.
+            Err(failure) if told && follows_from_request(&failure) => self.settle(shared).await,
+            Err(failure) => self.lost(shared, &failure).await,
+        }
+    }
+
+    /// What is to be planned: for the sound network if the plan for it does again.
+    async fn order(&mut self, shared: &Arc<Shared>) -> Result<Order, PlanFailure> {
+        let (lease, item, losses) = (self.lease.clone(), self.item as usize, Arc::clone(&self.losses));
+        let shared = Arc::clone(shared);
+        let made = spawn_blocking(move || -> Result<(Order, bool), CallFailure> {
+            let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
+            let item = lease.deed.items.get(item).ok_or_else(broken)?;
+            let key = lease.base().ok_or_else(broken)?;
+            let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
+            let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
+            let is_sound = losses.is_empty() || !touched(&base, &losses).meets_bytes(&item.links);
+            let mut request = item.request.clone().unwrap_or_default();
+            if !is_sound {
+                let faults = losses.iter().map(losses::on_the_wire).collect();
+                let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
+                request.topology = Some(v1::TopologySource { source: Some(Source::Punctured(Box::new(punctured))) });
+            }
+            request.topology = resolve(&shared.shelf, request.topology)?;
+            let Decoded { mut order, .. } = decode(request, Method::Plan).map_err(PlanFailure::Request)?;
+            let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+            order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
+            Ok((order, is_sound))
+        });
+        let made = made.await.map_err(|error| CallFailure::Broken { what: error.to_string() }).flatten();
+        let (order, is_sound) = made.map_err(|failure| match failure {
+            CallFailure::Plan(failure) => failure,
+            failure => {
+                tracing::error!(lease = self.lease.name(), failure = chain(&failure), "a lease cannot be planned for");
+                PlanFailure::Stopped
+            }
+        })?;
+        if is_sound {
+            self.losses = Arc::default();
+        }
+        Ok(order)
+    }
+
+    /// Tells of a plan.
+    async fn tell(&self, shared: &Arc<Shared>, news: News, order: &Order) -> Result<(), Later> {
+        let News { delivery, stage, is_final } = news;
+        let quality = delivery.plan.plan.quality.clone().unwrap_or_default();
+        let puncture = delivery.puncture.as_deref();
+        let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
+        let survivors = puncture.map(|puncture| puncture.survivors.clone()).unwrap_or_default();
+        let new_plan = delivery.plan.plan.id.clone();
+        let event = v1::PlanSuperseded {
+            old_plan: self.current(shared),
+            new_plan,
+            stage: stage.into(),
+            bound: quality.bound,
+            achieved: quality.achieved,
+            optimality: quality.optimality,
+            survivors: if survivors.len() == ranks as usize { Vec::new() } else { survivors },
+            elapsed: Some(self.elapsed(shared)),
+            is_final,
+        };
+        self.publish(shared, v1::replan_event::Event::Superseded(event)).await?;
+        self.note_links(shared, order, &delivery).await;
+        Ok(())
+    }
+
+    /// What stands in stays.
+    async fn settle(&self, shared: &Arc<Shared>) -> Result<(), Later> {
+        let (number, item) = self.seat();
+        let shared = Arc::clone(shared);
+        let settled = spawn_blocking(move || {
+            shared.leases.change(number, |standing| {
+                if let Some(valid) = standing.items.get_mut(item as usize) {
+                    valid.is_provisional = false;
+                }
+            })
+        });
+        written(settled.await).map(|_| ())
+    }
+
+    /// Tells that there is no plan, where that follows from what is left.
+    async fn lost(&self, shared: &Arc<Shared>, failure: &PlanFailure) -> Result<(), Later> {
+        if !follows_from_request(failure) {
+            return Err(Later);
+        }
+        let event = v1::PlanLost { old_plan: self.current(shared), error: Some(to_operation_error(failure)) };
+        self.publish(shared, v1::replan_event::Event::Lost(event)).await
+    }
+
+    /// Writes an event down, and then with the lease what it says; those who watch are told.
+    async fn publish(&self, shared: &Arc<Shared>, event: v1::replan_event::Event) -> Result<(), Later> {
+        let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(losses::on_the_wire).collect();
+        let event = v1::ReplanEvent {
+            lease: self.lease.name(),
+            job: self.lease.deed.job.clone(),
+            item: self.item,
+            faults,
+            event: Some(event),
+            ..v1::ReplanEvent::default()
+        };
+        let kept = KeptEvent {
+            event: Some(event),
+            avoided: if self.losses.is_empty() { Vec::new() } else { self.digest().to_vec() },
+            tenant: self.lease.deed.tenant.clone(),
+            ..KeptEvent::default()
+        };
+        let (shared, number) = (Arc::clone(shared), self.lease.deed.number);
+        let kept = spawn_blocking(move || {
+            if shared.leases.get(number).is_none() {
+                // It was released meanwhile: nobody wants to know.
+                return Ok(());
+            }
+            let kept = shared.events.append(vec![kept])?;
+            kept.iter().try_for_each(|event| apply(&shared.leases, event))
+        });
+        written(kept.await)
+    }
+
+    /// Remembers which links the new plan is on.
+    async fn note_links(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) {
+        let (reader, order, plan, key) =
+            (Arc::clone(shared), order.clone(), Arc::clone(&delivery.plan), self.lease.base());
+        let read = spawn_blocking(move || {
+            let base = key.and_then(|key| reader.bases.get(&key).ok().flatten())?;
+            let prepared = reader.planner.prepare(&order, &canopy_synth::Never).ok()?;
+            Some(LinkSet::projected(&base, &prepared.topology, &plan.plan.links_used))
+        });
+        let links = read.await.ok().flatten().map(Arc::new);
+        shared.lock().seats.entry(self.seat()).or_default().links = links;
+    }
+
+    /// The plan that is valid now.
+    fn current(&self, shared: &Shared) -> String {
+        let lease = shared.leases.get(self.lease.deed.number);
+        let valid = lease.as_ref().unwrap_or(&self.lease).standing.items.get(self.item as usize).cloned();
+        valid.map(|valid| valid.plan).unwrap_or_default()
+    }
+
+    fn elapsed(&self, shared: &Shared) -> WireDuration {
+        let millis = shared.leases.now_ms().saturating_sub(self.since_ms);
+        let seconds = i64::try_from(millis / 1000).unwrap_or(i64::MAX);
+        WireDuration { seconds, nanos: i32::try_from(millis % 1000).unwrap_or(0) * 1_000_000 }
+    }
+}
+
+/// Tells one set of losses from another.
+pub(super) fn digest(losses: &[Loss]) -> Avoided {
+    let mut hasher = blake3::Hasher::new_derive_key("canopy losses 1");
+    for text in losses.iter().map(Loss::to_string) {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Has a lease say what an event says of it, unless it says something later.
+fn apply(leases: &Leases, kept: &KeptEvent) -> Result<(), StoreError> {
+    let Some(event) = &kept.event else { return Ok(()) };
+    let Some(lease) = number_of(&event.lease).and_then(|number| leases.get(number)) else { return Ok(()) };
+    let item = event.item as usize;
+    let Some(ranks) = lease.deed.items.get(item).map(|item| item.ranks) else { return Ok(()) };
+    if lease.standing.items.get(item).is_none_or(|valid| valid.event >= event.sequence) {
+        return Ok(());
+    }
+    let valid = said_by(kept, event, ranks);
+    leases.change(lease.deed.number, |standing| {
+        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone())
+    })?;
+    Ok(())
+}
+
+/// What an event says of the plan that is valid.
+fn said_by(kept: &KeptEvent, event: &v1::ReplanEvent, ranks: u32) -> Valid {
+    let faults: Vec<Loss> = event.faults.iter().filter_map(|fault| losses::loss(fault).ok()).collect();
+    // Of more faults than an event holds, these are not all.
+    let is_whole = digest(&faults).as_slice() == kept.avoided;
+    let valid = Valid {
+        avoided: kept.avoided.clone(),
+        event: event.sequence,
+        faults: if is_whole { faults.iter().map(Loss::to_string).collect() } else { Vec::new() },
+        ..Valid::default()
+    };
+    match &event.event {
+        Some(v1::replan_event::Event::Superseded(superseded)) => {
+            let survivors = &superseded.survivors;
+            let is_lost = |rank: &u32| !survivors.is_empty() && survivors.binary_search(rank).is_err();
+            let lost = (0..ranks).filter(is_lost).collect();
+            Valid { plan: superseded.new_plan.clone(), lost, is_provisional: !superseded.is_final, ..valid }
+        }
+        Some(v1::replan_event::Event::Lost(lost)) => Valid { error: lost.error.clone(), ..valid },
+        Some(v1::replan_event::Event::Idle(_)) | None => valid,
+    }
+}
+
+/// Makes leases say what was told of them before the server ended.
+pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreError> {
+    for event in events.all() {
+        apply(leases, &event)?;
+    }
+    Ok(())
+}
+
+/// How a job ends.
+pub(crate) async fn ended(mut job: Subscription) -> Outcome {
+    match job.state.wait_for(|state| matches!(state, JobState::Done(_))).await.map(|state| state.clone()) {
+        Ok(JobState::Done(outcome)) => outcome,
+        // The sender of an unfinished job goes away only when its queue does.
+        Ok(JobState::Working(_)) | Err(_) => Err(PlanFailure::Draining.into()),
+    }
+}
+
+fn written<T>(done: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, Later> {
+    match done {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => {
+            tracing::error!(error = chain(&error), "what became of a lease could not be written down");
+            Err(Later)
+        }
+        Err(error) => {
+            tracing::error!(%error, "what became of a lease could not be written down");
+            Err(Later)
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What became of leases, in order, for those who watch: on the disk before anybody is told.
+//!
+//! An event is the truth about its lease: what a lease itself says of its plans is written after it, and made to agree with it
+//! at the next start.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use canopy_proto::v1::ReplanEvent;
+use prost::Message;
+use tokio::sync::watch;
+
+use crate::clock;
+use crate::job::timestamp;
+use crate::key::PlanKey;
+use crate::store::{Store, StoreError, decode_record, encode_record};
+
+/// Keys read at a time.
+const PAGE: usize = 1024;
+/// Where it is written which log this is, and how far it has come: behind every event.
+const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);
+
+/// How much is kept, and where the time comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventOptions {
+    /// Most events; beyond, the oldest go.
+    pub(crate) count_max: usize,
+    /// Age at which they go, in milliseconds.
+    pub(crate) age_max_ms: u64,
+    /// Milliseconds since 1970 UTC.
+    pub(crate) now_ms: fn() -> u64,
+}
+
+impl EventOptions {
+    /// 10,000 events of a day, by the clock of the system.
+    pub(crate) const STANDARD: Self = Self { count_max: 10_000, age_max_ms: 24 * 3_600_000, now_ms: clock::unix_ms };
+}
+
+/// An event as it is kept.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct KeptEvent {
+    /// As it is sent.
+    #[prost(message, optional, tag = "1")]
+    pub(crate) event: Option<ReplanEvent>,
+    /// What its plan avoids, see [`Avoided`](super::leases::Avoided).
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) avoided: Vec<u8>,
+    /// Its time in milliseconds since 1970 UTC.
+    #[prost(uint64, tag = "3")]
+    pub(crate) unix_ms: u64,
+    /// The tenant of its lease; empty: everybody's.
+    #[prost(string, tag = "4")]
+    pub(crate) tenant: String,
+}
+
+impl KeptEvent {
+    /// Its place in the log.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.event.as_ref().map_or(0, |event| event.sequence)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Head {
+    /// Tells this log from one of another data directory.
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    /// The last event there was.
+    #[prost(uint64, tag = "2")]
+    last: u64,
+}
+
+/// The log. Clones share it.
+#[derive(Clone)]
+pub(crate) struct EventLog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    options: EventOptions,
+    log: Mutex<Log>,
+    /// The last event that is on the disk.
+    latest: watch::Sender<u64>,
+}
+
+struct Log {
+    head: Head,
+    /// In order, without gaps.
+    events: VecDeque<Arc<KeptEvent>>,
+}
+
+/// A token that is none of this log, or whose successors are kept no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
+)]
+pub(crate) struct Expired;
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl EventLog {
+    /// Reads what is kept. An event that cannot be read ends what can be resumed from before it.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn open(store: Arc<dyn Store>, options: EventOptions) -> Result<Self, StoreError> {
+        let (mut events, mut head, mut after) = (VecDeque::<Arc<KeptEvent>>::new(), None, None);
+        let mut unreadable = Vec::new();
+        loop {
+            let keys = store.keys(after.as_ref(), PAGE)?;
+            let Some(&last) = keys.last() else { break };
+            after = Some(last);
+            for key in keys {
+                let bytes = store.get(&key)?.unwrap_or_default();
+                let payload = decode_record(&bytes).ok();
+                if key == HEAD {
+                    head = payload.and_then(|payload| Head::decode(payload).ok());
+                    continue;
+                }
+                let event = payload.and_then(|payload| KeptEvent::decode(payload).ok());
+                match event.filter(|event| key_of(event.sequence()) == key) {
+                    Some(event) => {
+                        let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
+                        if !follows {
+                            unreadable.extend(events.drain(..).map(|old| key_of(old.sequence())));
+                        }
+                        events.push_back(Arc::new(event));
+                    }
+                    None => unreadable.push(key),
+                }
+            }
+        }
+        store.remove(&unreadable)?;
+        let last = events.back().map_or(0, |event| event.sequence());
+        // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
+        let head = head.unwrap_or(Head { epoch: (options.now_ms)(), last });
+        let head = Head { last: head.last.max(last), ..head };
+        store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])?;
+        let latest = watch::Sender::new(head.last);
+        Ok(Self { shared: Arc::new(Shared { store, options, log: Mutex::new(Log { head, events }), latest }) })
+    }
+
+    /// Keeps events, and tells those who watch once they survive a crash. Numbers and dates them.
+    ///
+    /// # Errors
+    /// The engine failed; nobody is told.
+    pub(crate) fn append(&self, new: Vec<KeptEvent>) -> Result<Vec<Arc<KeptEvent>>, StoreError> {
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
+        let now = now_ms();
+        let mut log = self.lock();
+        let mut head = log.head;
+        let (mut kept, mut records) = (Vec::new(), Vec::new());
+        for mut event in new {
+            head.last += 1;
+            event.unix_ms = now;
+            if let Some(event) = &mut event.event {
+                event.sequence = head.last;
+                event.resume_token = token(head.epoch, head.last);
+                event.event_time = Some(timestamp(now));
+            }
+            records.push((key_of(head.last), encode_record(&event.encode_to_vec())));
+            kept.push(Arc::new(event));
+        }
+        records.push((HEAD, encode_record(&head.encode_to_vec())));
+        self.shared.store.put_all(&records)?;
+        log.head = head;
+        log.events.extend(kept.iter().map(Arc::clone));
+        let outdated = now.saturating_sub(age_max_ms);
+        let mut gone = Vec::new();
+        while log.events.len() > count_max || log.events.front().is_some_and(|oldest| oldest.unix_ms < outdated) {
+            gone.extend(log.events.pop_front().map(|oldest| key_of(oldest.sequence())));
+        }
+        drop(log);
+        // What stays behind is read at the next start, and goes then.
+        let removed = self.shared.store.remove(&gone);
+        self.shared.latest.send_replace(head.last);
+        removed.map(|()| kept)
+    }
+
+    /// Is told of every event.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.shared.latest.subscribe()
+    }
+
+    /// The number of the event with this token, the last one for none.
+    ///
+    /// # Errors
+    /// Events after it are not there any more.
+    pub(crate) fn position(&self, resume_token: &str) -> Result<u64, Expired> {
+        let log = self.lock();
+        if resume_token.is_empty() {
+            return Ok(log.head.last);
+        }
+        let (epoch, sequence) = resume_token.split_once('-').ok_or(Expired)?;
+        let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| Expired);
+        let (epoch, sequence) = (number(epoch)?, number(sequence)?);
+        let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
+        let known = epoch == log.head.epoch && sequence <= log.head.last && sequence + 1 >= oldest;
+        if known && token(epoch, sequence) == resume_token { Ok(sequence) } else { Err(Expired) }
+    }
+
+    /// The token of an event.
+    pub(crate) fn token(&self, sequence: u64) -> String {
+        token(self.lock().head.epoch, sequence)
+    }
+
+    /// At most `limit` events after the one of this number, in order.
+    ///
+    /// # Errors
+    /// Some of them are not there any more.
+    pub(crate) fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Arc<KeptEvent>>, Expired> {
+        let log = self.lock();
+        let Some(oldest) = log.events.front().map(|event| event.sequence()) else {
+            return if sequence >= log.head.last { Ok(Vec::new()) } else { Err(Expired) };
+        };
+        let skipped = (sequence + 1).checked_sub(oldest).ok_or(Expired)?;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        Ok(log.events.iter().skip(skipped).take(limit).map(Arc::clone).collect())
+    }
+
+    /// All that are kept, in order.
+    pub(crate) fn all(&self) -> Vec<Arc<KeptEvent>> {
+        self.lock().events.iter().map(Arc::clone).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn token(epoch: u64, sequence: u64) -> String {
+    format!("{epoch:016x}-{sequence:016x}")
+}
+
+/// Where an event is kept: in their order.
+fn key_of(sequence: u64) -> PlanKey {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&sequence.to_be_bytes());
+    PlanKey::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    const OPTIONS: EventOptions = EventOptions { count_max: 3, age_max_ms: u64::MAX, now_ms: || 5_000 };
+
+    fn events(count: usize) -> Vec<KeptEvent> {
+        (0..count).map(|_| KeptEvent { event: Some(ReplanEvent::default()), ..KeptEvent::default() }).collect()
+    }
+
+    fn sequences(log: &EventLog, after: u64) -> Result<Vec<u64>, Expired> {
+        Ok(log.after(after, 100)?.iter().map(|event| event.sequence()).collect())
+    }
+
+    #[test]
+    fn a_watch_goes_on_where_it_ended_even_after_a_restart() {
+        let store = Arc::new(MemoryStore::default());
+        let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+        assert_eq!((log.position(""), sequences(&log, 0)), (Ok(0), Ok(vec![])));
+        let kept = log.append(events(2)).unwrap();
+        let first = kept[0].event.clone().unwrap();
+        assert_eq!((first.sequence, *log.watch().borrow()), (1, 2));
+        let again = EventLog::open(store, OPTIONS).unwrap();
+        let position = again.position(&first.resume_token).unwrap();
+        assert_eq!(sequences(&again, position), Ok(vec![2]));
+        again.append(events(1)).unwrap();
+        assert_eq!(sequences(&again, position), Ok(vec![2, 3]));
+    }
+
+    #[test]
+    fn what_is_kept_no_more_cannot_be_resumed() {
+        let log = EventLog::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
+        let token_of = |kept: &[Arc<KeptEvent>]| kept[0].event.clone().unwrap().resume_token;
+        let first = token_of(&log.append(events(1)).unwrap());
+        let second = token_of(&log.append(events(1)).unwrap());
+        log.append(events(3)).unwrap();
+        assert_eq!((log.position(&first), log.position(&second)), (Err(Expired), Ok(2)));
+        assert_eq!((sequences(&log, 1), sequences(&log, 2)), (Err(Expired), Ok(vec![3, 4, 5])));
+        let stranger = EventLog::open(Arc::new(MemoryStore::default()), EventOptions { now_ms: || 6_000, ..OPTIONS });
+        assert_eq!(stranger.unwrap().position(&second), Err(Expired), "the token is another log's");
+        for broken in ["x", "-", "0-1", "1388-2", &format!("{second}0"), "ffffffffffffffff-ffffffffffffffff"] {
+            assert_eq!(log.position(broken), Err(Expired), "{broken}");
+        }
+    }
+
+    #[test]
+    fn old_events_go() {
+        let options = EventOptions { count_max: 100, age_max_ms: 10, now_ms: clock::unix_ms };
+        let log = EventLog::open(Arc::new(MemoryStore::default()), options).unwrap();
+        log.append(events(2)).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        log.append(events(1)).unwrap();
+        assert_eq!(sequences(&log, 2), Ok(vec![3]));
+    }
+
+    #[test]
+    fn a_damaged_event_ends_what_can_be_resumed_before_it() {
+        let store = Arc::new(MemoryStore::default());
+        let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+        log.append(events(3)).unwrap();
+        store.put_all(&[(key_of(2), vec![1, 2, 3])]).unwrap();
+        let again = EventLog::open(store, OPTIONS).unwrap();
+        assert_eq!((sequences(&again, 1), sequences(&again, 2)), (Err(Expired), Ok(vec![3])));
+    }
+}

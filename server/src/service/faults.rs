@@ -1,0 +1,359 @@
+//! `canopy.v1.Faults`: what is broken or slow, and what has been planned instead.
+
+use std::time::Duration;
+
+use canopy_faults::{Directory, Event, Outcome, Record, Remaining, Severity};
+use canopy_proto::v1;
+use canopy_proto::v1::faults_server::Faults;
+use canopy_proto::v1::{
+    ClearFaultsReply, ClearFaultsRequest, FaultEvent, FaultState, Idle, KnownFault, ListFaultsReply, ListFaultsRequest,
+    OperationError, ReplanEvent, ReportFaultsReply, ReportFaultsRequest, ReportOutcome, ReportedFault,
+    WatchReplansRequest, replan_event,
+};
+use canopy_topology::TopologyLimits;
+use tokio::sync::mpsc;
+use tokio::time;
+use tonic::{Code, Request, Response, Status};
+
+use super::EventStream;
+use super::decode::FAULTS_MAX;
+use super::deliver::STALL_MAX;
+use super::desk::{Desk, shown};
+use super::fields::{Field, Kind, Value, unix_ms};
+use super::listing::{ListRequest, Listing};
+use super::topologies::read_base;
+use crate::drain::DrainHandle;
+use crate::failure::{CallFailure, PlanFailure, chain};
+use crate::job::timestamp;
+use crate::losses;
+use crate::replan::{Entered, Expired, Replanner, ReportError, key_of_topology};
+use crate::status::{call_status, to_status};
+use crate::store::Records;
+use crate::tasks;
+use crate::tenant::Viewer;
+use crate::topologies::id_of;
+
+/// Longest time in which a watch says nothing.
+const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// Events read from the log at a time.
+const EVENTS_AT_ONCE: usize = 64;
+/// Events a stream holds before the one who fills it waits for its reader.
+const STREAM_BUFFER: usize = 8;
+
+const STATES: &[&str] = &["active", "clearing", "held"];
+const SEVERITIES: &[&str] = &["fatal", "degraded"];
+
+/// What faults are listed by.
+const FIELDS: &[Field<KnownFault>] = &[
+    Field { name: "topology", kind: Kind::Text, get: |fault| Value::Text(fault.topology.clone()) },
+    Field { name: "text", kind: Kind::Text, get: |fault| Value::Text(fault.text.clone()) },
+    Field { name: "state", kind: Kind::Word(STATES), get: |fault| Value::Text(state_name(fault).to_owned()) },
+    Field { name: "severity", kind: Kind::Word(SEVERITIES), get: |fault| Value::Text(severity_name(fault).to_owned()) },
+    Field {
+        name: "since",
+        kind: Kind::Time,
+        get: |fault| Value::Time(fault.since_time.and_then(unix_ms).unwrap_or(0)),
+    },
+    Field {
+        name: "reported",
+        kind: Kind::Time,
+        get: |fault| Value::Time(fault.reported_time.and_then(unix_ms).unwrap_or(0)),
+    },
+];
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultsService {
+    desk: Desk,
+    replanner: Replanner,
+    drain: DrainHandle,
+    limits: TopologyLimits,
+}
+
+impl FaultsService {
+    pub(crate) const fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
+        Self { desk, replanner, drain, limits }
+    }
+}
+
+#[tonic::async_trait]
+impl Faults for FaultsService {
+    async fn report_faults(
+        &self,
+        request: Request<ReportFaultsRequest>,
+    ) -> Result<Response<ReportFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (replanner, limits) = (self.replanner.clone(), self.limits);
+        let reported = self.desk.run("ReportFaults", &headers, move |_| report(&replanner, request, &limits));
+        reported.await.map(Response::new)
+    }
+
+    async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let replanner = self.replanner.clone();
+        self.desk.run("ListFaults", &headers, move |_| list(&replanner, &request)).await.map(Response::new)
+    }
+
+    async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (replanner, wanted) = (self.replanner.clone(), request.clone());
+        let clear = move |_: &Records| clear(&replanner, &wanted);
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("ClearFaults", call, clear, || {}).await.map(Response::new)
+    }
+
+    type WatchReplansStream = EventStream<ReplanEvent>;
+
+    async fn watch_replans(
+        &self,
+        request: Request<WatchReplansRequest>,
+    ) -> Result<Response<Self::WatchReplansStream>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let failed = |failure: CallFailure| call_status(&failure);
+        let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
+        let position =
+            self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
+        let drain = self.drain.clone();
+        let task = tasks::spawn("watch-replans", async move {
+            let sender = watch.sender.clone();
+            let end = tokio::select! {
+                end = watch.follow() => end,
+                () = drain.started() => Some(to_status(&PlanFailure::Draining)),
+            };
+            if let Some(status) = end {
+                // A reader that has gone is nobody's fault.
+                let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
+            }
+        });
+        Ok(Response::new(EventStream::new(receiver, task)))
+    }
+}
+
+/// One caller's watch.
+struct Watch {
+    replanner: Replanner,
+    viewer: Viewer,
+    request: WatchReplansRequest,
+    /// The last event that was passed over or sent.
+    position: u64,
+    sender: mpsc::Sender<Result<ReplanEvent, Status>>,
+}
+
+impl Watch {
+    /// Sends events until the reader has gone (`None`), or something ends the watch.
+    async fn follow(mut self) -> Option<Status> {
+        let events = self.replanner.events().clone();
+        let mut latest = events.watch();
+        loop {
+            // Seen before it is read: what comes meanwhile is another change.
+            latest.mark_unchanged();
+            let new = match events.after(self.position, EVENTS_AT_ONCE) {
+                Ok(new) => new,
+                Err(expired) => return Some(call_status(&expired.into())),
+            };
+            for kept in &new {
+                self.position = kept.sequence();
+                let event = kept.event.iter().filter(|event| self.viewer.sees(&kept.tenant) && self.wants(event));
+                for event in event.cloned() {
+                    self.send(event).await?;
+                }
+            }
+            if !new.is_empty() {
+                continue;
+            }
+            if time::timeout(IDLE_INTERVAL, latest.changed()).await.is_err() {
+                let resume_token = events.token(self.position);
+                let event = Some(replan_event::Event::Idle(Idle {}));
+                self.send(ReplanEvent { resume_token, event, ..ReplanEvent::default() }).await?;
+            }
+        }
+    }
+
+    fn wants(&self, event: &ReplanEvent) -> bool {
+        let fits = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        fits(&self.request.lease, &event.lease) && fits(&self.request.job, &event.job)
+    }
+
+    async fn send(&self, event: ReplanEvent) -> Option<()> {
+        time::timeout(STALL_MAX, self.sender.send(Ok(event))).await.ok()?.ok()
+    }
+}
+
+fn report(
+    replanner: &Replanner,
+    request: ReportFaultsRequest,
+    limits: &TopologyLimits,
+) -> Result<ReportFaultsReply, CallFailure> {
+    let ReportFaultsRequest { topology, events } = request;
+    if events.len() > FAULTS_MAX {
+        return Err(CallFailure::TooManyEvents { found: events.len(), limit: FAULTS_MAX });
+    }
+    let (key, base) = read_base(replanner.bases(), topology, limits)?;
+    let now = replanner.leases().now_ms();
+    let read: Vec<Result<Event, ReportedFault>> = events.into_iter().map(|event| read_event(event, now)).collect();
+    let known: Vec<Event> = read.iter().filter_map(|read| read.as_ref().ok().cloned()).collect();
+    let mut entered = replanner.books().report((&key, &base), known)?.into_iter();
+    let mut changes = false;
+    let mut outcome = |read: Result<Event, ReportedFault>| match read.map(|_| entered.next()) {
+        Err(refused) => refused,
+        Ok(Some(Ok(entered))) => {
+            changes |= entered.changes;
+            ReportedFault { outcome: outcome_of(entered).into(), error: None }
+        }
+        Ok(Some(Err(error))) => refused(report_reason(&error), &chain(&error)),
+        // There is one for each that was read.
+        Ok(None) => refused("CALL_FAILED", "the event was lost"),
+    };
+    let outcomes = read.into_iter().map(&mut outcome).collect();
+    let leases = if changes { replanner.concerned(&key, &base) } else { 0 };
+    if changes {
+        replanner.stir(key);
+    }
+    let active = replanner.books().count(&key).map_or(0, |count| count.losses.len());
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(ReportFaultsReply { topology: id_of(&key), outcomes, active: number(active), leases: number(leases) })
+}
+
+fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
+    let bad = |field: &str, problem: String| refused("FAULT_INVALID", &format!("{field}: {problem}"));
+    let stated = event.fault.unwrap_or_default();
+    let loss = losses::loss(&stated).map_err(|error| bad(&format!("fault.{}", error.field()), chain(&error)))?;
+    let observed_ms = match event.observed_time {
+        None => now,
+        Some(time) => {
+            unix_ms(time).ok_or_else(|| bad("observed_time", "it is before 1970; set the clock".to_owned()))?
+        }
+    };
+    let expires_ms = match event.expires_after.map(Duration::try_from) {
+        None => None,
+        Some(Ok(after)) => Some(observed_ms.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))),
+        Some(Err(_)) => return Err(bad("expires_after", "it is negative; give a time ahead".to_owned())),
+    };
+    let severity = match v1::Severity::try_from(event.severity) {
+        Ok(v1::Severity::Fatal) => Severity::Fatal,
+        Ok(v1::Severity::Degraded) => Severity::Degraded,
+        Ok(v1::Severity::Unspecified) if loss.remaining == Remaining::GONE => Severity::Fatal,
+        Ok(v1::Severity::Unspecified) => Severity::Degraded,
+        Err(_) => return Err(bad("severity", "use SEVERITY_FATAL or SEVERITY_DEGRADED".to_owned())),
+    };
+    let FaultEvent { source, event_id, cleared, .. } = event;
+    let canopy_faults::Loss { target, remaining } = loss;
+    Ok(Event { source, event_id, target, remaining, severity, observed_ms, expires_ms, cleared })
+}
+
+const fn outcome_of(entered: Entered) -> ReportOutcome {
+    match (entered.outcome, entered.changes) {
+        (Outcome::New | Outcome::Updated | Outcome::Cleared, true) => ReportOutcome::Applied,
+        (Outcome::New | Outcome::Updated | Outcome::Cleared | Outcome::NothingToClear, _) => ReportOutcome::Noted,
+        (Outcome::Repeated, _) => ReportOutcome::Repeated,
+        (Outcome::Stale, _) => ReportOutcome::Stale,
+        (Outcome::ClearPending, _) => ReportOutcome::Clearing,
+        (Outcome::Held, _) => ReportOutcome::Held,
+    }
+}
+
+fn refused(reason: &str, message: &str) -> ReportedFault {
+    let (reason, message) = (reason.to_owned(), message.chars().take(500).collect());
+    let error = OperationError { code: Code::InvalidArgument.into(), reason, message };
+    ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error) }
+}
+
+const fn report_reason(error: &ReportError) -> &'static str {
+    use canopy_faults::BookError;
+    match error {
+        ReportError::Meaning(_) => "FAULT_UNKNOWN",
+        ReportError::Book(BookError::Event(_) | BookError::Future { .. }) => "FAULT_INVALID",
+        ReportError::Book(
+            BookError::TooManyElements { .. } | BookError::TooManySources { .. } | BookError::TooManyIds { .. },
+        )
+        | ReportError::TooManyBooks { .. } => "TOO_MANY_FAULTS",
+    }
+}
+
+fn clear(replanner: &Replanner, request: &ClearFaultsRequest) -> Result<ClearFaultsReply, CallFailure> {
+    let unknown = || CallFailure::TopologyUnknown { name: shown(&request.topology) };
+    let key = key_of_topology(replanner, &request.topology)?.ok_or_else(unknown)?;
+    if request.faults.len() > FAULTS_MAX {
+        return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
+    }
+    let base = replanner.bases().get(&key)?.ok_or_else(unknown)?;
+    let directory = Directory::new(base.topology());
+    let target = |(position, fault)| {
+        let bad = |problem: String| CallFailure::FaultTarget { position, problem };
+        let loss = losses::loss(fault).map_err(|error| bad(chain(&error)))?;
+        directory.canonical(&loss.target).map_err(|error| bad(chain(&error)))
+    };
+    let targets = request.faults.iter().enumerate().map(target).collect::<Result<Vec<_>, _>>()?;
+    let cleared = replanner.books().clear(&key, (!targets.is_empty()).then_some(&targets))?;
+    replanner.stir(key);
+    let active = replanner.books().count(&key).map_or(0, |count| count.losses.len());
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
+}
+
+fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result<ListFaultsReply, CallFailure> {
+    let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
+    let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    replanner.books().for_each(|key, record| {
+        let fault = known_fault(replanner, id_of(key), record);
+        let id = [key.as_bytes().as_slice(), fault.text.as_bytes()].concat();
+        listing.show(fault, id);
+    });
+    let page = listing.finish();
+    Ok(ListFaultsReply { faults: page.items, next_page_token: page.next_page_token, total_size: page.total })
+}
+
+fn known_fault(replanner: &Replanner, topology: String, record: &Record) -> KnownFault {
+    let loss = canopy_faults::Loss { target: record.target().clone(), remaining: record.counts_as() };
+    let better_ms = record.better_at_ms(replanner.books().policy());
+    let state = match (record.is_held(), better_ms.is_some()) {
+        (true, _) => FaultState::Held,
+        (false, true) => FaultState::Clearing,
+        (false, false) => FaultState::Active,
+    };
+    let expires = || {
+        let live: Vec<Option<u64>> =
+            record.sources().filter(|(_, word)| word.is_live).map(|(_, word)| word.expires_ms).collect();
+        live.iter().copied().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
+    };
+    let severity = match record.severity() {
+        Some(Severity::Fatal) => v1::Severity::Fatal,
+        Some(Severity::Degraded) => v1::Severity::Degraded,
+        None => v1::Severity::Unspecified,
+    };
+    KnownFault {
+        topology,
+        fault: Some(losses::on_the_wire(&loss)),
+        state: state.into(),
+        severity: severity.into(),
+        sources: record.sources().map(|(name, _)| name.to_owned()).collect(),
+        since_time: Some(timestamp(record.since_ms())),
+        reported_time: Some(timestamp(record.changed_ms())),
+        until_time: better_ms.or_else(expires).map(timestamp),
+        suppressed: record.flaps_suppressed(),
+        text: loss.to_string(),
+    }
+}
+
+fn state_name(fault: &KnownFault) -> &'static str {
+    match fault.state() {
+        FaultState::Clearing => "clearing",
+        FaultState::Held => "held",
+        FaultState::Active | FaultState::Unspecified => "active",
+    }
+}
+
+fn severity_name(fault: &KnownFault) -> &'static str {
+    match fault.severity() {
+        v1::Severity::Degraded => "degraded",
+        v1::Severity::Fatal | v1::Severity::Unspecified => "fatal",
+    }
+}
+
+impl From<Expired> for CallFailure {
+    fn from(_: Expired) -> Self {
+        Self::ResumeToken
+    }
+}

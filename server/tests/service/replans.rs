@@ -1,0 +1,306 @@
+//! Faults, leases and plans that take the place of others.
+
+use std::time::Duration;
+
+use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
+    GetLeaseRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PlanLost, PlanRequest, PlanSuperseded,
+    Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply, ReportFaultsRequest,
+    ReportOutcome, TopologySource, WatchReplansRequest, fault, replan_event::Event,
+};
+use canopy_server::{Options, ReplanOptions};
+use tokio::time::timeout;
+use tonic::transport::Channel;
+use tonic::{Code, Streaming};
+use tonic_types::StatusExt as _;
+
+use crate::support::{TestServer, request};
+
+const BOXES: &str = "dgx-a100:boxes=2";
+
+/// A server that believes what it is told sooner than others do.
+async fn start() -> TestServer {
+    TestServer::start_with(
+        quick,
+        std::sync::Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD)),
+    )
+    .await
+}
+
+fn quick(options: &mut Options) {
+    options.replans = ReplanOptions {
+        window: Duration::from_millis(300),
+        debounce: Duration::from_millis(200),
+        hold_down: Duration::from_millis(1000),
+        ..ReplanOptions::STANDARD
+    };
+}
+
+fn source(expression: &str) -> TopologySource {
+    TopologySource { source: Some(Source::Expression(expression.to_owned())) }
+}
+
+fn faults(server: &TestServer) -> FaultsClient<Channel> {
+    FaultsClient::new(server.channel.clone())
+}
+
+fn leases(server: &TestServer) -> LeasesClient<Channel> {
+    LeasesClient::new(server.channel.clone())
+}
+
+fn gpu(node: &str) -> Fault {
+    let device = DeviceTarget { node: node.to_owned(), ..DeviceTarget::default() };
+    Fault { target: Some(fault::Target::Device(device)), remaining: None }
+}
+
+fn link(from: &str, to: &str, remaining: Option<(u64, u64)>) -> Fault {
+    let ends = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
+    let remaining = remaining.map(|(numerator, denominator)| Ratio { numerator, denominator });
+    Fault { target: Some(fault::Target::Link(ends)), remaining }
+}
+
+fn event(id: &str, fault: Fault, cleared: bool) -> FaultEvent {
+    FaultEvent {
+        source: "test".to_owned(),
+        event_id: id.to_owned(),
+        fault: Some(fault),
+        cleared,
+        ..FaultEvent::default()
+    }
+}
+
+async fn report(server: &TestServer, topology: &str, events: Vec<FaultEvent>) -> ReportFaultsReply {
+    let asked = ReportFaultsRequest { topology: Some(source(topology)), events };
+    faults(server).report_faults(asked).await.unwrap().into_inner()
+}
+
+async fn plan(server: &TestServer, request: PlanRequest) -> String {
+    server.client().plan(request).await.unwrap().into_inner().plan.unwrap().id
+}
+
+async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Lease {
+    for request in &requests {
+        plan(server, request.clone()).await;
+    }
+    let asked = AcquireLeaseRequest { job: job.to_owned(), requests, ..AcquireLeaseRequest::default() };
+    leases(server).acquire_lease(asked).await.unwrap().into_inner()
+}
+
+async fn watch(server: &TestServer, resume_token: &str) -> Streaming<ReplanEvent> {
+    let asked = WatchReplansRequest { resume_token: resume_token.to_owned(), ..WatchReplansRequest::default() };
+    faults(server).watch_replans(asked).await.unwrap().into_inner()
+}
+
+async fn next(events: &mut Streaming<ReplanEvent>) -> ReplanEvent {
+    timeout(Duration::from_secs(20), events.message()).await.expect("an event comes in time").unwrap().unwrap()
+}
+
+/// The next plan that nothing better follows.
+async fn next_final(events: &mut Streaming<ReplanEvent>) -> (ReplanEvent, PlanSuperseded) {
+    loop {
+        let event = next(events).await;
+        if let Some(Event::Superseded(superseded)) = event.event.clone() {
+            if superseded.is_final {
+                return (event, superseded);
+            }
+        }
+    }
+}
+
+async fn silence(events: &mut Streaming<ReplanEvent>, how_long: u64) {
+    let heard = timeout(Duration::from_millis(how_long), events.message()).await;
+    assert!(heard.is_err(), "{heard:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
+    let server = start().await;
+    let lease = acquire(&server, "job-1", vec![request(BOXES)]).await;
+    let original = lease.plans[0].original.clone();
+    assert_eq!((lease.plans[0].current.as_str(), lease.plans[0].is_replanning), (original.as_str(), false));
+    let mut events = watch(&server, "").await;
+    let reported = report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await;
+    assert_eq!((reported.outcomes[0].outcome(), reported.active, reported.leases), (ReportOutcome::Applied, 1, 1));
+    let (_, superseded) = next_final(&mut events).await;
+    let survivors: Vec<u32> = (0..16).filter(|&rank| rank != 3).collect();
+    assert_eq!((superseded.survivors.as_slice(), superseded.optimality.as_str()), (survivors.as_slice(), "1/1"));
+    // What it names is what anybody gets who asks for what is left.
+    let punctured = |include_reported, faults| {
+        let base = Some(Box::new(source(BOXES)));
+        let punctured = Box::new(Punctured { base, faults, include_reported });
+        PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(punctured)) }), ..request("") }
+    };
+    assert_eq!(plan(&server, punctured(false, vec![gpu("b0g3")])).await, superseded.new_plan);
+    let asked = server.client().plan(punctured(true, vec![])).await.unwrap().into_inner();
+    assert_eq!(asked.plan.unwrap().id, superseded.new_plan);
+    assert_eq!(asked.puncture.unwrap().survivors, survivors);
+
+    let again = report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await;
+    assert_eq!((again.outcomes[0].outcome(), again.leases), (ReportOutcome::Repeated, 0));
+    silence(&mut events, 500).await;
+
+    report(&server, BOXES, vec![event("2", gpu("b0g3"), true)]).await;
+    let (_, restored) = next_final(&mut events).await;
+    assert_eq!((restored.stage(), restored.new_plan.as_str()), (ReplanStage::Restored, original.as_str()));
+    assert_eq!((restored.old_plan, restored.survivors), (superseded.new_plan, vec![]));
+    assert_eq!(server.statistics.synthesis_count(), 3, "the sound one, the other, and what stood in for it");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_that_do_not_cross_a_fault_stay() {
+    let server = start().await;
+    let of_box = |first: u32| PlanRequest { ranks: (first..first + 8).collect(), ..request(BOXES) };
+    let inside = acquire(&server, "inside", vec![of_box(8)]).await;
+    let across = acquire(&server, "across", vec![request(BOXES)]).await;
+    let mut events = watch(&server, "").await;
+    let reported = report(&server, BOXES, vec![event("1", link("b0g3", "ib", Some((1, 2))), false)]).await;
+    assert_eq!(reported.leases, 1);
+    let (event_of, superseded) = next_final(&mut events).await;
+    assert_eq!((event_of.lease, event_of.job, superseded.survivors), (across.name, "across".to_owned(), vec![]));
+    silence(&mut events, 500).await;
+    let asked = GetLeaseRequest { name: inside.name.clone() };
+    let inside_now = leases(&server).get_lease(asked).await.unwrap().into_inner();
+    assert_eq!(inside_now.plans, inside.plans);
+    let listed = ListLeasesRequest { filter: "replanned=true".to_owned(), ..ListLeasesRequest::default() };
+    let listed = leases(&server).list_leases(listed).await.unwrap().into_inner();
+    assert_eq!((listed.total_size, listed.leases[0].job.as_str()), (1, "across"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_falls_apart_has_no_plan_and_says_into_what() {
+    let server = start().await;
+    acquire(&server, "ring", vec![request("ring:6")]).await;
+    let mut events = watch(&server, "").await;
+    let broken = || vec![link("0", "1", None), link("3", "4", None)];
+    let reported: Vec<FaultEvent> =
+        broken().into_iter().zip(["1", "2"]).map(|(fault, id)| event(id, fault, false)).collect();
+    report(&server, "ring:6", reported).await;
+    let lost = loop {
+        match next(&mut events).await.event {
+            Some(Event::Lost(lost)) => break lost,
+            other => panic!("{other:?}"),
+        }
+    };
+    let PlanLost { error: Some(error), .. } = lost else { panic!("{lost:?}") };
+    assert_eq!((error.reason.as_str(), error.code), ("TOPOLOGY_DISCONNECTED", i32::from(Code::FailedPrecondition)));
+    let base = Some(Box::new(source("ring:6")));
+    let punctured = Box::new(Punctured { base, faults: broken(), include_reported: false });
+    let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
+    let refused = server.client().plan(PlanRequest { topology, ..request("") }).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    let details = refused.get_error_details();
+    assert_eq!(details.error_info().unwrap().reason, "TOPOLOGY_DISCONNECTED");
+    assert!(details.precondition_failure().is_some());
+    report(&server, "ring:6", vec![event("3", link("0", "1", None), true)]).await;
+    let (_, found) = next_final(&mut events).await;
+    assert_eq!((found.old_plan.as_str(), found.survivors.len()), ("", 0));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flapping_link_brings_no_more_than_one_plan_in_a_window() {
+    let server = start().await;
+    acquire(&server, "job", vec![request(BOXES)]).await;
+    let mut events = watch(&server, "").await;
+    for round in 0..60 {
+        report(&server, BOXES, vec![event(&format!("{round}"), link("b1g7", "ib", None), round % 2 == 1)]).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    next_final(&mut events).await;
+    let held = faults(&server).list_faults(ListFaultsRequest::default()).await.unwrap().into_inner().faults;
+    assert_eq!((held.len(), held[0].text.as_str()), (1, "link:b1g7=ib"));
+    assert!(held[0].suppressed > 0, "{held:?}");
+    let (_, restored) = next_final(&mut events).await;
+    assert_eq!(restored.stage(), ReplanStage::Restored, "once it was quiet");
+    silence(&mut events, 500).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_and_its_leases_go_on_in_the_next_server() {
+    let server = start().await;
+    let lease = acquire(&server, "job", vec![request(BOXES)]).await;
+    let mut events = watch(&server, "").await;
+    report(&server, BOXES, vec![event("1", gpu("b1g0"), false)]).await;
+    let (last, superseded) = next_final(&mut events).await;
+    let directory = server.stop().await;
+    let ended = events.message().await.unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable);
+    drop(events);
+
+    let planner = canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD);
+    let server = TestServer::start_in(directory, quick, std::sync::Arc::new(planner)).await;
+    let mut events = watch(&server, &last.resume_token).await;
+    silence(&mut events, 700).await;
+    let asked = GetLeaseRequest { name: lease.name.clone() };
+    let kept = leases(&server).get_lease(asked).await.unwrap().into_inner();
+    assert_eq!((&kept.plans[0].current, kept.plans[0].survivors.len()), (&superseded.new_plan, 15));
+    let asked = ClearFaultsRequest { topology: lease.topology.clone(), ..ClearFaultsRequest::default() };
+    assert_eq!(faults(&server).clear_faults(asked).await.unwrap().into_inner().cleared, 1);
+    let (restored, found) = next_final(&mut events).await;
+    assert_eq!((restored.sequence, found.stage()), (last.sequence + 1, ReplanStage::Restored));
+    let asked = ReleaseLeaseRequest { job: "job".to_owned(), ..ReleaseLeaseRequest::default() };
+    assert_eq!(leases(&server).release_lease(asked.clone()).await.unwrap().into_inner().released, 1);
+    assert_eq!(leases(&server).release_lease(asked).await.unwrap().into_inner().released, 0);
+    let expired = WatchReplansRequest { resume_token: "7-7".to_owned(), ..WatchReplansRequest::default() };
+    assert_eq!(faults(&server).watch_replans(expired).await.unwrap_err().code(), Code::OutOfRange);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_root_is_told_and_bad_requests_are_refused() {
+    let server = start().await;
+    let collective = Some(CollectiveSpec { kind: Collective::Broadcast.into(), root: Some(2) });
+    acquire(&server, "job", vec![PlanRequest { collective, ..request("ring:4") }]).await;
+    let mut events = watch(&server, "").await;
+    let reply = report(
+        &server,
+        "ring:4",
+        vec![
+            event("1", gpu("2"), false),
+            event("", gpu("1"), false),
+            event("3", gpu("9"), false),
+            event("4", Fault::default(), false),
+        ],
+    )
+    .await;
+    let outcomes: Vec<ReportOutcome> = reply.outcomes.iter().map(|outcome| outcome.outcome()).collect();
+    assert_eq!(
+        outcomes,
+        [ReportOutcome::Applied, ReportOutcome::Refused, ReportOutcome::Refused, ReportOutcome::Refused]
+    );
+    let reasons: Vec<&str> =
+        reply.outcomes.iter().filter_map(|outcome| outcome.error.as_ref()).map(|error| error.reason.as_str()).collect();
+    assert_eq!(reasons, ["FAULT_INVALID", "FAULT_UNKNOWN", "FAULT_INVALID"]);
+    let Some(Event::Lost(lost)) = next(&mut events).await.event else { panic!("the root is lost") };
+    assert_eq!(lost.error.unwrap().reason, "ROOT_LOST");
+
+    let missing = AcquireLeaseRequest {
+        job: "x".to_owned(),
+        requests: vec![request("ring:5")],
+        ..AcquireLeaseRequest::default()
+    };
+    let refused = leases(&server).acquire_lease(missing.clone()).await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.get_error_details().error_info().unwrap().reason.as_str()),
+        (Code::NotFound, "PLAN_NOT_CACHED")
+    );
+    for request in [
+        AcquireLeaseRequest { job: String::new(), ..missing.clone() },
+        AcquireLeaseRequest { requests: vec![], ..missing.clone() },
+        AcquireLeaseRequest { ttl: Some(prost_types::Duration { seconds: 0, nanos: 5 }), ..missing.clone() },
+        AcquireLeaseRequest { requests: vec![request("ring:4"), request("ring:5")], ..missing.clone() },
+        AcquireLeaseRequest { priority: 77, ..missing },
+    ] {
+        let refused = leases(&server).acquire_lease(request.clone()).await.unwrap_err();
+        assert!(matches!(refused.code(), Code::InvalidArgument | Code::NotFound), "{request:?}: {refused}");
+    }
+    let unknown = GetLeaseRequest { name: "leases/0000000000000007".to_owned() };
+    assert_eq!(leases(&server).get_lease(unknown).await.unwrap_err().code(), Code::NotFound);
+    server.stop().await;
+}
