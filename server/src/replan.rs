@@ -41,6 +41,7 @@ pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Lease
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, chain};
 use crate::key::PlanKey;
+use crate::metrics::Metrics;
 use crate::planner::Planner;
 use crate::queue::Queue;
 use crate::store::{Store, StoreError};
@@ -112,6 +113,7 @@ struct Shared {
     events: EventLog,
     /// Shortest time between two plans anew for one seat.
     window_ms: u64,
+    metrics: Metrics,
     state: Mutex<State>,
     /// Something may have to be done.
     stir: Notify,
@@ -167,6 +169,7 @@ impl Replanner {
     pub(crate) fn open(
         spaces: ReplanSpaces,
         (queue, planner, shelf, bases): (Queue, Arc<dyn Planner>, Shelf, Bases),
+        metrics: Metrics,
         options: &ReplanOptions,
     ) -> Result<Self, StoreError> {
         let books = Books::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
@@ -181,7 +184,7 @@ impl Replanner {
         };
         let (state, stir) = (Mutex::new(state), Notify::new());
         let window_ms = options.pace().window_ms;
-        let shared = Shared { queue, planner, shelf, bases, books, leases, events, window_ms, state, stir };
+        let shared = Shared { queue, planner, shelf, bases, books, leases, events, window_ms, metrics, state, stir };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -199,6 +202,10 @@ impl Replanner {
 
     pub(crate) fn events(&self) -> &EventLog {
         &self.shared.events
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
     }
 
     /// Has the leases on a topology looked at soon.
@@ -317,6 +324,7 @@ impl Shared {
             }
         }
         self.forget_the_released();
+        self.show();
         wake
     }
 
@@ -342,6 +350,14 @@ impl Shared {
                 }
             }
         }
+    }
+
+    fn show(&self) {
+        let (active, held_back) = self.books.totals();
+        self.metrics.set("canopy_faults_active", &[], active as f64);
+        self.metrics.count_is("canopy_fault_flaps_suppressed_total", &[], held_back);
+        self.metrics.set("canopy_leases_active", &[], self.leases.len() as f64);
+        self.metrics.set("canopy_replans_waiting", &[], self.lock().docket.len() as f64);
     }
 
     fn forget_the_released(&self) {

@@ -177,8 +177,8 @@ impl Server {
         let replanner = {
             let bases = Bases::new(shelf.clone(), options.limits);
             let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone(), bases);
-            let replans = options.replans;
-            let opened = spawn_blocking(move || Replanner::open(spaces, parts, &replans)).await;
+            let (replans, of_replans) = (options.replans, metrics.clone());
+            let opened = spawn_blocking(move || Replanner::open(spaces, parts, of_replans, &replans)).await;
             opened.map_err(|error| StartError::Threads(io::Error::other(error)))??
         };
         let cabinet = Cabinet {

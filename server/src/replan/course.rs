@@ -8,7 +8,7 @@ use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;
-use tokio::time::{self, Instant};
+use tokio::time;
 
 use super::books::Count;
 use super::docket::Seat;
@@ -20,6 +20,7 @@ use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::{Delivery, Goal, JobState, Outcome, Terms, Worker};
 use crate::key::RequestKey;
 use crate::losses;
+use crate::metrics::size_class;
 use crate::order::{Order, Priority};
 use crate::queue::Subscription;
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
@@ -27,9 +28,9 @@ use crate::status::{follows_from_request, to_operation_error};
 use crate::store::StoreError;
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
-const GRACE: Duration = Duration::from_millis(50);
-/// How long better and better plans that stand in are made.
-const SEARCH_MAX: Duration = Duration::from_secs(3600);
+const GRACE: Duration = Duration::from_millis(20);
+/// By what the beginning of better and better plans that stand in is reckoned.
+const SEARCH_TIME: Duration = Duration::from_secs(20);
 
 /// The making of a plan for a seat.
 pub(super) struct Course {
@@ -103,29 +104,33 @@ impl Course {
             Err(failure) => return self.lost(shared, &failure).await,
         }
         let wanted = shared.queue.submit(key, order.clone(), Goal::Plan, terms).map_err(|_| Later)?;
-        let stand_in = StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_MAX));
-        let mut told = false;
+        let stand_in = StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_TIME));
         let wanted = ended(wanted);
         tokio::pin!(wanted);
-        if let Some(mut stand_in) = stand_in {
-            let first = async {
-                let delivery = stand_in.delivery(Instant::now() + SEARCH_MAX).await;
-                time::sleep(GRACE).await;
-                delivery
-            };
-            let first = tokio::select! {
+        let Some(mut stand_in) = stand_in else {
+            let outcome = wanted.await;
+            return self.finish(shared, outcome, &order, false).await;
+        };
+        let (mut best, mut told, mut is_improving) = (stand_in.best(), false, true);
+        let improving = stand_in.improve();
+        tokio::pin!(improving);
+        loop {
+            tokio::select! {
                 biased;
                 outcome = &mut wanted => return self.finish(shared, outcome, &order, told).await,
-                first = first => first,
-            };
-            if let Some(delivery) = first {
-                told = true;
-                let news = News { delivery, stage: v1::ReplanStage::StandIn, is_final: false };
-                self.tell(shared, news, &order).await?;
+                Ok(()) = best.changed() => {
+                    if !told && let Ok(outcome) = time::timeout(GRACE, &mut wanted).await {
+                        return self.finish(shared, outcome, &order, told).await;
+                    }
+                    let delivery = best.borrow_and_update().clone();
+                    if let Some(delivery) = delivery {
+                        told = true;
+                        self.tell(shared, provisional(delivery), &order).await?;
+                    }
+                }
+                () = &mut improving, if is_improving => is_improving = false,
             }
         }
-        let outcome = wanted.await;
-        self.finish(shared, outcome, &order, told).await
     }
 
     /// The plan that was wanted has come, or will not.
@@ -198,6 +203,11 @@ impl Course {
             is_final,
         };
         self.publish(shared, v1::replan_event::Event::Superseded(event)).await?;
+        let (outcome, class) = (stage_name(stage), size_class(ranks));
+        shared.metrics.count("canopy_replans_total", &[("outcome", outcome.into())]);
+        let took = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
+        let labels = [("outcome", outcome.into()), ("size_class", class.into())];
+        shared.metrics.took("canopy_replan_latency_seconds", &labels, took);
         self.note_links(shared, order, &delivery).await;
         Ok(())
     }
@@ -222,6 +232,7 @@ impl Course {
             return Err(Later);
         }
         let event = v1::PlanLost { old_plan: self.current(shared), error: Some(to_operation_error(failure)) };
+        shared.metrics.count("canopy_replans_total", &[("outcome", "lost".into())]);
         self.publish(shared, v1::replan_event::Event::Lost(event)).await
     }
 
@@ -278,6 +289,25 @@ impl Course {
         let millis = shared.leases.now_ms().saturating_sub(self.since_ms);
         let seconds = i64::try_from(millis / 1000).unwrap_or(i64::MAX);
         WireDuration { seconds, nanos: i32::try_from(millis % 1000).unwrap_or(0) * 1_000_000 }
+    }
+}
+
+/// A plan that stands in.
+fn provisional(delivery: Delivery) -> News {
+    let provenance = delivery.plan.plan.provenance.as_ref();
+    let is_repaired = provenance.is_some_and(|provenance| !provenance.repaired_from.is_empty());
+    let stage = if is_repaired { v1::ReplanStage::Repaired } else { v1::ReplanStage::StandIn };
+    News { delivery, stage, is_final: false }
+}
+
+/// A word for the label of a metric.
+const fn stage_name(stage: v1::ReplanStage) -> &'static str {
+    match stage {
+        v1::ReplanStage::Precomputed => "precomputed",
+        v1::ReplanStage::Repaired => "repaired",
+        v1::ReplanStage::StandIn => "stand-in",
+        v1::ReplanStage::Restored => "restored",
+        v1::ReplanStage::Optimum | v1::ReplanStage::Unspecified => "optimum",
     }
 }
 

@@ -116,7 +116,9 @@ impl Faults for FaultsService {
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
         let drain = self.drain.clone();
+        let watching = self.replanner.metrics().going_on("canopy_watchers", &[]);
         let task = tasks::spawn("watch-replans", async move {
+            let _watching = watching;
             let sender = watch.sender.clone();
             let end = tokio::select! {
                 end = watch.follow() => end,
@@ -206,7 +208,11 @@ fn report(
         // There is one for each that was read.
         Ok(None) => refused("CALL_FAILED", "the event was lost"),
     };
-    let outcomes = read.into_iter().map(&mut outcome).collect();
+    let outcomes: Vec<ReportedFault> = read.into_iter().map(&mut outcome).collect();
+    for reported in &outcomes {
+        let label = outcome_name(reported.outcome());
+        replanner.metrics().count("canopy_fault_events_total", &[("outcome", label.into())]);
+    }
     let leases = if changes { replanner.concerned(&key, &base) } else { 0 };
     if changes {
         replanner.stir(key);
@@ -251,6 +257,19 @@ const fn outcome_of(entered: Entered) -> ReportOutcome {
         (Outcome::Stale, _) => ReportOutcome::Stale,
         (Outcome::ClearPending, _) => ReportOutcome::Clearing,
         (Outcome::Held, _) => ReportOutcome::Held,
+    }
+}
+
+/// A word for the label of a metric.
+const fn outcome_name(outcome: ReportOutcome) -> &'static str {
+    match outcome {
+        ReportOutcome::Applied => "applied",
+        ReportOutcome::Noted => "noted",
+        ReportOutcome::Repeated => "repeated",
+        ReportOutcome::Stale => "stale",
+        ReportOutcome::Clearing => "clearing",
+        ReportOutcome::Held => "held",
+        ReportOutcome::Refused | ReportOutcome::Unspecified => "refused",
     }
 }
 
