@@ -2,7 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/approved.rs"]
+mod approved;
 #[path = "routes/mutations.rs"]
 mod mutations;
 #[path = "routes/networks.rs"]
 mod networks;
+#[path = "routes/text.rs"]
+mod text;

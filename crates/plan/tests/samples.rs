@@ -5,10 +5,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+#[path = "support/approved.rs"]
+mod approved;
 
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use approved::check_approved;
 use canopy_plan::{
     ElementType, EmulateOptions, EmulationError, Operator, Profile, Program, Protocol, convert, emulate,
     parse_msccl_xml, prove, read_foreign_msccl_xml, write_msccl_xml,
@@ -143,15 +147,4 @@ fn a_raised_bound_is_judged_anew() {
                      gpu 2 tb 4 step 0 waits for one of 2 slots to gpu 0 tb 8";
         assert!(beyond.contains(cycle), "{beyond}");
     }
-}
-
-#[track_caller]
-fn check_approved(name: &str, actual: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/approved").join(name);
-    if env::var_os("CANOPY_APPROVE").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        return fs::write(&path, actual).unwrap();
-    }
-    let approved = fs::read_to_string(&path).unwrap_or_default();
-    assert!(approved == actual, "{name} changed; if intended, rerun with CANOPY_APPROVE=1\n{actual}");
 }
