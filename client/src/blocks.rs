@@ -37,6 +37,11 @@ fn parsed(content: &str) -> Result<BlockRows, String> {
     let content = content.trim_start_matches('\u{feff}').trim();
     let mut square = Square::default();
     if content.starts_with('[') {
+        // Most of what a value takes in memory is not in its text: too many are refused before they are read.
+        let (values, limit) = (content.matches(['[', ',']).count(), Blocks::RANKS_MAX as usize);
+        if values > limit * (limit + 1) {
+            return Err(format!("there are more than {limit} rows of {limit} columns; {}", up_to(limit)));
+        }
         let rows: Vec<Vec<serde_json::Value>> =
             serde_json::from_str(content).map_err(|error| format!("no list of lists of numbers: {error}"))?;
         for row in &rows {
@@ -53,6 +58,10 @@ fn parsed(content: &str) -> Result<BlockRows, String> {
     square.finish()
 }
 
+fn up_to(limit: usize) -> String {
+    format!("blocks are weighed for up to {limit} ranks")
+}
+
 /// Rows so far.
 #[derive(Default)]
 struct Square {
@@ -66,14 +75,12 @@ impl Square {
     fn add(&mut self, weights: impl Iterator<Item = (Option<u64>, String)>) -> Result<(), String> {
         let (row, limit) = (self.rows, Blocks::RANKS_MAX as usize);
         if row == limit {
-            return Err(format!("there are more than {limit} rows; blocks are weighed for up to {limit} ranks"));
+            return Err(format!("there are more than {limit} rows; {}", up_to(limit)));
         }
         let mut columns = 0;
         for (weight, written) in weights {
             if columns == limit {
-                return Err(format!(
-                    "row {row} has more than {limit} columns; blocks are weighed for up to {limit} ranks"
-                ));
+                return Err(format!("row {row} has more than {limit} columns; {}", up_to(limit)));
             }
             let weight = weight.ok_or_else(|| {
                 let written: String = written.chars().take(40).collect();
@@ -150,5 +157,9 @@ mod tests {
         let limit = Blocks::RANKS_MAX as usize;
         assert!(parsed(&"1\n".repeat(limit + 1)).unwrap_err().contains("more than 2048 rows"));
         assert!(parsed(&"1 ".repeat(limit + 1)).unwrap_err().contains("row 0 has more than 2048 columns"));
+        // As many brackets and commas as the largest square has are looked at, one more are not.
+        let most = limit * (limit + 1);
+        assert!(parsed(&"[".repeat(most)).unwrap_err().contains("no list of lists"));
+        assert!(parsed(&"[".repeat(most + 1)).unwrap_err().contains("more than 2048 rows of 2048 columns"));
     }
 }
