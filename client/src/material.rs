@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use canopy_client::ErrorClass;
-use canopy_plan::read_plan;
+use canopy_plan::{oneccl, read_plan, routes};
 use canopy_schedule::{Bound, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile};
 use canopy_synth::{Algorithm, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
@@ -70,9 +70,10 @@ fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
     }
     let bytes = input::bytes(Path::new(text), PLAN_BYTES_MAX)?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'<') && bytes.windows(5).take(4096).any(|word| word == b"<algo") {
+    let is_of_canopy = || std::str::from_utf8(&bytes).is_ok_and(|text| oneccl::is_plan(text) || routes::is_plan(text));
+    if first == Some(&b'<') && (bytes.windows(5).take(4096).any(|word| word == b"<algo") || is_of_canopy()) {
         return Err(Failure::input(format!(
-            "{text} is a file of a runtime, which does not say what network it is for"
+            "{text} is a file of a runtime, which does not say which transfers on which network it is made from"
         ))
         .help("give the plan in canopy's JSON, as `canopy plan` writes it without --format"));
     }

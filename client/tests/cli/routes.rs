@@ -20,6 +20,7 @@ fn hand_made_plans_are_verified_and_rated() {
     assert_eq!((&verdict["algbw"], &verdict["optimality"]), (&"6000000000".into(), &"1/1".into()));
     desk.refused("verify routes.xml --profile msccl", 2, &["this is a route plan"]);
     desk.refused("convert routes.xml --to oneccl", 2, &["is a route plan, which cannot be made a file for oneccl"]);
+    desk.refused("explain routes.xml", 2, &["is a file of a runtime", "give the plan in canopy's JSON"]);
     for (from, to, check) in [
         ("cnt=\"2\"/>", "cnt=\"2\" mtu=\"9\"/>", "file"),
         ("ports=\"0 0\"", "ports=\"0 1\"", "structure"),
