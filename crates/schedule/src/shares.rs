@@ -113,7 +113,8 @@ pub enum SharesError {
     #[error("chunks_per_share is 0; a share needs at least one chunk")]
     NoChunks,
     #[error(
-        "{rank_count} shares of {chunks_per_share} chunks, times their weights, are more than 18446744073709551615"
+        "{rank_count} shares of {chunks_per_share} chunks, times their weights, are more than 18446744073709551615; use smaller \
+         weights in the same proportions, or fewer chunks"
     )]
     TooManyChunks { chunks_per_share: u64, rank_count: u32 },
 }
