@@ -30,4 +30,4 @@ pub use mscclpp::{
     emulate_execution_plan, execution_alignment_bytes, execution_plan_loader, lower_execution_plan,
     parse_execution_plan, prove_execution_plan, require_followable, switch_domains, write_execution_plan,
 };
-pub use plan_file::{PLAN_SCHEMA, PatternsError, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
+pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

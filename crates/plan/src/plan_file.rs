@@ -5,14 +5,12 @@
 //! the plan itself is held in memory. Reading makes sure that a file is
 //! well-formed, not that its plan is right: compile and check the schedule, and re-derive the bound, to know that.
 
-mod patterns;
 mod read;
 mod write;
 
 use canopy_schedule::{Bound, FormChoice, InNetwork, Schedule};
 use canopy_topology::{Rate, Topology};
 
-pub use patterns::PatternsError;
 pub use read::{PlanFileError, read_plan};
 pub use write::write_plan;
 

@@ -8,14 +8,14 @@ use std::fmt;
 
 use canopy_schedule::{
     Action, AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice,
-    FormReason, InNetwork, RootError, Schedule, Shape, Shares, Steps, UnknownCollective,
+    FormReason, InNetwork, Pattern, Patterns, PatternsError, RootError, Schedule, Shape, Shares, Steps,
+    UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits, read_document};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-use super::patterns::{Pattern, Patterns, PatternsError};
 use super::{FORMAT_VERSION, PlanFile, Provenance};
 use certificate::CertificateDocument;
 use forest::{Routes, Trees};
@@ -51,8 +51,8 @@ pub enum PlanFileError {
     MissingField { field: &'static str, shape: &'static str },
     #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; leave it out")]
     ForeignField { field: &'static str, shape: &'static str },
-    #[error(transparent)]
-    Patterns(#[from] PatternsError),
+    #[error("schedule.{0}")]
+    Patterns(PatternsError),
     #[error("form.{field} is `{found}`; use {known}")]
     Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, and the kind `{kind}` needs it")]
@@ -73,7 +73,7 @@ impl PlanFileError {
             Self::Root(_) | Self::NoRoot { .. } => Some("root".to_owned()),
             Self::Rate { field, .. } => Some((*field).to_owned()),
             Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
-            Self::Patterns(error) => Some(error.field().to_owned()),
+            Self::Patterns(error) => Some(format!("schedule.{}", error.field())),
             Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
@@ -299,7 +299,8 @@ struct ScheduleDocument {
     sends: Option<Sends>,
     paths: Option<Paths>,
     ports: Option<u32>,
-    patterns: Option<Vec<Pattern>>,
+    /// Chunks and places of each.
+    patterns: Option<Vec<(u64, Vec<u32>)>>,
 }
 
 impl ScheduleDocument {
@@ -332,16 +333,14 @@ impl ScheduleDocument {
                 Shape::Steps(Steps { chunks_per_share, routes, carriers, sends })
             }
             ShapeName::Flow => {
-                let Paths { hops, paths } = match patterns {
-                    Some(patterns) => {
-                        let ports = ports.ok_or_else(|| missing("ports"))?;
-                        Patterns { ports, patterns }
-                            .spread(topology, &routes)
-                            .map(|(hops, paths)| Paths { hops, paths })?
-                    }
-                    None => paths.ok_or_else(|| missing("paths"))?,
+                let Some(patterns) = patterns else {
+                    let Paths { hops, paths } = paths.ok_or_else(|| missing("paths"))?;
+                    return Ok(Shape::Flow(Flow { chunks_per_share, routes, hops, paths }));
                 };
-                Shape::Flow(Flow { chunks_per_share, routes, hops, paths })
+                let ports = ports.ok_or_else(|| missing("ports"))?;
+                let patterns = patterns.into_iter().map(|(chunk_count, hops)| Pattern { chunk_count, hops }).collect();
+                let flow = Patterns { ports, patterns }.flow(topology, chunks_per_share, routes, &|| false);
+                Shape::Flow(flow.map_err(PlanFileError::Patterns)?)
             }
         })
     }

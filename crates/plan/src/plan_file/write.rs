@@ -4,12 +4,11 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Shape, Shares};
+use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Patterns, Shape, Shares};
 use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::schedule::{ScheduleView, has_runs, list};
-use super::patterns::Patterns;
 use super::{FORMAT_VERSION, PlanFile};
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.

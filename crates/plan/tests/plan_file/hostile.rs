@@ -161,7 +161,7 @@ fn refusals_of_patterns() {
         (r#""ports":2,"#, "", "schedule.ports is missing"),
         (r#""ports":2,"#, r#""ports":2,"paths":[],"#, "schedule.paths does not belong"),
         (r#""shape":"flow","#, r#""shape":"steps","#, "schedule.ports does not belong to a schedule of shape `steps`"),
-        (r#""ports":2,"#, r#""ports":0,"#, "schedule.ports is 0, and schedule.routes has 10"),
+        (r#""ports":2,"#, r#""ports":0,"#, "schedule.ports is 0, and routes has 10"),
         (r#""ports":2,"#, r#""ports":3,"#, "a group of 3 routes for each of the 5 ranks"),
         (r#""ports":2,"#, r#""ports":4294967295,"#, "a group of 4294967295 routes"),
         (r#""ports":2,"#, r#""ports":-1,"#, "invalid value: integer `-1`, expected u32"),

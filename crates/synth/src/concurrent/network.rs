@@ -76,11 +76,6 @@ impl Network {
     pub(super) fn leaving(&self) -> &[Vec<u32>] {
         &self.leaving
     }
-
-    /// Where an arc ends.
-    pub(super) fn head(&self, arc: u32) -> u32 {
-        self.graph.arcs[arc as usize].to
-    }
 }
 
 /// By arc its orbit, and by rank and orbit the arc that leaves it.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use canopy_optimize::{ConcurrentProblem, Stop, WholeFlow, WholePath};
-use canopy_schedule::{Flow, Path, RouteIndex, RouteTable};
+use canopy_schedule::{Flow, Pattern, Patterns, PatternsError, RouteTable};
 use canopy_topology::{LinkIndex, Rank, Topology};
 use rayon::prelude::*;
 
 use super::network::Network;
 use crate::error::SynthesisError;
-use crate::parts::{FlowParts, position, require_room};
+use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::ask;
 
@@ -33,7 +33,7 @@ pub(super) fn flow(
         whole.paths(problem, commodity).map_err(SynthesisError::from)
     };
     if network.is_translated() {
-        let flow = spread(network, &apart(0)?, whole.chunks, stop)?;
+        let flow = spread(topology, network, &apart(0)?, whole.chunks, stop)?;
         progress.report(Stage::Routes, rank_count.into(), rank_count.into());
         return Ok(flow);
     }
@@ -56,6 +56,7 @@ pub(super) fn flow(
 /// Routes are grouped by the rank that they leave, and in each group those of one orbit have the same place: so the paths
 /// of all ranks take the same places in the groups that they pass. O(hops).
 fn spread(
+    topology: &Topology,
     network: &Network,
     template: &[WholePath],
     chunks_per_share: u64,
@@ -63,42 +64,25 @@ fn spread(
 ) -> Result<Flow, SynthesisError> {
     let used: BTreeSet<u32> = template.iter().flat_map(|path| &path.arcs).map(|&arc| network.orbit(arc)).collect();
     let mut routes = RouteTable::default();
-    let mut ends = Vec::new();
     for leaving in network.leaving() {
         for &orbit in &used {
-            let arc = leaving[orbit as usize];
-            routes.push(&[LinkIndex::new(arc)]);
-            ends.push(network.head(arc));
+            routes.push(&[LinkIndex::new(leaving[orbit as usize])]);
         }
     }
-    let places: HashMap<u32, u32> = used.iter().copied().zip(0..).collect();
-    let patterns: Vec<Vec<u32>> =
-        template.iter().map(|path| path.arcs.iter().map(|&arc| places[&network.orbit(arc)]).collect()).collect();
-    let length: usize = patterns.iter().map(Vec::len).sum();
+    let length: usize = template.iter().map(|path| path.arcs.len()).sum();
     require_room(length as u64 * network.leaving().len() as u64)?;
-    let mut hops = Vec::with_capacity(length * network.leaving().len());
-    let mut paths = Vec::with_capacity(template.len() * network.leaving().len());
-    let group = u32::try_from(used.len()).expect("a rank has fewer links than there are");
-    for (source, _) in (0..).zip(network.leaving()) {
-        ask(stop)?;
-        let end = |pattern: &Vec<u32>| pattern.iter().fold(source, |node, place| ends[(node * group + place) as usize]);
-        let mut order: Vec<(u32, usize)> =
-            patterns.iter().enumerate().map(|(path, pattern)| (end(pattern), path)).collect();
-        order.sort_unstable();
-        for (destination, path) in order {
-            let first = position(hops.len())?;
-            let mut node = source;
-            for place in &patterns[path] {
-                let route = node * group + place;
-                hops.push(RouteIndex::new(route));
-                node = ends[route as usize];
-            }
-            let hops = first..position(hops.len())?;
-            let (source, destination) = (Rank::new(source), Rank::new(destination));
-            paths.push(Path { source, destination, chunk_count: template[path].chunks, hops });
-        }
-    }
-    Ok(Flow { chunks_per_share, routes, hops, paths })
+    let places: HashMap<u32, u32> = used.iter().copied().zip(0..).collect();
+    let pattern = |path: &WholePath| {
+        let hops = path.arcs.iter().map(|&arc| places[&network.orbit(arc)]).collect();
+        Pattern { chunk_count: path.chunks, hops }
+    };
+    let ports = u32::try_from(used.len()).expect("a rank has fewer links than there are");
+    let patterns = Patterns { ports, patterns: template.iter().map(pattern).collect() };
+    let flow = patterns.flow(topology, chunks_per_share, routes, &|| stop.is_requested());
+    flow.map_err(|error| match error {
+        PatternsError::Stopped => SynthesisError::Stopped,
+        error => SynthesisError::Broken { what: format!("translated paths: {error}") },
+    })
 }
 
 fn add(parts: &mut FlowParts<'_>, source: u32, paths: &[WholePath]) -> Result<(), SynthesisError> {

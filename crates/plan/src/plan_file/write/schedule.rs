@@ -1,12 +1,11 @@
 //! The part of a plan file that says what is done: a schedule in its natural shape.
 
 use canopy_schedule::{
-    Action, Carrier, Flow, Forest, Hop, Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Steps, Tree,
+    Action, Carrier, Flow, Forest, Hop, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Schedule, Send, Shape,
+    Steps, Tree,
 };
 use canopy_topology::LinkIndex;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-
-use crate::plan_file::patterns::Patterns;
 
 /// The member `schedule`.
 pub(super) struct ScheduleView<'a> {
@@ -37,7 +36,7 @@ impl Serialize for ScheduleView<'_> {
             Shape::Flow(flow) => {
                 if let Some(Patterns { ports, patterns }) = self.patterns {
                     fields.serialize_field("ports", ports)?;
-                    fields.serialize_field("patterns", patterns)?;
+                    fields.serialize_field("patterns", &list(patterns, pattern_view))?;
                     return fields.end();
                 }
                 fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
@@ -45,6 +44,11 @@ impl Serialize for ScheduleView<'_> {
         }
         fields.end()
     }
+}
+
+/// `[chunks, [place, …]]`.
+fn pattern_view(pattern: &Pattern) -> (u64, &[u32]) {
+    (pattern.chunk_count, &pattern.hops)
 }
 
 /// The word for what a receiver does.

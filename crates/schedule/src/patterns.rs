@@ -1,4 +1,4 @@
-//! Flows whose paths look alike from every rank, written once: by places in groups of routes instead of by routes.
+//! Flows whose paths look alike from every rank, said once: by places in groups of routes instead of by routes.
 //!
 //! The table of routes then consists of groups of as many routes each, one group for each rank, of routes that start there.
 //! A pattern says for each hop which route it is of the group of the rank where it starts, so it stands for one path from
@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use canopy_schedule::{Flow, Path, RouteIndex, RouteTable};
 use canopy_topology::{Rank, Topology};
 use rayon::prelude::*;
-use serde::de::{Deserialize, Deserializer};
-use serde::ser::{Serialize, Serializer};
+
+use crate::route::{RouteIndex, RouteTable};
+use crate::schedule::{Flow, Path};
 
 /// Most paths that patterns stand for, and most hops of these: few bytes can name many.
 const PATHS_MAX: u64 = 1 << 25;
@@ -21,69 +21,59 @@ const HOPS_MAX: u64 = 1 << 27;
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PatternsError {
     #[error(
-        "schedule.ports is {ports}, and schedule.routes has {routes}; patterns need a group of {ports} routes for each of the \
-         {rank_count} ranks"
+        "ports is {ports}, and routes has {routes}; patterns need a group of {ports} routes for each of the {rank_count} ranks"
     )]
     Count { ports: u32, routes: usize, rank_count: u32 },
-    #[error("schedule.routes[{route}] must lead from rank to rank, and from the same one as the others of its group")]
+    #[error("routes[{route}] must lead from rank to rank, and from the same one as the others of its group")]
     Route { route: usize },
-    #[error("schedule.routes has two groups that start at rank {rank}; give each rank one")]
+    #[error("routes has two groups that start at rank {rank}; give each rank one")]
     Twice { rank: u32 },
-    #[error("schedule.patterns[{pattern}] has no hop; give each at least one")]
+    #[error("patterns[{pattern}] has no hop; give each at least one")]
     Empty { pattern: usize },
-    #[error("schedule.patterns[{pattern}] has hop {hop}; groups have {ports} routes, counted from 0")]
+    #[error("patterns[{pattern}] has hop {hop}; groups have {ports} routes, counted from 0")]
     Hop { pattern: usize, hop: u32, ports: u32 },
     #[error(
-        "schedule.patterns stand for {paths} paths of {hops} hops, over the limits of {PATHS_MAX} and {HOPS_MAX}; plan with \
-         fewer chunks, or for fewer ranks"
+        "patterns stand for {paths} paths of {hops} hops, over the limits of {PATHS_MAX} and {HOPS_MAX}; plan with fewer \
+         chunks, or for fewer ranks"
     )]
     TooMany { paths: u128, hops: u128 },
+    #[error("stopped before all paths were there")]
+    Stopped,
 }
 
 impl PatternsError {
-    /// The member at fault.
-    pub(super) const fn field(&self) -> &'static str {
+    /// What is at fault: `ports`, `routes` or `patterns`.
+    pub const fn field(&self) -> &'static str {
         match self {
-            Self::Count { .. } => "schedule.ports",
-            Self::Route { .. } | Self::Twice { .. } => "schedule.routes",
-            Self::Empty { .. } | Self::Hop { .. } | Self::TooMany { .. } => "schedule.patterns",
+            Self::Count { .. } => "ports",
+            Self::Route { .. } | Self::Twice { .. } => "routes",
+            Self::Empty { .. } | Self::Hop { .. } | Self::TooMany { .. } | Self::Stopped => "patterns",
         }
     }
 }
 
 /// A path from each rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
-    pub(super) chunk_count: u64,
-    /// Places in the groups of the ranks on the way.
-    pub(super) hops: Vec<u32>,
-}
-
-/// `[chunks, [place, …]]`.
-impl Serialize for Pattern {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.chunk_count, &self.hops).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Pattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (chunk_count, hops) = Deserialize::deserialize(deserializer)?;
-        Ok(Self { chunk_count, hops })
-    }
+pub struct Pattern {
+    /// Number of chunks of each of the paths.
+    pub chunk_count: u64,
+    /// Places in the groups of the ranks on the way, from 0.
+    pub hops: Vec<u32>,
 }
 
 /// The paths of a flow by patterns.
-#[derive(Clone, Debug)]
-pub(super) struct Patterns {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patterns {
     /// Routes of a group.
-    pub(super) ports: u32,
-    pub(super) patterns: Vec<Pattern>,
+    pub ports: u32,
+    /// In the order of the first source's paths.
+    pub patterns: Vec<Pattern>,
 }
 
 impl Patterns {
-    /// The patterns of a flow, if exactly its paths in their order are what they stand for. O(hops).
-    pub(super) fn of(topology: &Topology, flow: &Flow) -> Option<Self> {
+    /// The patterns of a flow, if exactly its paths in their order are what they stand for. O(hops), on the threads of the
+    /// caller's pool.
+    pub fn of(topology: &Topology, flow: &Flow) -> Option<Self> {
         let rank_count = topology.rank_count();
         let ports = u32::try_from(flow.routes.len()).ok()? / rank_count;
         let groups = Groups::of(topology, &flow.routes, ports).ok()?;
@@ -107,7 +97,7 @@ impl Patterns {
         if !groups.is_spread(&patterns, flow) {
             return None;
         }
-        // Tables that are filled in another order would not be read back as they are.
+        // Tables that are filled in another order would not be made again as they are.
         let mut next = 0;
         let is_in_order = flow.paths.iter().all(|path| {
             let Range { start, end } = path.hops;
@@ -116,16 +106,20 @@ impl Patterns {
         (is_in_order && next as usize == flow.hops.len()).then_some(patterns)
     }
 
-    /// The paths that patterns stand for, by source, then by destination, then in the order of the patterns.
+    /// The flow that patterns stand for: paths by source, then by destination, then in the order of the patterns.
     ///
-    /// O(hops) time and memory.
-    pub(super) fn spread(
+    /// * **Errors.** Routes that are no groups, a hop to a place that there is not, over 2²⁵ paths or 2²⁷ hops, or `stop`,
+    ///   asked for each source, returned true.
+    /// * **Cost.** O(hops) time and memory.
+    pub fn flow(
         &self,
         topology: &Topology,
-        routes: &RouteTable,
-    ) -> Result<(Vec<RouteIndex>, Vec<Path>), PatternsError> {
+        chunks_per_share: u64,
+        routes: RouteTable,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Flow, PatternsError> {
         let (ports, rank_count) = (self.ports, topology.rank_count());
-        let groups = Groups::of(topology, routes, ports)?;
+        let groups = Groups::of(topology, &routes, ports)?;
         for (position, pattern) in self.patterns.iter().enumerate() {
             if pattern.hops.is_empty() {
                 return Err(PatternsError::Empty { pattern: position });
@@ -135,15 +129,18 @@ impl Patterns {
             }
         }
         let ranks = u128::from(rank_count);
-        let paths = self.patterns.len() as u128 * ranks;
-        let hops = self.patterns.iter().map(|pattern| pattern.hops.len() as u128).sum::<u128>() * ranks;
-        if paths > PATHS_MAX.into() || hops > HOPS_MAX.into() {
-            return Err(PatternsError::TooMany { paths, hops });
+        let path_count = self.patterns.len() as u128 * ranks;
+        let hop_count = self.patterns.iter().map(|pattern| pattern.hops.len() as u128).sum::<u128>() * ranks;
+        if path_count > PATHS_MAX.into() || hop_count > HOPS_MAX.into() {
+            return Err(PatternsError::TooMany { paths: path_count, hops: hop_count });
         }
-        let mut hops = Vec::new();
-        let mut paths = Vec::new();
+        let room = |count: u128| usize::try_from(count).expect("at most 2²⁷");
+        let (mut hops, mut paths) = (Vec::with_capacity(room(hop_count)), Vec::with_capacity(room(path_count)));
         let position = |hops: &Vec<RouteIndex>| u32::try_from(hops.len()).expect("at most 2²⁷ hops");
         for source in 0..rank_count {
+            if stop() {
+                return Err(PatternsError::Stopped);
+            }
             for (destination, pattern) in self.order(&groups, source) {
                 let Pattern { chunk_count, hops: places } = &self.patterns[pattern];
                 let start = position(&hops);
@@ -153,7 +150,7 @@ impl Patterns {
                 paths.push(Path { source, destination, chunk_count: *chunk_count, hops });
             }
         }
-        Ok((hops, paths))
+        Ok(Flow { chunks_per_share, routes, hops, paths })
     }
 
     /// Where each pattern leads from a rank, in the order of the paths.
@@ -235,3 +232,6 @@ impl Groups {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
