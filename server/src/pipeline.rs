@@ -23,9 +23,7 @@ use std::sync::Arc;
 
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{
-    Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound, single_path_bound,
-};
+use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
@@ -156,12 +154,11 @@ impl Pipeline {
             None => portfolio::best(&mut work),
         };
         work.join_keepers();
-        let Fitted { attempt: Attempt { plan, verdict, .. }, files, warning } = fitted?;
+        let Fitted { attempt: Attempt { plan, verdict, choice_bound, .. }, files, warning } = fitted?;
         watch.incumbent(&verdict.algbw);
         let (timings, is_recalled) = (work.timings, !work.has_searched);
         let warnings = files.warnings.iter().cloned().chain(warning).collect();
         let family = boxed.as_ref().map(|boxed| boxed.expression.clone()).unwrap_or_default();
-        let choice_bound = single_path_bound(network, order.algorithm, stop).map_err(PlanFailure::Synthesis)?;
         if choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
             let problem = format!("the plan reaches {}, more than any choice of its paths", verdict.algbw);
             return Err(PlanFailure::Rejected { check: "certificate", problem });
@@ -260,10 +257,6 @@ impl Planner for Pipeline {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Recall, PlanFailure> {
-        if matches!(order.algorithm, Algorithm::IlpDisjoint | Algorithm::IlpShortest) {
-            // What is said of such a plan takes a linear program, which is a worker's.
-            return Ok(Recall::Unknown(None));
-        }
         if order.making == Making::Repaired {
             // Readers have other things to do than to wait for its bound.
             return Ok(Recall::Unknown(None));

@@ -11,7 +11,7 @@ mod pmcf;
 mod sets;
 mod sssp;
 
-use canopy_optimize::Stop;
+use canopy_optimize::{Fraction, Stop};
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
@@ -30,19 +30,24 @@ const ASK_INTERVAL: usize = 64;
 /// Plans an all-to-all by one of the algorithms that plan nothing else.
 ///
 /// * **In.** Any topology whose ranks reach each other, as far as the algorithm says nothing else.
+/// * **Out.** The schedule's shape, and [`choice_bound`](crate::Synthesized::choice_bound).
 /// * **Errors.** Another collective or algorithm, disconnected, too many hops, stopped, and what each algorithm says.
 pub(crate) fn plan(
     topology: &Topology,
     request: &SynthesisRequest,
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
+) -> Result<(Shape, Option<Rate>), SynthesisError> {
     let (collective, algorithm) = (request.collective, request.algorithm);
     if collective.kind() != CollectiveKind::AllToAll {
         return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
     }
     let shares = &request.shares;
     require_reach(topology, collective, shares)?;
+    let chosen = |choice| {
+        let (flow, least) = ilp::plan(topology, algorithm, choice, stop, progress)?;
+        Ok((Shape::Flow(flow), rate_of(topology, least)))
+    };
     let flow: Flow = match algorithm {
         Algorithm::Sssp => sssp::plan(topology, shares, stop, progress)?,
         Algorithm::Ewsp => ewsp::plan(topology, (collective, shares), stop, progress)?,
@@ -52,32 +57,17 @@ pub(crate) fn plan(
         Algorithm::IlpDisjoint | Algorithm::IlpShortest if *shares != Shares::Equal => {
             return Err(AllToAllError::UnequalBlocks { algorithm }.into());
         }
-        Algorithm::IlpDisjoint => ilp::plan(topology, algorithm, Choice::Disjoint, stop, progress)?,
-        Algorithm::IlpShortest => ilp::plan(topology, algorithm, Choice::Shortest, stop, progress)?,
+        Algorithm::IlpDisjoint => return chosen(Choice::Disjoint),
+        Algorithm::IlpShortest => return chosen(Choice::Shortest),
         other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
     };
-    Ok(Shape::Flow(flow))
+    Ok((Shape::Flow(flow), None))
 }
 
-/// The greatest algbw of an all-to-all in which each pair takes one of the paths that the algorithm chooses among, in bytes per
-/// second: proven by prices of links, whole numbers of blocks on each taken into account. None for an algorithm that makes
-/// no such choice, and where prices prove nothing.
-///
-/// * **In.** The network in the labels that it is planned in: sets of paths may depend on them.
-/// * **Errors.** Of the algorithm. **Cost.** Its linear program.
-pub fn single_path_bound(
-    topology: &Topology,
-    algorithm: Algorithm,
-    stop: &dyn Stop,
-) -> Result<Option<Rate>, SynthesisError> {
-    let choice = match algorithm {
-        Algorithm::IlpDisjoint => Choice::Disjoint,
-        Algorithm::IlpShortest => Choice::Shortest,
-        _ => return Ok(None),
-    };
-    let (_, least) = ilp::posed(topology, algorithm, choice, stop)?;
+/// The algbw at which the busiest link carries so many blocks for each byte per second; none for no load.
+fn rate_of(topology: &Topology, load: Fraction) -> Option<Rate> {
     let ranks = u128::from(topology.rank_count());
-    Ok(least.inverse().and_then(|rate| Rate::new(BigUint::from(ranks) * rate.numerator, rate.denominator)))
+    load.inverse().and_then(|rate| Rate::new(BigUint::from(ranks) * rate.numerator, rate.denominator))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ mod synthesize;
 mod tolerance;
 
 pub use algorithm::{Algorithm, Composition, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};
-pub use all_to_all::{AllToAllError, single_path_bound};
+pub use all_to_all::AllToAllError;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, bound, plain_bounds};
 pub use canopy_optimize::{Never, Stop, Stopped};

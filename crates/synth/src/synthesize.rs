@@ -65,6 +65,9 @@ pub struct Synthesized {
     pub schedule: Schedule,
     /// The form of an allreduce made of trees; none for everything else.
     pub form: Option<FormChoice>,
+    /// The greatest algbw of any choice among the paths that those of the schedule were chosen from, one for each pair of
+    /// ranks, in bytes per second. None where no such choice was made, and where prices of links prove nothing of it.
+    pub choice_bound: Option<Rate>,
 }
 
 /// [`synthesize`] with the form that an allreduce has got, and why.
@@ -97,12 +100,14 @@ pub fn synthesize_explained(
             planned.map(|forest| (forest, shares.clone(), None))
         }
     };
+    let mut choice_bound = None;
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => return Err(SynthesisError::Broken { what: "auto stands for no algorithm".to_owned() }),
         Algorithm::Forest => match in_trees() {
             Ok((forest, shares, form)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
-                return Ok(Synthesized { schedule: Schedule { collective, algorithm, shares, shape }, form });
+                let schedule = Schedule { collective, algorithm, shares, shape };
+                return Ok(Synthesized { schedule, form, choice_bound: None });
             }
             // No part of the network was found in which trees can be packed.
             Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {
@@ -145,10 +150,14 @@ pub fn synthesize_explained(
         | Algorithm::Pmcf
         | Algorithm::PmcfShortest
         | Algorithm::IlpDisjoint
-        | Algorithm::IlpShortest => (algorithm, all_to_all::plan(topology, request, stop, progress)?),
+        | Algorithm::IlpShortest => {
+            let (shape, bound) = all_to_all::plan(topology, request, stop, progress)?;
+            choice_bound = bound;
+            (algorithm, shape)
+        }
     };
     let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
-    Ok(Synthesized { schedule, form: None })
+    Ok(Synthesized { schedule, form: None, choice_bound })
 }
 
 /// The form that an allreduce by forest without limits will have: for who must know how large a plan will be before it is

@@ -72,6 +72,8 @@ pub(super) struct Attempt {
     /// Its transfers; none for flows and many sends of which no file needs them, as they take several times the memory.
     pub(super) graph: Option<TransferGraph>,
     pub(super) verdict: Verdict,
+    /// As of [`Synthesized::choice_bound`].
+    pub(super) choice_bound: Option<Rate>,
 }
 
 impl<'a> Work<'a> {
@@ -106,8 +108,8 @@ impl<'a> Work<'a> {
             return self.judged(schedule?, None);
         }
         let Some(canon) = self.canon else {
-            let Synthesized { schedule, form } = self.searched(limits)?;
-            return self.judged(schedule, form);
+            let Synthesized { schedule, form, choice_bound } = self.searched(limits)?;
+            return Ok(Attempt { choice_bound, ..self.judged(schedule, form)? });
         };
         let key = canon.key(self.order, limits);
         if !self.schedules.contains(&key) {
@@ -123,7 +125,8 @@ impl<'a> Work<'a> {
         if !self.may_search {
             return Err(PlanFailure::NotCached);
         }
-        let Synthesized { schedule, form } = self.searched(limits)?;
+        // Which paths there are to choose among goes by labels: what makes such a choice is not kept.
+        let Synthesized { schedule, form, choice_bound: _ } = self.searched(limits)?;
         let attempt = self.judged(canon.schedule(&schedule)?, form)?;
         // What was accepted under the caller's labels is right under those it was found with.
         let plan = &attempt.plan;
@@ -209,7 +212,7 @@ impl<'a> Work<'a> {
             in_network: verdict.in_network.clone(),
             provenance: Provenance { version, algorithm: self.order.algorithm.name().to_owned() },
         };
-        Ok(Attempt { plan, graph, verdict })
+        Ok(Attempt { plan, graph, verdict, choice_bound: None })
     }
 
     /// Makes every file that is asked for.

@@ -135,7 +135,7 @@ pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> PlanFile {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let request = SynthesisRequest::new(collective, Algorithm::Auto);
-    let Synthesized { schedule, form } = synthesize_explained(&topology, &request, None, &Never, &Silent).unwrap();
+    let Synthesized { schedule, form, .. } = synthesize_explained(&topology, &request, None, &Never, &Silent).unwrap();
     let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
     let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
     let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: Algorithm::Auto.name().to_owned() };

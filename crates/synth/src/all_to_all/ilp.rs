@@ -18,7 +18,9 @@ const OPTIONS: SingleOptions = SingleOptions { paths_max: 1_000, nodes_max: 200 
 
 /// Chooses a path for each pair by local search, and an integer program where that is not proven best and the network is small.
 ///
-/// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`. **Out.** k = 1.
+/// * **Source.** Basu 2024 §5, `ILP-disjoint` and `ILP-shortest`.
+/// * **Out.** k = 1; and the load of the busiest link, in blocks for each byte per second, that no choice of one path for each
+///   pair is below: proven by prices of links, whole numbers of blocks on each taken into account.
 /// * **Errors.** Too many paths, a linear program that is not solved, stopped.
 pub(super) fn plan(
     topology: &Topology,
@@ -26,27 +28,8 @@ pub(super) fn plan(
     choice: Choice,
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
+) -> Result<(Flow, Fraction), SynthesisError> {
     progress.report(Stage::Optimum, 0, 1);
-    let (sets, least) = posed(topology, algorithm, choice, stop)?;
-    let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
-    progress.report(Stage::Optimum, 1, 1);
-    let counts: Vec<Vec<u64>> = (sets.paths.iter().zip(&found.choices))
-        .map(|(paths, &choice)| (0_u32..).zip(paths).map(|(place, _)| u64::from(place == choice)).collect())
-        .collect();
-    sets.flow(topology, 1, &counts)
-}
-
-/// The paths to choose among, and the load of the busiest link that no choice of one for each pair is below, proven: blocks for
-/// each byte per second.
-///
-/// * **Errors.** Of [`plan`]. **Cost.** That of [`path_optimum`].
-pub(super) fn posed(
-    topology: &Topology,
-    algorithm: Algorithm,
-    choice: Choice,
-    stop: &dyn Stop,
-) -> Result<(Sets, Fraction), SynthesisError> {
     let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
     let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
     if needed > PATHS_MAX {
@@ -55,5 +38,10 @@ pub(super) fn posed(
     let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
     let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;
     let least = single_load_bound(&sets.graph, &sets.paths, &optimum.prices);
-    Ok((sets, least))
+    let found = single_paths(&sets.graph, &sets.paths, least, OPTIONS, stop)?;
+    progress.report(Stage::Optimum, 1, 1);
+    let counts: Vec<Vec<u64>> = (sets.paths.iter().zip(&found.choices))
+        .map(|(paths, &choice)| (0_u32..).zip(paths).map(|(place, _)| u64::from(place == choice)).collect())
+        .collect();
+    Ok((sets.flow(topology, 1, &counts)?, least))
 }

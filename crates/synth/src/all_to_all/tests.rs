@@ -4,12 +4,12 @@ use canopy_optimize::{Fraction, Never};
 use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
-use super::{AllToAllError, single_path_bound};
+use super::AllToAllError;
 use crate::algorithm::{Algorithm, Composition, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::progress::Silent;
-use crate::synthesize::synthesize;
+use crate::synthesize::{synthesize, synthesize_explained};
 
 fn all_to_all(topology: &Topology) -> Collective {
     Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap()
@@ -194,14 +194,15 @@ fn choices_of_single_paths_have_a_bound() {
         ("ring:4,bw=3B/s,dir=uni,degrade=0>1*1/3", 4, 6),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let bound = |algorithm| {
+            let request = SynthesisRequest::new(all_to_all(&topology), algorithm);
+            synthesize_explained(&topology, &request, None, &Never, &Silent).unwrap().choice_bound
+        };
         for algorithm in [Algorithm::IlpDisjoint, Algorithm::IlpShortest] {
-            let bound = single_path_bound(&topology, algorithm, &Never).unwrap();
-            assert_eq!(bound, Rate::new(ranks, load), "{expression}, {algorithm}");
+            assert_eq!(bound(algorithm), Rate::new(ranks, load), "{expression}, {algorithm}");
         }
-        assert_eq!(single_path_bound(&topology, Algorithm::Pmcf, &Never), Ok(None));
+        assert_eq!(bound(Algorithm::Pmcf), None);
     }
-    let torus = generate("torus:8x8", &TopologyLimits::STANDARD).unwrap();
-    assert!(single_path_bound(&torus, Algorithm::IlpShortest, &Never).is_err());
 }
 
 #[test]
