@@ -9,6 +9,8 @@ mod distances;
 mod exact;
 mod first_order;
 mod problem;
+#[cfg(test)]
+mod samples;
 mod stepped;
 mod whole;
 

@@ -2,28 +2,11 @@
 
 use super::*;
 use crate::concurrent::Commodity;
+use crate::concurrent::samples::{bipartite, cube, everyone, generalized_kautz, graph, twisted_cube, uneven};
 use crate::digraph::{Arc, Digraph};
 use crate::fraction::Fraction;
 use crate::stop::Never;
 use proptest::prelude::*;
-
-/// Everyone sends one unit to everyone of the first `terminals` nodes.
-fn everyone(terminals: u32) -> Vec<Commodity> {
-    let others = |source: u32| (0..terminals).filter(|&node| node != source).map(|node| (node, 1)).collect();
-    (0..terminals).map(|source| Commodity { source, sinks: others(source), copies: 1 }).collect()
-}
-
-fn graph(node_count: u32, arcs: impl IntoIterator<Item = (u32, u32)>) -> Digraph {
-    let arc = |(from, to)| Arc { from, to, capacity: 1 };
-    Digraph { node_count, arcs: arcs.into_iter().map(arc).collect() }
-}
-
-/// `u → (−d·u − a) mod N`, without loops.
-fn generalized_kautz(node_count: u32, degree: u32) -> Digraph {
-    let to = |from: u32, a: u32| (degree * (node_count - from) + node_count - a) % node_count;
-    let all = (0..node_count).flat_map(|from| (1..=degree).map(move |a| (from, to(from, a))));
-    graph(node_count, all.filter(|(from, to)| from != to))
-}
 
 /// A torus of three dimensions of three, without some cables and nodes, both written as digits.
 fn punctured(cables: &[(u32, u32)], nodes: &[u32]) -> Digraph {
@@ -79,16 +62,10 @@ fn check_flow(problem: &ConcurrentProblem<'_>, optimum: &ConcurrentOptimum) {
 #[test]
 fn regular_networks_have_simple_fractions() {
     check(&punctured(&[], &[]), 27, 1, 9);
-    let cube = |cables: &[(u32, u32)]| graph(8, cables.iter().flat_map(|&(one, other)| [(one, other), (other, one)]));
-    let cables: Vec<(u32, u32)> = (0..8).flat_map(|node| [1, 2, 4].map(|bit| (node, node ^ bit))).collect();
-    let cables: Vec<(u32, u32)> = cables.into_iter().filter(|(from, to)| from < to).collect();
-    check(&cube(&cables), 8, 1, 4);
-    // Two cables crossed; the bound by distances is 3/11.
-    let kept = cables.iter().filter(|&&cable| cable != (0, 1) && cable != (2, 3)).copied();
-    let twisted: Vec<(u32, u32)> = kept.chain([(0, 3), (1, 2)]).collect();
-    check(&cube(&twisted), 8, 1, 4);
-    let bipartite = (0..4).flat_map(|left| (4..8).flat_map(move |right| [(left, right), (right, left)]));
-    check(&graph(8, bipartite), 8, 2, 5);
+    check(&cube(), 8, 1, 4);
+    // The bound by distances is 3/11.
+    check(&twisted_cube(), 8, 1, 4);
+    check(&bipartite(), 8, 2, 5);
 }
 
 /// The digest of Basu 2024 §5.4: generalized Kautz graphs, loops left out.
@@ -163,23 +140,7 @@ proptest! {
 
     /// Random demands and capacities: the flow is one, and what it reaches is what the lengths allow.
     #[test]
-    fn the_bracket_closes(
-        node_count in 3..9_u32,
-        stride in 1..4_u32,
-        capacities in prop::collection::vec(1..1000_u64, 7),
-        demands in prop::collection::vec(0..20_u64, 5),
-    ) {
-        let pairs = (0..node_count).flat_map(|node| [(node, 1), (node, stride), (node, node_count - 1)]);
-        let arcs = pairs.zip(capacities.iter().cycle());
-        let arcs = arcs.map(|((from, step), &capacity)| Arc { from, to: (from + step) % node_count, capacity });
-        let graph = Digraph { node_count, arcs: arcs.collect() };
-        let demand = &|source: u32, node: u32| demands[((source * 3 + node * 7) % 5) as usize];
-        let sinks = |source| {
-            let all = (0..node_count).filter(move |&node| node != source);
-            all.map(move |node| (node, demand(source, node))).filter(|(_, wanted)| *wanted > 0)
-        };
-        let all = (0..node_count).map(|source| Commodity { source, sinks: sinks(source).collect(), copies: 1 });
-        let all: Vec<Commodity> = all.collect();
+    fn the_bracket_closes((graph, all) in uneven(3..9, 1..1000, 0..20)) {
         let Ok(problem) = ConcurrentProblem::new(&graph, &all, &[]) else { return Ok(()) };
         let optimum = solve_exactly(&problem, &Never).unwrap().unwrap();
         prop_assert!(optimum.rate <= optimum.limit * (1.0 + 1e-12), "{} above {}", optimum.rate, optimum.limit);

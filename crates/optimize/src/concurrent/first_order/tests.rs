@@ -2,6 +2,7 @@ use good_lp::{Expression, Solution, SolverModel, microlp, variable, variables};
 use proptest::prelude::*;
 
 use super::{SolverOptions, solve};
+use crate::concurrent::samples::{everyone, generalized_kautz};
 use crate::concurrent::{Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, length_bound};
 use crate::digraph::{Arc, Digraph};
 use crate::stop::Never;
@@ -11,13 +12,6 @@ const WORK: u64 = 2_000_000_000;
 fn graph(node_count: u32, arcs: impl IntoIterator<Item = (u32, u32, u64)>) -> Digraph {
     let arcs = arcs.into_iter().map(|(from, to, capacity)| Arc { from, to, capacity });
     Digraph { node_count, arcs: arcs.collect() }
-}
-
-/// Generalised Kautz: `u → −4u − a`, a = 1 … 4, without loops.
-fn gen_kautz(node_count: u32) -> Digraph {
-    let to = |from: u32, a: u32| (4 * (node_count - from) + node_count - a) % node_count;
-    let arcs = (0..node_count).flat_map(|from| (1..=4).map(move |a| (from, to(from, a), 1)));
-    graph(node_count, arcs.filter(|(from, to, _)| from != to))
 }
 
 /// A torus of two dimensions, with the dimension of each arc.
@@ -41,12 +35,6 @@ fn boxes(count: u32, fast: u64, slow: u64) -> Digraph {
     let both = |rank: u32, switch: u32, capacity: u64| [(rank, switch, capacity), (switch, rank, capacity)];
     let links = (0..ranks).flat_map(|rank| [both(rank, ranks + rank / 4, fast), both(rank, ranks + count, slow)]);
     graph(ranks + count + 1, links.flatten())
-}
-
-/// One from each of the first nodes to each other.
-fn all_to_all(terminals: u32) -> Vec<Commodity> {
-    let sinks = |source| (0..terminals).filter(|&node| node != source).map(|node| (node, 1)).collect();
-    (0..terminals).map(|source| Commodity { source, sinks: sinks(source), copies: 1 }).collect()
 }
 
 fn solved(problem: &ConcurrentProblem<'_>, tolerance: f64) -> ConcurrentOptimum {
@@ -126,7 +114,7 @@ fn generalised_kautz_networks_reach_their_reference_values() {
         (32, 0.047_058_823_53, 1e-7),
         (64, 0.021_707_67, 1e-6),
     ] {
-        let (graph, all) = (gen_kautz(node_count), all_to_all(node_count));
+        let (graph, all) = (generalized_kautz(node_count, 4), everyone(node_count));
         let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
         assert_near(&solved(&problem, tolerance), expected, 1.1 * tolerance);
     }
@@ -135,7 +123,7 @@ fn generalised_kautz_networks_reach_their_reference_values() {
 /// Single width serves where a hundredth is asked for; the bracket is as sound.
 #[test]
 fn a_coarse_answer_brackets_the_optimum_too() {
-    let (graph, all) = (gen_kautz(200), all_to_all(200));
+    let (graph, all) = (generalized_kautz(200, 4), everyone(200));
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     let optimum = solved(&problem, 0.01);
     assert!(optimum.rate <= 0.005_552_059_1 && optimum.limit >= 0.005_552_058_9);
@@ -146,7 +134,7 @@ fn a_coarse_answer_brackets_the_optimum_too() {
 fn one_source_gives_a_torus_exactly() {
     for (width, height) in [(3, 3), (4, 4), (5, 5), (10, 10), (4, 6), (3, 8)] {
         let (graph, orbits) = torus(width, height);
-        let one = [Commodity { copies: u64::from(width * height), ..all_to_all(width * height)[0].clone() }];
+        let one = [Commodity { copies: u64::from(width * height), ..everyone(width * height)[0].clone() }];
         // Dimensions of the same length are exchanged by a symmetry.
         let orbits = if width == height { vec![0; orbits.len()] } else { orbits };
         let problem = ConcurrentProblem::new(&graph, &one, &orbits).unwrap();
@@ -160,7 +148,7 @@ fn one_source_gives_a_torus_exactly() {
 fn one_source_gives_a_hypercube_exactly() {
     let arcs = (0..1024_u32).flat_map(|node| (0..10).map(move |bit| (node, node ^ 1 << bit, 1)));
     let graph = graph(1024, arcs);
-    let one = [Commodity { copies: 1024, ..all_to_all(1024)[0].clone() }];
+    let one = [Commodity { copies: 1024, ..everyone(1024)[0].clone() }];
     let orbits = vec![7; graph.arcs.len()];
     let problem = ConcurrentProblem::new(&graph, &one, &orbits).unwrap();
     assert_near(&solved(&problem, 1e-12), 2_f64.powi(-9), 1e-12);
@@ -170,13 +158,13 @@ fn one_source_gives_a_hypercube_exactly() {
 #[test]
 fn orbits_give_what_the_whole_gives() {
     let node_count = 40_u32;
-    let graph = gen_kautz(node_count);
+    let graph = generalized_kautz(node_count, 4);
     let mirrored = |node: u32| node_count - 1 - node;
     let index = |from, to| graph.arcs.iter().position(|arc| (arc.from, arc.to) == (from, to)).unwrap();
     let orbit = |arc: &Arc| index(arc.from, arc.to).min(index(mirrored(arc.from), mirrored(arc.to)));
     let orbits: Vec<u32> = graph.arcs.iter().map(|arc| u32::try_from(orbit(arc)).unwrap()).collect();
     let half: Vec<Commodity> =
-        all_to_all(node_count).into_iter().take(20).map(|commodity| Commodity { copies: 2, ..commodity }).collect();
+        everyone(node_count).into_iter().take(20).map(|commodity| Commodity { copies: 2, ..commodity }).collect();
     let problem = ConcurrentProblem::new(&graph, &half, &orbits).unwrap();
     assert_near(&solved(&problem, 1e-7), 1.0 / 23.525, 1.1e-7);
 }
@@ -186,7 +174,7 @@ fn orbits_give_what_the_whole_gives() {
 fn fast_and_slow_links_and_switches() {
     for (fast, slow) in [(300_000_000_000, 16_000_000_000), (300_000_000_000, 1), (3, 3), (1, 300_000_000_000)] {
         let graph = boxes(4, fast, slow);
-        let all = all_to_all(16);
+        let all = everyone(16);
         let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
         let optimum = solved(&problem, 1e-6);
         let (fast, slow) = (fast as f64, slow as f64);
@@ -215,7 +203,7 @@ fn capacities_of_nine_orders_of_magnitude() {
         }
     }
     let graph = graph(node_count, arcs);
-    let mut all = all_to_all(node_count);
+    let mut all = everyone(node_count);
     all.iter_mut().flat_map(|commodity| &mut commodity.sinks).for_each(|sink| sink.1 = 1 + random(1000));
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     solved(&problem, 1e-6);
@@ -246,7 +234,7 @@ fn one_commodity_with_one_sink_is_a_maximum_flow() {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    let (graph, all) = (gen_kautz(130), all_to_all(130));
+    let (graph, all) = (generalized_kautz(130, 4), everyone(130));
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     for tolerance in [1e-2, 1e-5] {
         let on = |threads| {
@@ -265,7 +253,7 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 fn what_cannot_be_reached_is_named_before_any_work() {
     let graph = graph(3, [(0, 1, 1), (1, 2, 0), (2, 0, 1)]);
-    let all = all_to_all(3);
+    let all = everyone(3);
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     let options = SolverOptions { tolerance: 0.01, work_max: WORK };
     let found = solve(&problem, &options, &Never, &mut |_, _| panic!("nothing to tell"));
@@ -275,7 +263,7 @@ fn what_cannot_be_reached_is_named_before_any_work() {
 #[test]
 fn a_stop_is_heard_before_and_while_it_works() {
     use std::sync::atomic::{AtomicU32, Ordering};
-    let (graph, all) = (gen_kautz(100), all_to_all(100));
+    let (graph, all) = (generalized_kautz(100, 4), everyone(100));
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     let options = SolverOptions { tolerance: 0.0, work_max: u64::MAX };
     for asked_max in [0, 1, 10, 1000, 3000] {
@@ -288,7 +276,7 @@ fn a_stop_is_heard_before_and_while_it_works() {
 /// A budget that is spent leaves a flow and a limit that hold, only farther apart.
 #[test]
 fn a_budget_ends_the_work_with_what_there_is() {
-    let (graph, all) = (gen_kautz(32), all_to_all(32));
+    let (graph, all) = (generalized_kautz(32, 4), everyone(32));
     let problem = ConcurrentProblem::new(&graph, &all, &[]).unwrap();
     let gap = |work_max| {
         let options = SolverOptions { tolerance: 0.0, work_max };

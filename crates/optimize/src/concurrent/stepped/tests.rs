@@ -4,23 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::concurrent::Commodity;
+use crate::concurrent::samples::{bipartite, both, cube, everyone, generalized_kautz, graph, twisted_cube, uneven};
 use crate::digraph::{Arc, Digraph};
 use crate::stop::Never;
 use proptest::prelude::*;
-
-fn everyone(terminals: u32) -> Vec<Commodity> {
-    let others = |source: u32| (0..terminals).filter(|&node| node != source).map(|node| (node, 1)).collect();
-    (0..terminals).map(|source| Commodity { source, sinks: others(source), copies: 1 }).collect()
-}
-
-fn graph(node_count: u32, arcs: impl IntoIterator<Item = (u32, u32)>) -> Digraph {
-    let arc = |(from, to)| Arc { from, to, capacity: 1 };
-    Digraph { node_count, arcs: arcs.into_iter().map(arc).collect() }
-}
-
-fn both(cables: impl IntoIterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
-    cables.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]).collect()
-}
 
 fn torus(dimensions: u32, side: u32) -> Digraph {
     let node_count = side.pow(dimensions);
@@ -31,17 +18,6 @@ fn torus(dimensions: u32, side: u32) -> Digraph {
     };
     let all = (0..node_count).flat_map(|node| (0..dimensions).map(move |dimension| (node, dimension)));
     graph(node_count, all.flat_map(|(node, dimension)| [1, side - 1].map(|steps| (node, next(node, dimension, steps)))))
-}
-
-fn generalized_kautz(node_count: u32, degree: u32) -> Digraph {
-    let to = |from: u32, a: u32| (degree * (node_count - from) + node_count - a) % node_count;
-    graph(node_count, (0..node_count).flat_map(|from| (1..=degree).map(move |a| (from, to(from, a)))))
-}
-
-fn twisted_cube() -> Digraph {
-    let cables = (0..8).flat_map(|node| [1, 2, 4].map(|bit| (node, node ^ bit))).filter(|(from, to)| from < to);
-    let kept = cables.filter(|&cable| cable != (0, 1) && cable != (2, 3)).chain([(0, 3), (1, 2)]);
-    graph(8, both(kept))
 }
 
 /// Every chunk goes from arc to arc and from step to step to where it is wanted, resting at all nodes but those of transit,
@@ -79,15 +55,24 @@ fn check_routes(problem: &ConcurrentProblem<'_>, transit: &[bool], found: &Stepp
     assert_eq!(found.time, sum);
 }
 
+/// Routes for one unit between all of the first nodes of a graph, whose other nodes are passed; that they are routes is
+/// asserted, and that divided chunks take so long.
+#[track_caller]
+fn routed(graph: &Digraph, terminals: u32, (chunks, loss_max): ((u64, u64), f64), time: f64) -> SteppedRoutes {
+    let commodities = everyone(terminals);
+    let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
+    let transit: Vec<bool> = (0..graph.node_count).map(|node| node >= terminals).collect();
+    let options = SteppedOptions { chunks, loss_max, transit: &transit };
+    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
+    check_routes(&problem, &transit, &found);
+    assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
+    found
+}
+
 /// The time of divided chunks, the number of steps, and what whole chunks of at most so many may lose.
 #[track_caller]
 fn check(graph: &Digraph, step_count: u32, time: f64, chunks_max: u64, loss_max: f64) {
-    let commodities = everyone(graph.node_count);
-    let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
-    let options = SteppedOptions { chunks: (1, chunks_max), loss_max, transit: &[] };
-    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
-    check_routes(&problem, &[], &found);
-    assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
+    let found = routed(graph, graph.node_count, ((1, chunks_max), loss_max), time);
     assert_eq!(found.step_count, step_count);
     let whole = found.time.unwrap().to_float();
     assert!(whole <= time * (1.0 + loss_max + 1e-7), "{} chunks: {whole} of {time}", found.chunks_per_unit);
@@ -96,10 +81,9 @@ fn check(graph: &Digraph, step_count: u32, time: f64, chunks_max: u64, loss_max:
 /// The digest of Basu 2024 §3.3: as many steps as hops.
 #[test]
 fn regular_networks_take_no_longer_in_steps() {
-    let cables = (0..8).flat_map(|node| [1, 2, 4].map(|bit| (node, node ^ bit)));
-    check(&graph(8, cables), 3, 4.0, 12, 0.0);
+    check(&cube(), 3, 4.0, 12, 0.0);
     check(&twisted_cube(), 2, 4.0, 12, 0.0);
-    check(&graph(8, both((0..4).flat_map(|left| (4..8).map(move |right| (left, right))))), 2, 2.5, 12, 0.0);
+    check(&bipartite(), 2, 2.5, 12, 0.0);
     check(&torus(2, 3), 2, 3.0, 12, 0.0);
     check(&torus(2, 4), 4, 8.0, 12, 0.0);
     check(&graph(4, (0..4).map(|node| (node, (node + 1) % 4))), 3, 6.0, 12, 0.0);
@@ -119,13 +103,8 @@ fn a_torus_without_three_cables_takes_no_longer_in_steps() {
     let left = whole.arcs.iter().map(|arc| (arc.from, arc.to)).filter(|arc| !gone.contains(arc));
     let graph = graph(27, left);
     assert_eq!(graph.arcs.len(), 162 - 6);
-    let commodities = everyone(27);
-    let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
-    let options = SteppedOptions { chunks: (4, 4), loss_max: 1.0, transit: &[] };
-    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
-    check_routes(&problem, &[], &found);
     let time = 162.0 / 17.0;
-    assert!((found.time_divided / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_divided);
+    let found = routed(&graph, 27, ((4, 4), 1.0), time);
     assert!((found.time_unstepped / time - 1.0).abs() < 1e-6, "{} of {time}", found.time_unstepped);
 }
 
@@ -153,13 +132,7 @@ fn as_many_steps_as_hops_take_longer_on_expanders() {
 /// The steps and the time that commodities between the first nodes take in a graph whose other nodes are passed.
 #[track_caller]
 fn check_transit(graph: &Digraph, terminals: u32, step_count: u32, time: Fraction) {
-    let commodities = everyone(terminals);
-    let problem = ConcurrentProblem::new(graph, &commodities, &[]).unwrap();
-    let transit: Vec<bool> = (0..graph.node_count).map(|node| node >= terminals).collect();
-    let options = SteppedOptions { chunks: (1, 12), loss_max: 0.0, transit: &transit };
-    let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
-    check_routes(&problem, &transit, &found);
-    assert!((found.time_divided / time.to_float() - 1.0).abs() < 1e-6, "{found:?}");
+    let found = routed(graph, terminals, ((1, 12), 0.0), time.to_float());
     assert!((found.time_unstepped / time.to_float() - 1.0).abs() < 1e-6, "{found:?}");
     assert_eq!((found.step_count, found.time), (step_count, Some(time)));
 }
@@ -183,10 +156,9 @@ fn behind_hosts(graph: &Digraph, host: u64, past: Option<u64>) -> Digraph {
 /// and 3/10 for 2/5. Where cards pass on, only what is a node's own counts, and one step is enough.
 #[test]
 fn limits_of_nodes_count() {
-    let four = graph(8, both((0..4).flat_map(|left| (4..8).map(move |right| (left, right)))));
     check_transit(&behind_hosts(&torus(2, 3), 3, None), 9, 2, Fraction::new(4, 1).unwrap());
     check_transit(&behind_hosts(&torus(2, 3), 2, Some(4)), 9, 1, Fraction::new(4, 1).unwrap());
-    check_transit(&behind_hosts(&four, 3, None), 8, 2, Fraction::new(10, 3).unwrap());
+    check_transit(&behind_hosts(&bipartite(), 3, None), 8, 2, Fraction::new(10, 3).unwrap());
 }
 
 /// Through switches, several one after the other: in one step; from one switch to the next through a rank: in two.
@@ -214,37 +186,28 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&single, &[false, false, true]).contains("commodities[0] starts or ends at node 2"));
 }
 
+/// No faster than any flow can be, and near that.
+#[track_caller]
+fn check_near(problem: &ConcurrentProblem<'_>, transit: &[bool], found: &SteppedRoutes) {
+    check_routes(problem, transit, found);
+    let time = found.time.unwrap().to_float();
+    assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
+    assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
+    assert!(time <= found.time_divided * 1.5, "{time} of {}", found.time_divided);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Unequal links and demands: a flow, no faster than any can be, and near that.
     #[test]
-    fn unequal_networks_get_flows(
-        node_count in 3..7_u32,
-        stride in 1..4_u32,
-        capacities in prop::collection::vec(1..5_u64, 7),
-        demands in prop::collection::vec(0..3_u64, 5),
-    ) {
-        let pairs = (0..node_count).flat_map(|node| [(node, 1), (node, stride), (node, node_count - 1)]);
-        let arcs = pairs.zip(capacities.iter().cycle());
-        let arcs = arcs.map(|((from, step), &capacity)| Arc { from, to: (from + step) % node_count, capacity });
-        let graph = Digraph { node_count, arcs: arcs.collect() };
-        let demand = &|source: u32, node: u32| demands[((source * 3 + node * 7) % 5) as usize];
-        let sinks = |source: u32| {
-            let all = (0..node_count).filter(move |&node| node != source);
-            all.map(move |node| (node, demand(source, node))).filter(|(_, wanted)| *wanted > 0)
-        };
-        let all = (0..node_count).map(|source| Commodity { source, sinks: sinks(source).collect(), copies: 1 });
-        let all: Vec<Commodity> = all.collect();
+    fn unequal_networks_get_flows((graph, all) in uneven(3..7, 1..5, 0..3)) {
         let Ok(problem) = ConcurrentProblem::new(&graph, &all, &[]) else { return Ok(()) };
         let options = SteppedOptions { chunks: (1, 12), loss_max: 0.05, transit: &[] };
         let found = stepped_routes(&problem, &options, &Never).unwrap().unwrap();
-        check_routes(&problem, &[], &found);
-        let time = found.time.unwrap().to_float();
-        prop_assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
-        prop_assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
-        prop_assert!(time <= found.time_divided * 1.5, "{time} of {}", found.time_divided);
+        check_near(&problem, &[], &found);
     }
+
     /// Ranks and switches in any order of links: the same, and nothing rests at a switch.
     #[test]
     fn networks_with_switches_get_flows(
@@ -264,10 +227,6 @@ proptest! {
             Err(ConcurrentError::Unreachable { .. }) => return Ok(()),
             found => found.unwrap().unwrap(),
         };
-        check_routes(&problem, &transit, &found);
-        let time = found.time.unwrap().to_float();
-        prop_assert!(found.time_divided >= found.time_unstepped * (1.0 - 1e-7));
-        prop_assert!(time >= found.time_divided * (1.0 - 1e-6), "{time} of {}", found.time_divided);
-        prop_assert!(time <= found.time_divided * 1.5, "{time} of {}", found.time_divided);
+        check_near(&problem, &transit, &found);
     }
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::concurrent::problem::Commodity;
+use crate::concurrent::samples::everyone;
 use crate::digraph::{Arc, Digraph};
 use crate::stop::Never;
 
@@ -17,11 +18,6 @@ fn torus(sides: [u32; 2], capacity: u64) -> Digraph {
         }
     }
     Digraph { node_count: sides[0] * sides[1], arcs }
-}
-
-fn everyone(graph: &Digraph) -> Vec<Commodity> {
-    let others = |source| (0..graph.node_count).filter(|&node| node != source).map(|node| (node, 1)).collect();
-    (0..graph.node_count).map(|source| Commodity { source, sinks: others(source), copies: 1 }).collect()
 }
 
 /// Each node passes on to all that are nearer to the source, in equal parts.
@@ -94,7 +90,7 @@ fn tori_are_filled_exactly() {
     // 1/F is 3, 8 and 15 for squares of 3, 4 and 5, and so it is for links of any capacity.
     for (side, most) in [(3, 3), (4, 8), (5, 15)] {
         let graph = torus([side, side], 7);
-        let commodities = everyone(&graph);
+        let commodities = everyone(graph.node_count);
         let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
         let (ones, limit) = (vec![1; graph.arcs.len()], fraction(7, most));
         for chunks in [1, 2, 3, 8] {
@@ -124,7 +120,7 @@ fn one_source_stands_for_all_by_orbits() {
 #[test]
 fn what_is_not_proposed_goes_over_few_arcs() {
     let graph = torus([3, 3], 1);
-    let commodities = everyone(&graph);
+    let commodities = everyone(graph.node_count);
     let problem = ConcurrentProblem::new(&graph, &commodities, &[]).unwrap();
     let ones = vec![1; graph.arcs.len()];
     let proposals = [
