@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU64;
 
-use canopy_schedule::{Collective, CollectiveKind, Schedule, check, compile};
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Verdict, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits, Transit, generate};
 
@@ -19,13 +19,19 @@ fn planned(topology: &Topology, kind: CollectiveKind, limits: TreeLimits) -> Res
     synthesize(topology, &request, &Never, &Silent)
 }
 
+/// The plan of an all-to-all, and what the checker says of it.
+#[track_caller]
+fn judged(topology: &Topology) -> (Schedule, Verdict) {
+    let schedule = planned(topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
+    assert_eq!(schedule.algorithm, "tsmcf");
+    let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
+    (schedule, verdict)
+}
+
 /// Number of steps, chunks of a block, and the rate for links of 1 GB/s, all exact.
 #[track_caller]
 fn check_plan(expression: &str, steps: u32, chunks: u64, rate: &str) {
-    let topology = network(expression);
-    let schedule = planned(&topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
-    assert_eq!(schedule.algorithm, "tsmcf");
-    let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let (schedule, verdict) = judged(&network(expression));
     let found = (verdict.steps.unwrap().count, schedule.shape.chunks_per_share(), verdict.algbw);
     assert_eq!(found, (steps, chunks, rate.parse::<Rate>().unwrap()), "{expression}");
 }
@@ -48,9 +54,7 @@ fn a_torus_of_27_ranks_reaches_the_flow_without_steps() {
 /// A link at half its rate: what is stated is what the steps take.
 #[test]
 fn unequal_links_are_planned() {
-    let topology = network("torus:3x3,bw=2GB/s,degrade=00-01*1/2");
-    let schedule = planned(&topology, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
-    let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let (_, verdict) = judged(&network("torus:3x3,bw=2GB/s,degrade=00-01*1/2"));
     let (least, most) = ("4500000000".parse::<Rate>().unwrap(), "6000000000".parse::<Rate>().unwrap());
     assert!(verdict.algbw > least && verdict.algbw < most, "{}", verdict.algbw);
 }
@@ -79,8 +83,7 @@ fn hosts_bound_what_a_step_carries() {
 fn devices_that_only_forward_are_passed() {
     let line = network("mesh:1x3,bw=1GB/s");
     let ends = line.group(&[Rank::new(0), Rank::new(2)], Transit::Forward).unwrap();
-    let schedule = planned(&ends, CollectiveKind::AllToAll, TreeLimits::NONE).unwrap();
-    let verdict = check(&ends, &compile(&ends, &schedule).unwrap()).unwrap();
+    let (_, verdict) = judged(&ends);
     assert_eq!((verdict.steps.unwrap().count, verdict.algbw), (1, "2000000000".parse::<Rate>().unwrap()));
 }
 

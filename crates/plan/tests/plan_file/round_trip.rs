@@ -35,30 +35,36 @@ fn text_of_a_small_plan() {
     assert_eq!(read_plan(expected.as_bytes(), &LIMITS).unwrap(), by_hand());
 }
 
+/// A plan is written with these words, and read back as it is.
+#[track_caller]
+fn says(plan: &PlanFile, words: &[&str]) {
+    let written = text(plan);
+    for expected in words {
+        assert!(written.contains(expected), "{written}");
+    }
+    assert_eq!(&read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
 /// What older programs cannot read says so by its version.
 #[test]
 fn text_of_steps_and_flows() {
-    let plan = steps_by_hand();
-    let written = text(&plan);
-    for expected in [
-        r#"{"canopy":2,"kind":"plan","#,
-        r#""collective":"allgather","shares":[3,1],"chunks_per_share":1,"schedule":{"shape":"steps","#,
-        r#""routes":[[0],[1],[2]],"sends":[[0,"copy",0,1,0,2,[[0,1],[1,1]]],[0,"copy",1,0,3,1,2],[1,"copy",0,1,2,1,1]]}"#,
-    ] {
-        assert!(written.contains(expected), "{written}");
-    }
-    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
-    let plan = flow_by_hand();
-    let written = text(&plan);
-    for expected in [
-        r#"{"canopy":2,"kind":"plan","#,
-        r#""collective":"all-to-all","shares":"uniform","chunks_per_share":5,"schedule":{"shape":"flow","#,
-        r#""routes":[[0],[1],[2]],"paths":[[0,1,3,[0]],[0,1,2,[1]],[1,0,5,[2]]]}"#,
-        r#""certificate":{"kind":"lp-dual","lengths":[0,0,7]}"#,
-    ] {
-        assert!(written.contains(expected), "{written}");
-    }
-    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+    says(
+        &steps_by_hand(),
+        &[
+            r#"{"canopy":2,"kind":"plan","#,
+            r#""collective":"allgather","shares":[3,1],"chunks_per_share":1,"schedule":{"shape":"steps","#,
+            r#""routes":[[0],[1],[2]],"sends":[[0,"copy",0,1,0,2,[[0,1],[1,1]]],[0,"copy",1,0,3,1,2],[1,"copy",0,1,2,1,1]]}"#,
+        ],
+    );
+    says(
+        &flow_by_hand(),
+        &[
+            r#"{"canopy":2,"kind":"plan","#,
+            r#""collective":"all-to-all","shares":"uniform","chunks_per_share":5,"schedule":{"shape":"flow","#,
+            r#""routes":[[0],[1],[2]],"paths":[[0,1,3,[0]],[0,1,2,[1]],[1,0,5,[2]]]}"#,
+            r#""certificate":{"kind":"lp-dual","lengths":[0,0,7]}"#,
+        ],
+    );
 }
 
 /// Paths that take the same places everywhere are written once for all ranks, and read back as each rank's own.
@@ -97,18 +103,16 @@ fn paths_that_differ_are_listed() {
 
 #[test]
 fn text_of_blocks_of_different_sizes() {
-    let plan = blocks_by_hand();
-    let written = text(&plan);
-    for expected in [
-        r#"{"canopy":4,"kind":"plan","#,
-        r#""collective":"all-to-all","shares":[[1,2],[1,0]],"chunks_per_share":5,"schedule":{"shape":"flow","#,
-        r#""paths":[[0,1,6,[0]],[0,1,4,[1]],[1,0,5,[2]]]}"#,
-        // A mean of 10 chunks in the time that 5 of them take over the one link back, of 1 kB/s.
-        r#""achieved":{"algbw":"2000"}"#,
-    ] {
-        assert!(written.contains(expected), "{written}");
-    }
-    assert_eq!(read_plan(written.as_bytes(), &LIMITS).unwrap(), plan);
+    says(
+        &blocks_by_hand(),
+        &[
+            r#"{"canopy":4,"kind":"plan","#,
+            r#""collective":"all-to-all","shares":[[1,2],[1,0]],"chunks_per_share":5,"schedule":{"shape":"flow","#,
+            r#""paths":[[0,1,6,[0]],[0,1,4,[1]],[1,0,5,[2]]]}"#,
+            // A mean of 10 chunks in the time that 5 of them take over the one link back, of 1 kB/s.
+            r#""achieved":{"algbw":"2000"}"#,
+        ],
+    );
 }
 
 /// Sends that differ in their first chunks alone are one entry, whatever comes between others; a file that lists them one
