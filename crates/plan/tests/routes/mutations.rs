@@ -1,6 +1,8 @@
 //! Changes to right files, one at a time: the proof accepts none that matters.
 
-use canopy_plan::routes::{Program, parse, prove, write};
+use std::ops::Range;
+
+use canopy_plan::routes::{Program, parse, prove, prove_on, write};
 use canopy_schedule::{CollectiveKind, Shares};
 use proptest::prelude::*;
 
@@ -73,6 +75,48 @@ proptest! {
             let text = write(&changed);
             prop_assert_eq!(&write(&parse(&text).unwrap()), &text);
         }
+    }
+}
+
+/// Where the values of attributes stand in a text, each with its attribute's name.
+fn values(text: &str) -> Vec<(&str, Range<usize>)> {
+    let starts = text.match_indices("=\"").map(|(at, sign)| (at, at + sign.len()));
+    let of_one = |(at, start): (usize, usize)| {
+        let name = text[..at].rfind(' ')? + 1;
+        Some((&text[name..at], start..start + text[start..].find('"')?))
+    };
+    starts.filter_map(of_one).collect()
+}
+
+/// What a file may say in another way and still be right: what it is called, which sizes it is for, and which of the layers
+/// a route is in.
+const FREE: [&str; 4] = ["name", "minbytes", "maxbytes", "layer"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// No number in place of another makes anything panic, or a file right for its network that means something else.
+    #[test]
+    fn no_value_is_accepted_for_another(
+        place in any::<prop::sample::Index>(),
+        value in prop_oneof![
+            Just(0), 0..12_u64, Just(u64::from(u32::MAX)), Just(1 << 32), Just(i64::MAX as u64), Just(u64::MAX), any::<u64>(),
+        ],
+    ) {
+        thread_local! {
+            static RIGHT: String =
+                write(&program(&network("torus:3x3"), CollectiveKind::AllToAll, None, Shares::Equal));
+        }
+        let text = RIGHT.with(Clone::clone);
+        let values = values(&text);
+        let (name, at) = values[place.index(values.len())].clone();
+        let is_other = text[at.clone()] != value.to_string();
+        let changed = format!("{}{value}{}", &text[..at.start], &text[at.end..]);
+        let is_right = parse(&changed).is_ok_and(|program| {
+            let on_its_network = prove_on(&program, &network("torus:3x3"), &|| false).unwrap();
+            prove(&program).is_ok() && on_its_network.is_ok()
+        });
+        prop_assert!(!is_right || !is_other || FREE.contains(&name), "{name} is {value} instead of {}", &text[at]);
     }
 }
 
