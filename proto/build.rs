@@ -21,8 +21,11 @@ const SOURCES: [&str; 10] = [
 /// The traces of another project: not part of the interface, so neither in its descriptors.
 const CHAKRA: &str = "chakra/trace.proto";
 
+/// The health events of another project: just as little.
+const SENTINEL: &str = "nvsentinel/health_event.proto";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    for source in SOURCES.into_iter().chain([CHAKRA]) {
+    for source in SOURCES.into_iter().chain([CHAKRA, SENTINEL]) {
         println!("cargo::rerun-if-changed={source}");
     }
     let descriptors = protox::compile(SOURCES, ["."])?;
@@ -30,6 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(out.join("canopy_v1_descriptors.bin"), descriptors.encode_to_vec())?;
     // `Bytes` instead of `Vec<u8>`: pieces of an artifact share its memory.
     tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
-    tonic_prost_build::configure().compile_fds(protox::compile([CHAKRA], ["."])?)?;
+    for foreign in [CHAKRA, SENTINEL] {
+        tonic_prost_build::configure().compile_fds(protox::compile([foreign], ["."])?)?;
+    }
     Ok(())
 }

@@ -79,6 +79,12 @@ calls! {
     delete_topology = topologies.delete_topology(DeleteTopologyRequest) -> DeleteTopologyReply;
     /// Networks of so many nodes and ports that are best for collectives.
     find = topologies.find(FindRequest) -> FindReply;
+    /// Says what has happened to elements of a topology.
+    report_faults = faults.report_faults(ReportFaultsRequest) -> ReportFaultsReply;
+    /// A page of what is broken or slow.
+    list_faults = faults.list_faults(ListFaultsRequest) -> ListFaultsReply;
+    /// Takes faults back, whoever reported them.
+    clear_faults = faults.clear_faults(ClearFaultsRequest) -> ClearFaultsReply;
     /// What the server is, can do, and has done.
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
     /// What runs and what waits.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
@@ -61,6 +62,7 @@ pub struct Client {
     pub(crate) plan_admin: PlanAdminClient<Channel>,
     pub(crate) server_admin: ServerAdminClient<Channel>,
     pub(crate) topologies: TopologiesClient<Channel>,
+    pub(crate) faults: FaultsClient<Channel>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -85,7 +87,8 @@ impl Client {
             operations: OperationsClient::new(channel.clone()),
             plan_admin: PlanAdminClient::new(channel.clone()),
             server_admin: ServerAdminClient::new(channel.clone()),
-            topologies: TopologiesClient::new(channel),
+            topologies: TopologiesClient::new(channel.clone()),
+            faults: FaultsClient::new(channel),
             tenant: None,
         })
     }

@@ -38,3 +38,9 @@ impl Deadline {
         Some(moment.saturating_duration_since(now()).max(Duration::from_millis(1)))
     }
 }
+
+/// The time of day, in milliseconds since 1970; zero on a machine whose clock is before that.
+pub(crate) fn since_1970_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

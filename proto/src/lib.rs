@@ -19,5 +19,15 @@ pub mod chakra {
     tonic::include_proto!("chakra");
 }
 
+/// Package `datamodels` of NVSentinel: health events. The comments are those of the `.proto` file.
+#[expect(
+    clippy::all,
+    unused_qualifications,
+    reason = "generated code; what it means is written in the .proto file"
+)]
+pub mod nvsentinel {
+    tonic::include_proto!("datamodels");
+}
+
 /// All of `canopy.v1` as an encoded `google.protobuf.FileDescriptorSet`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/canopy_v1_descriptors.bin"));

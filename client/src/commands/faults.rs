@@ -1,21 +1,38 @@
 //! `canopy faults`: what is broken in a network, who says so, and what it costs.
 
+mod clear;
+mod feed;
+mod list;
+mod network;
+mod report;
 mod what_if;
+mod wire;
 
 use clap::Subcommand;
 
 use crate::commands::on_a_thread;
 use crate::exit::Failure;
 
-/// Faults of a network: rank, report, list, clear
+/// Faults of a network: rank, report, list, clear, feed
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+A fault is a target and what is left of it: link:A>B, link:A=B (both ways), nic:GPU, nic:GPU>PORT, gpu:GPU, host:NAME, node:ID, switch:ID,
+feature:SWITCH:multicast, plane:NAME; nothing is left unless it ends with a fraction such as *1/2. GPU is an id or HOST:INDEX.")]
 pub(crate) enum FaultsCommand {
     WhatIf(what_if::WhatIfArgs),
+    Report(report::ReportArgs),
+    List(list::ListArgs),
+    Clear(clear::ClearArgs),
+    Feed(feed::FeedArgs),
 }
 
 /// Runs one of them.
 pub(crate) async fn run(command: FaultsCommand) -> Result<(), Failure> {
     match command {
         FaultsCommand::WhatIf(args) => on_a_thread(move || what_if::run(&args)).await,
+        FaultsCommand::Report(args) => report::run(&args).await,
+        FaultsCommand::List(args) => list::run(&args).await,
+        FaultsCommand::Clear(args) => clear::run(&args).await,
+        FaultsCommand::Feed(args) => feed::run(args).await,
     }
 }

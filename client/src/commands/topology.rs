@@ -6,6 +6,7 @@ mod shape;
 mod stored;
 mod symmetry;
 
+pub(in crate::commands) use self::stored::download;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -73,3 +73,123 @@ fn what_cannot_be_ranked_is_refused() {
         assert!(run.status == Some(status) && run.stderr.contains(words), "{arguments}: {run:?}");
     }
 }
+
+/// Lines of standard output, and what is said on the way.
+fn fed(desk: &Desk, arguments: &str) -> (Vec<String>, String) {
+    let run = desk.run(&format!("faults feed {arguments} --dry-run"));
+    assert_eq!(run.status, Some(0), "{run:?}");
+    (run.stdout.lines().map(str::to_owned).collect(), run.stderr)
+}
+
+#[test]
+fn feeds_are_mapped_to_elements_and_nothing_is_dropped_silently() {
+    let desk = Desk::new();
+    desk.write(
+        "events.jsonl",
+        "{\"source\":\"ufm\",\"event_id\":\"1\",\"fault\":\"nic:b0:3>ib*1/2\"}\n\n{\"source\":\"ufm\"\n\
+         {\"source\":\"ufm\",\"event_id\":\"2\",\"fault\":\"gpu:b7g7\"}\n\
+         {\"source\":\"ufm\",\"event_id\":\"3\",\"fault\":\"link:ib=b0g3\",\"cleared\":true}\n\
+         {\"source\":\"ufm\",\"event_id\":\"4\",\"fault\":\"feature:ib:multicast*1/2\"}\n",
+    );
+    let (lines, said) = fed(&desk, "dgx-a100:boxes=2 --format json events.jsonl");
+    assert_eq!(lines, ["nic:b0g3*1/2 by ufm (1)", "link:b0g3=ib cleared, by ufm (3)"]);
+    assert!(said.contains("unreadable: not JSON of this form"), "{said}");
+    assert!(said.contains("unmapped: gpu:b7g7: the topology has no node `b7g7`"), "{said}");
+    assert!(said.contains("unmapped: feature:ib:multicast: 1/2 of a feature"), "{said}");
+    assert!(said.contains("5 messages: 2 events, 0 unchanged, 0 passed over, 2 unmapped, 1 unreadable"), "{said}");
+
+    desk.write("names.txt", "172.16.64.245 host:b1\n");
+    desk.write(
+        "ras.json",
+        "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n{\n  \"timestamp\": \"2025-12-19 13:07:07\",\n  \
+         \"group\": \"LIFECYCLE\",\n  \"event\": \"PEER_DEAD\",\n  \"peer\": {\"host\": \"172.16.64.245\", \"pid\": 7,\n    \
+         \"cuda_devs\": [1], \"nvml_devs\": [1]},\n  \"details\": \"\"\n}\n{\n",
+    );
+    let (lines, said) = fed(&desk, "dgx-a100:boxes=2 --format nccl-ras --aliases names.txt ras.json");
+    assert_eq!(lines, ["gpu:b1g1 by nccl-ras (172.16.64.245:1 dead 1766149627000)"]);
+    assert!(said.contains("unreadable: the feed ends within a document"), "{said}");
+
+    desk.write("states", "b0 idle\nb1 drained*\nb0 idle\nb2 down\nb1 maint\nb1 idle~\n");
+    let arguments = "faults feed dgx-a100:boxes=2 --format slurm states --dry-run --json";
+    let run = desk.run(arguments);
+    let elements: Vec<&str> = run.stdout.lines().filter_map(|line| line.split(" by ").next()).collect();
+    assert_eq!(elements[..3], ["host:b0 cleared,", "host:b1", "host:b1 cleared,"]);
+    let object: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
+    let counts = ["messages", "events", "unchanged", "passed", "unmapped"].map(|name| object[name].as_u64().unwrap());
+    assert_eq!(counts, [6, 3, 1, 1, 1]);
+}
+
+#[test]
+fn feeds_that_cannot_be_read_are_refused() {
+    let desk = Desk::new();
+    desk.write("names.txt", "\na fan:3\n");
+    for (arguments, words) in [
+        ("dgx-a100 --format json nothing.jsonl", "cannot read nothing.jsonl"),
+        ("dgx-a100 --format json --aliases names.txt", "names.txt: line 2: `fan:3` names nothing"),
+        ("dgx-a100 --format nvsentinel", "go together"),
+        ("dgx-a100 --format slurm --listen 127.0.0.1:0", "go together"),
+        ("dgx-a100 --format nvsentinel --listen nowhere", "cannot listen at nowhere"),
+        ("dgx-a100 --format smoke", "possible values: json, nccl-ras, slurm, nvsentinel"),
+        ("dgx-a100 --format json --utc-offset 900", "-840..=840"),
+        ("no-such --format json", "is no family"),
+    ] {
+        let run = desk.run(&format!("faults feed {arguments}"));
+        assert!(run.status == Some(2) && run.stderr.contains(words), "{arguments}: {run:?}");
+    }
+    let run = desk.run("faults report dgx-a100:boxes=2 gpu:b0g3 nic:b9g9");
+    assert!(run.status == Some(2) && run.stderr.contains("nic:b9g9: the topology has no node `b9g9`"), "{run:?}");
+    let run = desk.run("faults clear dgx-a100:boxes=2");
+    assert!(run.status == Some(2) && run.stderr.contains("<FAULT>"), "{run:?}");
+}
+
+/// A monitor sends over gRPC; what it found comes out as a fault.
+#[test]
+fn monitors_of_nvsentinel_are_listened_to() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    use canopy_proto::nvsentinel::platform_connector_client::PlatformConnectorClient;
+    use canopy_proto::nvsentinel::{Entity, HealthEvent, HealthEvents};
+    use tonic::transport::Endpoint;
+
+    let desk = Desk::new();
+    let mut feed = desk
+        .command("faults feed dgx-a100:boxes=2 --format nvsentinel --listen 127.0.0.1:0 --dry-run")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(feed.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.trim().split("listening at ").nth(1).unwrap().to_owned();
+    let entity = |kind: &str, value: &str| Entity { entity_type: kind.to_owned(), entity_value: value.to_owned() };
+    let event = |entities: Vec<Entity>, is_healthy: bool| HealthEvent {
+        check_name: "LinkState".to_owned(),
+        is_fatal: !is_healthy,
+        is_healthy,
+        entities_impacted: entities,
+        generated_timestamp: Some(prost_types::Timestamp { seconds: 1_766_149_627, nanos: 5_000_000 }),
+        node_name: "b1".to_owned(),
+        processing_strategy: 0,
+    };
+    let events = vec![
+        event(vec![entity("NIC", "mlx5_3"), entity("PCI", "0000:3b:00")], false),
+        event(vec![entity("GPU", "2")], true),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+        let mut monitor = PlatformConnectorClient::new(channel);
+        monitor.health_event_occurred_v1(HealthEvents { version: 1, events }).await.unwrap();
+    });
+    let mut found = BufReader::new(feed.stdout.take().unwrap()).lines();
+    let mut next = || found.next().unwrap().unwrap();
+    assert_eq!(next(), "nic:b1g3 by nvsentinel/LinkState (mlx5_3 down 1766149627005)");
+    assert_eq!(next(), "gpu:b1g2 cleared, by nvsentinel/LinkState (2 up 1766149627005)");
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("unmapped: b1/0000:3b:00: give it an alias: NODE/NAME and what it is"), "{line}");
+    feed.kill().unwrap();
+    feed.wait().unwrap();
+}

@@ -61,7 +61,8 @@ fn kind(text: &str) -> Result<SingleKind, String> {
     known.ok_or_else(|| format!("use {}", SingleKind::ALL.map(SingleKind::name).join(", ")))
 }
 
-fn fraction(text: &str) -> Result<Remaining, String> {
+/// What is left of something, as it is written on the command line.
+pub(super) fn fraction(text: &str) -> Result<Remaining, String> {
     text.parse().map_err(|error: canopy_faults::RemainingError| error.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! `canopy topology put | list | get | check | delete`: topologies that a server keeps or reads.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use canopy_client::{ClientError, RequestId};
 use canopy_proto::v1::{
@@ -12,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Format;
 use crate::commands::operate::{CommonArgs, full_name, order, pages};
-use crate::connection::ask;
+use crate::connection::{ServerArgs, ask};
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
 use crate::request;
@@ -268,12 +269,30 @@ async fn get(args: &GetArgs) -> Result<(), Failure> {
         Format::Yaml => DocumentFormat::Yaml,
         Format::Json => DocumentFormat::Json,
     };
-    let (stored, document) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+    let CommonArgs { server, deadline, .. } = &args.common;
+    let (stored, document) = download(server, *deadline, &args.id, wire_format).await?;
+    let Some(path) = &args.output else { return write_stdout(&document) };
+    write_file(path, &document)?;
+    if args.common.json {
+        let (topology, files) = (Row::of(stored), vec![FileSummary::of(format.name(), path, &document)]);
+        print_json(&Got { canopy: FORMAT_VERSION, command: "topology get", topology, files })?;
+    }
+    Ok(())
+}
+
+/// A topology that a server keeps, and its whole document.
+pub(in crate::commands) async fn download(
+    server: &ServerArgs,
+    deadline: Duration,
+    id: &str,
+    format: DocumentFormat,
+) -> Result<(StoredTopology, Vec<u8>), Failure> {
+    ask(server, Some(deadline), async |connection, left| {
         let mut document: Vec<u8> = Vec::new();
         loop {
             let request = GetTopologyRequest {
-                name: full_name("topologies/", &args.id),
-                format: wire_format.into(),
+                name: full_name("topologies/", id),
+                format: format.into(),
                 offset: document.len() as u64,
             };
             let reply = connection.shared().get_topology(request, left).await?;
@@ -291,14 +310,7 @@ async fn get(args: &GetArgs) -> Result<(), Failure> {
             }
         }
     })
-    .await?;
-    let Some(path) = &args.output else { return write_stdout(&document) };
-    write_file(path, &document)?;
-    if args.common.json {
-        let (topology, files) = (Row::of(stored), vec![FileSummary::of(format.name(), path, &document)]);
-        print_json(&Got { canopy: FORMAT_VERSION, command: "topology get", topology, files })?;
-    }
-    Ok(())
+    .await
 }
 
 async fn delete(args: &NameArgs) -> Result<(), Failure> {

@@ -1,0 +1,194 @@
+//! `canopy faults feed`: passes on to a server what monitors and schedulers say.
+//!
+//! Messages are read as they come, and reported in batches: one is sent as soon as there is anything to send, with all that came while
+//! the one before was on its way.
+
+mod lines;
+mod mapping;
+mod sentinel;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use canopy_client::ErrorClass;
+use canopy_faults::feeds::{Aliases, FeedOptions, Item};
+use canopy_faults::{Event, Remaining};
+use canopy_proto::v1::{ReportFaultsRequest, ReportOutcome};
+use tokio::sync::mpsc;
+
+use self::lines::Reader;
+use self::mapping::{Mapping, Tally};
+use super::network::Network;
+use super::wire;
+use crate::args;
+use crate::commands::operate::CommonArgs;
+use crate::connection::ask;
+use crate::exit::{Failure, say};
+use crate::input;
+use crate::output::{print, print_json};
+
+/// Most events of one report.
+const BATCH_MAX: usize = 1_000;
+/// Most messages that wait for their report; who sends more waits.
+const WAITING_MAX: usize = 4_096;
+/// Largest file of aliases in bytes.
+const ALIASES_BYTES_MAX: usize = 64 << 20;
+/// Most minutes that a local time may be ahead of UTC or behind it.
+const UTC_OFFSET_MAX: i32 = 14 * 60;
+
+/// Report what monitors and schedulers say, until their words end
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Formats:
+  json        lines such as {\"source\": \"ufm\", \"event_id\": \"7\", \"fault\": \"link:b0g3>ib*1/2\"}
+  nccl-ras    JSON of ncclras, states and monitor mode
+  slurm       lines of sinfo -h -N -o \"%N %T\" or of scontrol show node -o
+  nvsentinel  gRPC of health monitors, with --listen
+
+Examples:
+  ncclras -m -f json | canopy faults feed cluster.yaml --format nccl-ras --aliases names.txt
+  while sleep 15; do sinfo -h -N -o '%N %T'; done | canopy faults feed topologies/0123abcd --format slurm
+  canopy faults feed cluster.yaml --format nvsentinel --listen unix:/var/run/nvsentinel.sock
+  canopy faults feed cluster.yaml --format json --dry-run events.jsonl")]
+pub(crate) struct FeedArgs {
+    /// Generator expression, file, or id of a stored topology
+    #[arg(value_name = "T")]
+    topology: String,
+    /// How they say it
+    #[arg(long, value_name = "FORMAT")]
+    format: Format,
+    /// File to read [default: standard input]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Address at which monitors of nvsentinel are listened to: host:port or unix:/path
+    #[arg(long, value_name = "ADDR", conflicts_with = "file")]
+    listen: Option<String>,
+    /// Names that the topology does not have, and what they mean: lines such as `10.0.0.7 host:node7` or `node7/mlx5_3 nic:node7:3`
+    #[arg(long, value_name = "FILE")]
+    aliases: Option<PathBuf>,
+    /// What is left of an element that is not as it should be and works, where nobody says; without it such words are passed over
+    #[arg(long, value_name = "FRACTION", value_parser = super::what_if::fraction)]
+    degraded: Option<Remaining>,
+    /// How long an event is believed that does not say it itself [default: until it is cleared]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    expires: Option<Duration>,
+    /// Minutes that the clocks of messages without a zone are ahead of UTC
+    #[arg(long, value_name = "MINUTES", default_value_t = 0, allow_hyphen_values = true,
+          value_parser = clap::value_parser!(i32).range(-i64::from(UTC_OFFSET_MAX)..=i64::from(UTC_OFFSET_MAX)))]
+    utc_offset: i32,
+    /// Show what would be reported, and report nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// How a feed is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Json,
+    NcclRas,
+    Slurm,
+    Nvsentinel,
+}
+
+impl FeedArgs {
+    fn options(&self) -> Result<FeedOptions, Failure> {
+        let aliases = match &self.aliases {
+            None => Aliases::default(),
+            Some(path) => {
+                let refused = |words: String| Failure::input(format!("{}: {words}", path.display()));
+                let bytes = input::bytes(path, ALIASES_BYTES_MAX)?;
+                let text = std::str::from_utf8(&bytes).map_err(|error| refused(error.to_string()))?;
+                Aliases::read(text).map_err(|error| refused(error.to_string()))?
+            }
+        };
+        let expires_after_ms = self.expires.map(|expires| u64::try_from(expires.as_millis()).unwrap_or(u64::MAX));
+        Ok(FeedOptions { aliases, degraded: self.degraded, expires_after_ms, utc_offset_minutes: self.utc_offset })
+    }
+}
+
+/// What came in one message: items, or why it could not be read.
+type Received = Result<Vec<Item>, String>;
+
+/// Reads to the end, and says what became of it all.
+pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
+    if (args.format == Format::Nvsentinel) != args.listen.is_some() {
+        let words = "--format nvsentinel and --listen ADDR go together: monitors of NVSentinel send over gRPC";
+        return Err(Failure::input(words).help("give both, or another format and a file or standard input"));
+    }
+    let options = args.options()?;
+    let network = Network::read(&args.topology, &args.common).await?;
+    let (sender, mut waiting) = mpsc::channel::<Received>(WAITING_MAX);
+    let mut mapping =
+        Mapping::new(&network.topology, args.format == Format::Slurm && options.expires_after_ms.is_none());
+    let outcome = if let Some(address) = &args.listen {
+        tokio::select! {
+            served = sentinel::serve(address, options, sender) => served,
+            passed = pass_on(&args, &network, &mut waiting, &mut mapping) => passed,
+        }
+    } else {
+        let reader = Reader::open(args.file.as_deref(), args.format, options)?;
+        let reading = tokio::task::spawn_blocking(move || reader.run(&sender));
+        let passed = pass_on(&args, &network, &mut waiting, &mut mapping).await;
+        match passed {
+            // Nobody takes what is still read: the thread ends with the process.
+            Err(failure) => Err(failure),
+            Ok(()) => reading.await.map_err(|error| Failure::fault(format!("reading ended early: {error}")))?,
+        }
+    };
+    let tally = mapping.into_tally();
+    if args.common.json {
+        print_json(&tally.object(args.dry_run))?;
+    } else {
+        say(&tally.sentence());
+    }
+    outcome
+}
+
+/// Reports what comes, batch by batch, until nothing does.
+async fn pass_on(
+    args: &FeedArgs,
+    network: &Network,
+    waiting: &mut mpsc::Receiver<Received>,
+    mapping: &mut Mapping<'_>,
+) -> Result<(), Failure> {
+    while let Some(first) = waiting.recv().await {
+        let mut events: Vec<Event> = Vec::new();
+        let mut next = Some(first);
+        while let Some(received) = next {
+            mapping.take(received, &mut events);
+            next = (events.len() < BATCH_MAX).then(|| waiting.try_recv().ok()).flatten();
+        }
+        // One message may hold more than a batch.
+        for batch in events.chunks(BATCH_MAX) {
+            if args.dry_run {
+                batch.iter().try_for_each(|event| print(&mapping::line(event)))?;
+            } else {
+                report(args, network, batch, mapping.tally()).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reports a batch, and counts what became of it.
+async fn report(args: &FeedArgs, network: &Network, batch: &[Event], tally: &mut Tally) -> Result<(), Failure> {
+    let events = batch.iter().map(wire::event).collect();
+    let request = ReportFaultsRequest { topology: Some(network.source.clone()), events };
+    let asked = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().report_faults(request.clone(), left).await
+    });
+    let reply = asked.await.map_err(|failure| failure.note(format!("{} events were not reported", batch.len())))?;
+    if reply.outcomes.len() != batch.len() {
+        return Err(Failure::new(ErrorClass::Fault, "the server does not answer for every event"));
+    }
+    for (event, reported) in batch.iter().zip(&reply.outcomes) {
+        tally.reported(wire::outcome_name(reported.outcome()));
+        if reported.outcome() == ReportOutcome::Refused {
+            let why = reported.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+            say(&format!("refused: {}: {why}", mapping::line(event)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `canopy faults list`: what a server knows to be broken or slow.
+
+use canopy_proto::v1::{KnownFault, ListFaultsRequest};
+use serde::Serialize;
+
+use super::wire;
+use crate::commands::operate::{CommonArgs, order, pages};
+use crate::connection::ask;
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::table::Table;
+
+/// List what counts as broken or slow
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy faults list
+  canopy faults list --filter 'state=held AND severity=fatal' --sort -since --json")]
+pub(crate) struct ListArgs {
+    /// `field op value` with AND, OR, NOT and parentheses, over topology, text, state, severity, since and reported
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Fields to sort by, each with `-` before it for falling order, such as -since [default: topology, then element]
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Most faults to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of the command.
+#[derive(Serialize)]
+struct Listed {
+    canopy: u32,
+    command: &'static str,
+    faults: Vec<Row>,
+    total: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    fault: String,
+    topology: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'static str>,
+    sources: Vec<String>,
+    since: Option<String>,
+    reported: Option<String>,
+    until: Option<String>,
+    suppressed: u64,
+}
+
+impl Row {
+    fn of(fault: KnownFault) -> Self {
+        Self {
+            state: wire::state_name(fault.state()),
+            severity: wire::severity_name(fault.severity()),
+            fault: fault.text,
+            topology: fault.topology,
+            sources: fault.sources,
+            since: fault.since_time.map(|time| time.to_string()),
+            reported: fault.reported_time.map(|time| time.to_string()),
+            until: fault.until_time.map(|time| time.to_string()),
+            suppressed: fault.suppressed,
+        }
+    }
+}
+
+/// Asks for as many pages as are wanted.
+pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
+    let order_by = order(&args.sort)?;
+    let (faults, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        pages(args.limit, async |page_size, page_token| {
+            let (filter, order_by) = (args.filter.clone(), order_by.clone());
+            let request = ListFaultsRequest { page_size, page_token, filter, order_by };
+            let page = connection.shared().list_faults(request, left).await?;
+            Ok((page.faults, page.next_page_token, page.total_size))
+        })
+        .await
+    })
+    .await?;
+    let faults: Vec<Row> = faults.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_json(&Listed { canopy: FORMAT_VERSION, command: "faults list", faults, total });
+    }
+    let count = faults.len();
+    let mut table = Table::new(&["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "TOPOLOGY"]);
+    for row in faults {
+        let (since, until) = (row.since.unwrap_or_default(), row.until.unwrap_or_default());
+        let severity = row.severity.unwrap_or_default().to_owned();
+        let (flaps, sources) = (row.suppressed.to_string(), row.sources.join(","));
+        table.row([row.fault, row.state.to_owned(), severity, since, until, flaps, sources, row.topology]);
+    }
+    print(&table.text())?;
+    if (count as u64) < total {
+        say(&format!("{count} of {total} faults; see more with `--limit`"));
+    }
+    Ok(())
+}
