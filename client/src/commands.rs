@@ -11,6 +11,7 @@ mod find;
 mod job;
 mod operate;
 mod plan;
+mod resynth;
 mod run;
 #[cfg(feature = "embedded")]
 mod serve;
@@ -26,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 6] = ["resynth", "leases", "path", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 5] = ["leases", "path", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -55,6 +56,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Plan(plan::PlanArgs),
+    Resynth(resynth::ResynthArgs),
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
     #[command(subcommand)]
@@ -90,6 +92,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
+            Command::Resynth(args) => interruptible(resynth::run(args)),
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Find(args) => interruptible(find::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),

@@ -36,6 +36,7 @@ mod refusals;
 #[cfg(feature = "embedded")]
 mod report;
 mod resume;
+mod resynth;
 mod routes;
 mod run;
 #[cfg(feature = "embedded")]

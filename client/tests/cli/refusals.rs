@@ -40,7 +40,7 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ("plan ring:4 --collective allgather -o no/such/folder/plan.json", "cannot write no/such/folder/plan.json"),
         ("plan ring:4 --collective allgather --server nowhere", "is not a server address"),
         ("plan ring:4 --collective allgather --server https://host:1", "TLS"),
-        ("resynth plan.json", "`canopy resynth` is not available yet"),
+        ("doctor", "`canopy doctor` is not available yet"),
         ("plam ring:4", "similar subcommand"),
     ] {
         desk.refused(arguments, 2, &[words]);

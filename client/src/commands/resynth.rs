@@ -1,0 +1,266 @@
+//! `canopy resynth`: a plan for what faults leave of a network, each better one as it comes, and whether it is worth a restart.
+
+mod restart;
+mod wire;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use canopy_client::{ClientError, PlanReceiver};
+use canopy_faults::Loss;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{self, Accepted, OnMiss, PlanReply, PlanRequest, Progress, Punctured, TopologySource};
+use canopy_synth::Algorithm;
+use canopy_topology::Rate;
+use serde::Serialize;
+
+use self::restart::Restart;
+use crate::args::{self, CollectiveArgs};
+use crate::clock;
+use crate::commands::plan::target::{self, Format, Target};
+use crate::connection::{Connection, ServerArgs, ask};
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, gigabytes_per_sec, print_json, write_file};
+use crate::request;
+
+/// Largest plan that is compared with others.
+const PLAN_BYTES_MAX: usize = 1 << 30;
+
+/// Plan for what faults leave of a network, and say whether the plan is worth a restart
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each checked plan is named as it comes, where it is better than those before: direct, repaired from the plan of the sound network,
+near the optimum, and at last the one that was asked for. Then the plan of the sound network, as far as it still runs, the new one and a ring are
+compared on what is left.
+
+Faults: link:A=B or one way link:A>B, nic:GPU, gpu:GPU, host:NAME, node:ID, switch:ID, feature:SWITCH:multicast or plane:NAME; with
+*N/D behind it, that part is left.
+
+Examples:
+  canopy resynth dgx-a100:boxes=2 --fault nic:b0g3 --collective allreduce
+  canopy resynth torus:4x4 --fault link:00=01 --fault gpu:22 --collective all-to-all -o plan.json
+  canopy resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json")]
+pub(crate) struct ResynthArgs {
+    /// Generator expression or file of the sound network
+    #[arg(value_name = "T")]
+    topology: String,
+    /// What is broken or slow; may be given several times
+    #[arg(long, value_name = "FAULT", required = true, value_parser = loss)]
+    fault: Vec<Loss>,
+    #[command(flatten)]
+    collective: CollectiveArgs,
+    /// How to find the plans: auto, or another algorithm as for `canopy plan`
+    #[arg(long, value_name = "A", default_value = "auto")]
+    algorithm: Algorithm,
+    /// Message whose times are compared, such as 64MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = args::size_bytes)]
+    size: u64,
+    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
+    #[arg(long, short, value_name = "FORMAT", default_value = "json", requires = "output")]
+    format: Format,
+    /// Runtime the file is for, for formats of runtimes
+    #[arg(long, value_name = "P", requires = "output")]
+    profile: Option<Target>,
+    /// File to write the last plan to; none is written if not given
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Longest time until the last plan is there, such as 2s: then the best so far is the last [default: the server's, 30s]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    deadline: Option<Duration>,
+    /// Print one JSON object as the last line of standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+fn loss(text: &str) -> Result<Loss, String> {
+    text.parse().map_err(|error: canopy_faults::TargetError| error.to_string())
+}
+
+/// JSON object of the command.
+#[derive(Debug, Serialize)]
+struct Resynthesised {
+    canopy: u32,
+    command: &'static str,
+    faults: Vec<String>,
+    /// Ranks that are left, by their numbers in the sound network.
+    survivors: Vec<u32>,
+    collective: &'static str,
+    /// Plans in the order in which they came; the last is the one that was written.
+    plans: Vec<Came>,
+    restart: Restart,
+}
+
+/// A plan that came.
+#[derive(Clone, Debug, Serialize)]
+struct Came {
+    stage: &'static str,
+    /// Since it was asked for.
+    after_ms: f64,
+    plan: String,
+    algorithm: String,
+    algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    algbw_gigabytes: f64,
+    bound: String,
+    optimality: String,
+}
+
+impl Came {
+    fn of(reply: &PlanReply, is_last: bool, started: Instant) -> Option<Self> {
+        let plan = reply.plan.as_ref()?;
+        let quality = plan.quality.as_ref()?;
+        let rate: Rate = quality.achieved.parse().ok()?;
+        let is_repaired = plan.provenance.as_ref().is_some_and(|provenance| !provenance.repaired_from.is_empty());
+        let stage = match plan.algorithm.as_str() {
+            _ if is_repaired => "repaired",
+            "direct" => "direct",
+            _ if reply.cache() == v1::CacheOutcome::Hit => "precomputed",
+            _ if quality.optimality == "1/1" => "optimum",
+            _ if is_last && reply.fallback.is_none() => "final",
+            _ => "near",
+        };
+        Some(Self {
+            stage,
+            after_ms: started.elapsed().as_secs_f64() * 1e3,
+            plan: plan.id.clone(),
+            algorithm: plan.algorithm.clone(),
+            algbw: quality.achieved.clone(),
+            algbw_gigabytes: gigabytes_per_sec(&rate),
+            bound: quality.bound.clone(),
+            optimality: quality.optimality.clone(),
+        })
+    }
+
+    fn readable(&self) -> String {
+        format!(
+            "{:>9.1} ms  {:<14}  {} GB/s, {} of the bound  {} ({})",
+            self.after_ms, self.stage, self.algbw_gigabytes, self.optimality, self.plan, self.algorithm
+        )
+    }
+}
+
+/// Plans, writes the file, compares.
+pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
+    let kind = args.collective.kind()?;
+    let profile = target::profile_name(args.format, args.profile, None)?;
+    let base = request::topology(&args.topology)?;
+    let mut outputs = vec![json_output()];
+    if args.format != Format::Json {
+        let format = args.format.on_the_wire().into();
+        outputs.push(v1::OutputSpec { format, profile, ..v1::OutputSpec::default() });
+    }
+    let sound = PlanRequest {
+        topology: Some(base.clone()),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
+        algorithm: args.algorithm.name().to_owned(),
+        outputs,
+        ..PlanRequest::default()
+    };
+    let faults = args.fault.iter().map(wire::fault).collect();
+    let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
+    let left = PlanRequest {
+        topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),
+        quality: Some(v1::QualityPolicy { on_miss: OnMiss::BestSoFar.into(), ..v1::QualityPolicy::default() }),
+        ..sound.clone()
+    };
+    let ring = PlanRequest {
+        algorithm: Algorithm::Ring.name().to_owned(),
+        outputs: vec![json_output()],
+        quality: None,
+        ..left.clone()
+    };
+    let answer = ask(&args.server, None, async |connection, _| {
+        let (_, old) = receive(connection, &sound, (None, None)).await?;
+        let (plans, new) = receive(connection, &left, (args.deadline, Some(clock::now()))).await?;
+        // Where there is none, there is nothing to compare with.
+        let ring = receive(connection, &ring, (None, None)).await.ok().map(|(_, ring)| ring);
+        Ok((plans, old, new, ring))
+    });
+    let (plans, old, new, ring) = answer.await?;
+    if let Some(path) = &args.output {
+        write_file(path, new.files.last().map_or(&[], Vec::as_slice))?;
+    }
+    let rate = |received: &Received| received.reply.plan.as_ref()?.quality.as_ref()?.achieved.parse::<Rate>().ok();
+    let [old, left] = [&old, &new].map(|received| restart::read(received.files.first().map_or(&[], Vec::as_slice)));
+    let restart = Restart::of(&old?, &left?.topology, rate(&new), ring.as_ref().and_then(rate), args.size)?;
+    let survivors = new.reply.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();
+    for warning in &new.reply.warnings {
+        say(&format!("warning: {}: {}", warning.code, warning.text));
+    }
+    restart.readable(args.size).iter().for_each(|line| say(line));
+    if args.json {
+        let faults = args.fault.iter().map(ToString::to_string).collect();
+        let (canopy, command, collective) = (FORMAT_VERSION, "resynth", kind.name());
+        return print_json(&Resynthesised { canopy, command, faults, survivors, collective, plans, restart });
+    }
+    Ok(())
+}
+
+/// canopy's own file, which is compared.
+fn json_output() -> v1::OutputSpec {
+    v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }
+}
+
+/// A plan with its files.
+#[derive(Debug, Default)]
+struct Received {
+    reply: PlanReply,
+    files: Vec<Vec<u8>>,
+}
+
+/// Asks for a plan, and names those that come where a moment is given to count from.
+async fn receive(
+    connection: &Connection,
+    request: &PlanRequest,
+    (deadline, named_from): (Option<Duration>, Option<Instant>),
+) -> Result<(Vec<Came>, Received), ClientError> {
+    let mut follower = Follower { named_from, plans: Vec::new(), received: Received::default() };
+    connection.shared().clone().plan(request.clone(), deadline, &mut follower).await?;
+    Ok((follower.plans, follower.received))
+}
+
+/// Names plans as they come, and keeps the files of the last.
+struct Follower {
+    named_from: Option<Instant>,
+    plans: Vec<Came>,
+    received: Received,
+}
+
+impl Follower {
+    fn name(&mut self, reply: &PlanReply, is_last: bool) {
+        let Some(came) = self.named_from.and_then(|started| Came::of(reply, is_last, started)) else { return };
+        if self.plans.last().is_none_or(|last| last.plan != came.plan) {
+            say(&came.readable());
+            self.plans.push(came);
+        }
+    }
+}
+
+impl PlanReceiver for Follower {
+    fn accepted(&mut self, _: &Accepted) {}
+
+    fn progress(&mut self, _: &Progress) {}
+
+    fn candidate(&mut self, candidate: &PlanReply) {
+        self.name(candidate, false);
+    }
+
+    fn plan(&mut self, reply: &PlanReply) -> io::Result<()> {
+        self.name(reply, true);
+        self.received = Received {
+            reply: reply.clone(),
+            files: vec![Vec::new(); reply.plan.as_ref().map_or(0, |plan| plan.artifacts.len())],
+        };
+        Ok(())
+    }
+
+    fn content(&mut self, file: usize, data: &[u8]) -> io::Result<()> {
+        let too_large = || io::Error::other("the server sends more than the files that were asked for");
+        let file = self.received.files.get_mut(file).filter(|file| file.len() + data.len() <= PLAN_BYTES_MAX);
+        file.ok_or_else(too_large)?.extend_from_slice(data);
+        Ok(())
+    }
+}
