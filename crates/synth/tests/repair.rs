@@ -7,7 +7,7 @@ use canopy_schedule::CollectiveKind::{
 };
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shares, Verdict, judge_until};
 use canopy_synth::{Algorithm, Never, RepairError, Silent, SynthesisRequest, repaired, synthesize};
-use canopy_topology::{Capacity, Fault, Latency, Rank, Topology, TopologyDraft, TopologyLimits};
+use canopy_topology::{Capacity, Fault, Latency, Rank, Topology, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
 fn healthy(topology: &Topology, algorithm: Algorithm, (kind, root): (CollectiveKind, u32), shares: Shares) -> Schedule {
@@ -77,8 +77,43 @@ fn is_connected(topology: &Topology, kind: CollectiveKind, root: Option<Rank>) -
     }
 }
 
+/// The part of the optimum that a repaired schedule reaches after each of these faults: the mean and the least.
+fn reached(whole: &Topology, kind: CollectiveKind, faults: &[Fault]) -> (f64, f64) {
+    let schedule = healthy(whole, Algorithm::Auto, (kind, 0), Shares::Equal);
+    let ratios = faults.iter().map(|fault| {
+        let left = whole.punctured(std::slice::from_ref(fault)).unwrap();
+        let repaired = judged(&left, &repaired(whole, &schedule, &left, None, &Never).unwrap()).algbw;
+        let anew = judged(&left, &healthy(&left, Algorithm::Auto, (kind, 0), Shares::Equal)).algbw;
+        repaired.ratio_to(&anew).unwrap().to_f64()
+    });
+    let ratios: Vec<f64> = ratios.collect();
+    (ratios.iter().sum::<f64>() / faults.len() as f64, ratios.iter().copied().fold(f64::INFINITY, f64::min))
+}
+
+/// A repaired schedule is no mere stopgap: over single faults it keeps well over nine tenths of the optimum.
+#[test]
+fn after_single_faults_most_of_the_optimum_is_left() {
+    for (network, kinds) in
+        [("dgx-a100:boxes=2", &[Allgather, Allreduce][..]), ("torus:4x4", &[Allgather, Allreduce, AllToAll])]
+    {
+        let whole = generate(network, &TopologyLimits::STANDARD).unwrap();
+        let id = |node: canopy_topology::NodeIndex| whole.node(node).id.clone();
+        let pairs = whole.links().iter().filter(|link| link.from < link.to);
+        // Others are much like these.
+        let down = pairs.map(|link| Fault::Link { from: id(link.from), to: id(link.to), both_ways: true });
+        let down: Vec<Fault> = down.step_by(3).collect();
+        let gone: Vec<Fault> = whole.ranks().step_by(3).map(|rank| Fault::Node { id: id(rank.node()) }).collect();
+        for &kind in kinds {
+            for (what, faults) in [("link", down.clone()), ("node", gone.clone())] {
+                let (mean, least) = reached(&whole, kind, &faults);
+                assert!(mean >= 0.94 && least >= 0.93, "{network} {kind} {what}: mean {mean}, least {least}");
+            }
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     /// Whatever breaks: the schedule does the same on what is left, or it is said what makes that impossible.
     #[test]

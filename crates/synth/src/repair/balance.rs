@@ -14,6 +14,9 @@ const ROUNDS: u32 = 10;
 /// The interval is not halved any more once it is this part of the level that is reached.
 const CLOSE: u128 = 128;
 
+/// How often all links that carry too much are gone through.
+const SWEEPS: u32 = 4;
+
 /// How often what uses a link is gone through; each time less is moved at once.
 const PASSES: u32 = 4;
 
@@ -72,24 +75,38 @@ pub(super) fn balance(schedule: &mut impl Movable, least: u128) -> Result<(), Re
     Ok(())
 }
 
-/// Moves things until no link carries more than it shall; says whether that went well.
+/// Moves things until no link carries more than it shall; says whether that went well. What has no room at first may have some
+/// once other links were relieved, so those that are left are tried again as long as that helps.
 fn relieve<M: Movable>(schedule: &mut M) -> Result<bool, RepairError> {
-    let over = schedule.loads().over();
-    let users = schedule.users(&over);
-    for (link, users) in over.into_iter().zip(users) {
-        for pass in 0..PASSES {
-            for &user in &users {
-                let excess = schedule.loads().excess(link);
-                if excess == 0 || schedule.finder().visits > VISITS_MAX {
-                    break;
-                }
-                ask(schedule.stop())?;
-                schedule.move_off(user, link, Most { excess, pass })?;
-            }
+    for _ in 0..SWEEPS {
+        let over = schedule.loads().over();
+        let before: u128 = over.iter().map(|&link| u128::from(schedule.loads().excess(link))).sum();
+        let users = schedule.users(&over);
+        for (&link, users) in over.iter().zip(users) {
+            relieve_link(schedule, link, &users)?;
         }
-        if schedule.loads().excess(link) > 0 {
-            return Ok(false);
+        let after: u128 = over.iter().map(|&link| u128::from(schedule.loads().excess(link))).sum();
+        if after == 0 {
+            return Ok(true);
+        }
+        if after == before {
+            break;
         }
     }
-    Ok(true)
+    Ok(false)
+}
+
+/// Moves things off one link, as far as that goes.
+fn relieve_link<M: Movable>(schedule: &mut M, link: LinkIndex, users: &[M::User]) -> Result<(), RepairError> {
+    for pass in 0..PASSES {
+        for &user in users {
+            let excess = schedule.loads().excess(link);
+            if excess == 0 || schedule.finder().visits > VISITS_MAX {
+                return Ok(());
+            }
+            ask(schedule.stop())?;
+            schedule.move_off(user, link, Most { excess, pass })?;
+        }
+    }
+    Ok(())
 }
