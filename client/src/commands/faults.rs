@@ -4,9 +4,9 @@ mod clear;
 mod feed;
 mod list;
 mod network;
-mod report;
+pub(super) mod report;
 mod what_if;
-mod wire;
+pub(super) mod wire;
 
 use clap::Subcommand;
 

@@ -1,7 +1,6 @@
 //! `canopy resynth`: a plan for what faults leave of a network, each better one as it comes, and whether it is worth a restart.
 
 mod restart;
-mod wire;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use self::restart::Restart;
 use crate::args::{self, CollectiveArgs};
 use crate::clock;
+use crate::commands::faults;
 use crate::commands::plan::target::{self, Format, Target};
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
@@ -46,7 +46,7 @@ pub(crate) struct ResynthArgs {
     #[arg(value_name = "T")]
     topology: String,
     /// What is broken or slow; may be given several times
-    #[arg(long, value_name = "FAULT", required = true, value_parser = loss)]
+    #[arg(long, value_name = "FAULT", required = true, value_parser = faults::report::loss)]
     fault: Vec<Loss>,
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -73,10 +73,6 @@ pub(crate) struct ResynthArgs {
     json: bool,
     #[command(flatten)]
     server: ServerArgs,
-}
-
-fn loss(text: &str) -> Result<Loss, String> {
-    text.parse().map_err(|error: canopy_faults::TargetError| error.to_string())
 }
 
 /// JSON object of the command.
@@ -159,7 +155,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         outputs,
         ..PlanRequest::default()
     };
-    let faults = args.fault.iter().map(wire::fault).collect();
+    let faults = args.fault.iter().map(faults::wire::fault).collect();
     let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
     let left = PlanRequest {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),

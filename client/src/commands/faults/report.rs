@@ -47,7 +47,7 @@ pub(crate) struct ReportArgs {
 }
 
 /// A fault as it is written on the command line.
-pub(super) fn loss(text: &str) -> Result<Loss, String> {
+pub(in crate::commands) fn loss(text: &str) -> Result<Loss, String> {
     text.parse().map_err(|error: canopy_faults::TargetError| error.to_string())
 }
 

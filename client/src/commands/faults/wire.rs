@@ -5,7 +5,7 @@ use canopy_proto::v1;
 use prost_types::{Duration, Timestamp};
 
 /// A fault on the wire.
-pub(super) fn fault(loss: &Loss) -> v1::Fault {
+pub(in crate::commands) fn fault(loss: &Loss) -> v1::Fault {
     use v1::fault::Target as Wire;
     let target = match loss.target.clone() {
         Target::Link { from, to, both_ways } => Wire::Link(v1::LinkTarget { from, to, one_way: !both_ways }),
