@@ -153,8 +153,9 @@ fn monitors_of_nvsentinel_are_listened_to() {
     use tonic::transport::Endpoint;
 
     let desk = Desk::new();
+    let address = format!("unix:{}", desk.path("sentinel.sock").display());
     let mut feed = desk
-        .command("faults feed dgx-a100:boxes=2 --format nvsentinel --listen 127.0.0.1:0 --dry-run")
+        .command(&format!("faults feed dgx-a100:boxes=2 --format nvsentinel --listen {address} --dry-run"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -162,7 +163,7 @@ fn monitors_of_nvsentinel_are_listened_to() {
     let mut said = BufReader::new(feed.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    let address = line.trim().split("listening at ").nth(1).unwrap().to_owned();
+    assert!(line.contains("listening at unix:"), "{line}");
     let entity = |kind: &str, value: &str| Entity { entity_type: kind.to_owned(), entity_value: value.to_owned() };
     let event = |entities: Vec<Entity>, is_healthy: bool| HealthEvent {
         check_name: "LinkState".to_owned(),
@@ -179,7 +180,7 @@ fn monitors_of_nvsentinel_are_listened_to() {
     ];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+        let channel = Endpoint::from_shared(address).unwrap().connect().await.unwrap();
         let mut monitor = PlatformConnectorClient::new(channel);
         monitor.health_event_occurred_v1(HealthEvents { version: 1, events }).await.unwrap();
     });

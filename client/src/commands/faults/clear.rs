@@ -58,5 +58,5 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     if args.common.json {
         return print_json(&Cleared { canopy: FORMAT_VERSION, command: "faults clear", topology, cleared, active });
     }
-    print(&format!("{cleared} elements of {topology} count as sound again; {active} are still in the book"))
+    print(&format!("{topology}: elements that count as sound again {cleared}, still in the book {active}"))
 }

@@ -138,10 +138,10 @@ pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
         }
     };
     let tally = mapping.into_tally();
-    if args.common.json {
-        print_json(&tally.object(args.dry_run))?;
-    } else {
-        say(&tally.sentence());
+    match (&outcome, args.common.json) {
+        (Ok(()), true) => print_json(&tally.object(args.dry_run))?,
+        (Err(_), _) if tally.is_empty() => {}
+        _ => say(&tally.sentence()),
     }
     outcome
 }
@@ -179,7 +179,8 @@ async fn report(args: &FeedArgs, network: &Network, batch: &[Event], tally: &mut
     let asked = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         connection.shared().report_faults(request.clone(), left).await
     });
-    let reply = asked.await.map_err(|failure| failure.note(format!("{} events were not reported", batch.len())))?;
+    let reply =
+        asked.await.map_err(|failure| failure.note(format!("events not reported, at least: {}", batch.len())))?;
     if reply.outcomes.len() != batch.len() {
         return Err(Failure::new(ErrorClass::Fault, "the server does not answer for every event"));
     }

@@ -128,12 +128,10 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
             None => format!("{}  {}", row.fault, row.outcome),
         });
         let text = lines.collect::<Vec<_>>().join("\n");
-        print(&format!(
-            "{text}\n{active} elements of {topology} count as broken or slow; {leases} leases are concerned"
-        ))?;
+        print(&format!("{text}\n{topology}: broken or slow elements {active}, leases concerned {leases}"))?;
     }
     if refused > 0 {
-        return Err(Failure::new(ErrorClass::Input, format!("{refused} faults were refused")));
+        return Err(Failure::new(ErrorClass::Input, format!("faults that were refused: {refused}")));
     }
     Ok(())
 }

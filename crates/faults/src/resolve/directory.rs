@@ -140,7 +140,7 @@ impl<'t> Directory<'t> {
     /// The far ends of a node's links that leave its machine, rising; of a node without a machine, of all its links.
     ///
     /// # Errors
-    /// There are none.
+    /// No link leaves it.
     pub fn ports(&self, node: NodeIndex) -> Result<Vec<NodeIndex>, MeaningError> {
         let far_ends = self.neighbours(node).filter(|&far_end| !self.share_machine(node, far_end));
         let ports: Vec<NodeIndex> = far_ends.collect();

@@ -138,6 +138,11 @@ impl Tally {
         *self.outcomes.entry(outcome).or_default() += 1;
     }
 
+    /// Whether nothing was said at all.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.messages == 0
+    }
+
     pub(super) fn object(&self, dry_run: bool) -> Fed<'_> {
         let Self { messages, unreadable, passed, unmapped, unchanged, events, ref outcomes } = *self;
         let (canopy, command) = (FORMAT_VERSION, "faults feed");
