@@ -79,7 +79,7 @@ impl From<canopy_optimize::Stopped> for RepairError {
 /// * **Out.** A schedule of `left` that does the same; chunks may be smaller. Equal arguments give equal schedules.
 /// * **Source.** Our own. **Errors.** [`RepairError`].
 /// * **Cost.** O(hops) per round, and a search over the links for each branch and path moved, at most
-///   2²³ links in all once everything is joined.
+///   2²² looks at links, ranks and hops in all once everything is joined.
 pub fn repaired(
     base: &Topology,
     schedule: &Schedule,

@@ -20,8 +20,8 @@ const SWEEPS: u32 = 4;
 /// How often what uses a link is gone through; each time less is moved at once.
 const PASSES: u32 = 4;
 
-/// Links that searches look at, at most: some 10 ns each.
-const VISITS_MAX: u64 = 1 << 23;
+/// Looks at links, ranks and hops, at most: some 10 ns each.
+const VISITS_MAX: u64 = 1 << 22;
 
 /// A schedule of which parts can take other ways.
 pub(super) trait Movable {
@@ -33,7 +33,7 @@ pub(super) trait Movable {
     fn stop(&self) -> &dyn Stop;
 
     /// By link: what is on it.
-    fn users(&self, over: &[LinkIndex]) -> Vec<Vec<Self::User>>;
+    fn users(&mut self, over: &[LinkIndex]) -> Vec<Vec<Self::User>>;
 
     /// Moves what is still there of a user, at most so many chunks of it, to where there is room; nothing, if there is none.
     fn move_off(&mut self, user: Self::User, link: LinkIndex, most: Most) -> Result<(), RepairError>;
@@ -63,7 +63,7 @@ pub(super) fn balance(schedule: &mut impl Movable, least: u128) -> Result<(), Re
     schedule.finder().visits = 0;
     for _ in 0..ROUNDS {
         let high = schedule.loads().worst();
-        if high <= low + high / CLOSE {
+        if high <= low + high / CLOSE || schedule.finder().visits > VISITS_MAX {
             break;
         }
         let level = low + (high - low) / 2;
@@ -79,6 +79,9 @@ pub(super) fn balance(schedule: &mut impl Movable, least: u128) -> Result<(), Re
 /// once other links were relieved, so those that are left are tried again as long as that helps.
 fn relieve<M: Movable>(schedule: &mut M) -> Result<bool, RepairError> {
     for _ in 0..SWEEPS {
+        if schedule.finder().visits > VISITS_MAX {
+            break;
+        }
         let over = schedule.loads().over();
         let before: u128 = over.iter().map(|&link| u128::from(schedule.loads().excess(link))).sum();
         let users = schedule.users(&over);

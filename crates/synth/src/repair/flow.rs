@@ -161,7 +161,8 @@ impl Movable for Paths<'_> {
     }
 
     /// O(links of all paths).
-    fn users(&self, over: &[LinkIndex]) -> Vec<Vec<usize>> {
+    fn users(&mut self, over: &[LinkIndex]) -> Vec<Vec<usize>> {
+        self.finder.visits += self.paths.len() as u64;
         let mut position = vec![None; self.of.remainder.left.links().len()];
         over.iter().enumerate().for_each(|(at, link)| position[link.index()] = Some(at));
         let mut users = vec![Vec::new(); over.len()];
