@@ -5,6 +5,7 @@ mod answers;
 mod archives;
 mod cached;
 mod candidates;
+mod deadlines;
 mod fallbacks;
 mod find;
 mod jobs;
