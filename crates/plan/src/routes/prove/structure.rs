@@ -113,15 +113,23 @@ fn check_buffers(program: &Program, ranks: &[&RankProgram], findings: &mut Findi
         let (input, output) = of(rank);
         let is_root = root == Some(Rank::new(rank.rank));
         let of_root = |total| if is_root { total } else { 0 };
+        let all = chunks * u64::from(program.rank_count);
         let is_right = match kind {
             CollectiveKind::Gather => input % chunks == 0 && output == of_root(inputs),
             CollectiveKind::Scatter => output % chunks == 0 && input == of_root(outputs),
-            _ => input == chunks * u64::from(program.rank_count) && output == input,
+            _ => input == all && output == all,
         };
         if !is_right {
-            let text = format!(
-                "i_chunks {input} and o_chunks {output} are not those of {kind} with shares in multiples of {chunks} chunks"
-            );
+            let expected = match kind {
+                CollectiveKind::Gather => {
+                    format!("i_chunks must be a multiple of {chunks}, and o_chunks {}", of_root(inputs))
+                }
+                CollectiveKind::Scatter => {
+                    format!("o_chunks must be a multiple of {chunks}, and i_chunks {}", of_root(outputs))
+                }
+                _ => format!("both must be {all}"),
+            };
+            let text = format!("i_chunks {input} and o_chunks {output} are not those of {kind}; {expected}");
             findings.problem(Place::rank(rank.rank), text);
         }
     }

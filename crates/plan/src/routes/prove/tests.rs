@@ -70,7 +70,7 @@ fn structure_is_checked() {
     check(|program| program.ranks[1].rank = 3, "rank 3: is not one of the ranks 0 to 2");
     check(
         |program| program.ranks[1].output_chunks = 4,
-        "rank 1: i_chunks 6 and o_chunks 4 are not those of all-to-all",
+        "rank 1: i_chunks 6 and o_chunks 4 are not those of all-to-all; both must be 6",
     );
     check(|program| program.layer_count = 1, "queue pair 1: layer is 1, and nlayers 1");
     check(|program| program.layer_count = 3, "nlayers is 3, but routes use 2");
@@ -130,7 +130,7 @@ fn shares_have_their_own_sizes() {
     };
     assert_eq!(prove(&scatter([2, 2, 2])).problems, []);
     assert_eq!(prove(&scatter([2, 2, 2])).checks.len(), 4);
-    damaged(scatter([2, 2, 3]), |_| {}, "structure", "in multiples of 2 chunks");
+    damaged(scatter([2, 2, 3]), |_| {}, "structure", "of scatter; o_chunks must be a multiple of 2, and i_chunks 0");
     damaged(scatter([2, 2, 4]), |_| {}, "meaning", "for rank 2: 2 of its 4 chunks");
     damaged(scatter([2, 2, 0]), |_| {}, "meaning", "queue pair 1 carries 2 chunks, and there are none to carry");
 }
