@@ -5,6 +5,7 @@
 //! lengths `ℓ_e ≥ 0`, `F ≤ Σ c·ℓ / Σ D[s][t]·dist_ℓ(s, t)`, with equality for the best lengths.
 
 mod bound;
+mod cycles;
 mod distances;
 mod exact;
 mod first_order;

@@ -8,6 +8,7 @@ use super::game::Game;
 use super::layout::Layout;
 use super::real::Real;
 use crate::concurrent::bound::length_bound;
+use crate::concurrent::cycles::cancel_cycles;
 use crate::concurrent::problem::{Commodity, ConcurrentError, ConcurrentProblem};
 use crate::concurrent::{ConcurrentOptimum, ProposedFlow};
 use crate::stop::Stop;
@@ -131,64 +132,14 @@ fn cleaned(layout: &Layout<'_>, commodity: &Commodity, mut flow: Vec<f64>) -> Op
 }
 
 /// Takes circles out of a flow, and what the source does not reach; nodes in an order in which what they send to comes first.
-///
-/// Depth first: where the path comes back to a node of itself, the least amount on the way around is taken off, and the search
-/// goes back to the arc that this leaves empty. O(arcs + nodes × circles).
 fn cancel_circles(layout: &Layout<'_>, source: u32, flow: &mut [f64]) -> Vec<u32> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum State {
-        Unseen,
-        OnPath,
-        Done,
-    }
-    let mut state = vec![State::Unseen; layout.node_count];
-    let mut next = vec![0_usize; layout.node_count];
-    let mut order = Vec::with_capacity(layout.node_count);
-    let mut path: Vec<u32> = Vec::new();
-    let mut node = source;
-    state[node as usize] = State::OnPath;
-    loop {
-        let Some(&arc) = layout.leaving(node).get(next[node as usize]) else {
-            state[node as usize] = State::Done;
-            order.push(node);
-            let Some(arc) = path.pop() else { break };
-            node = layout.arcs[arc as usize].from;
-            next[node as usize] += 1;
-            continue;
-        };
-        let to = layout.arcs[arc as usize].to;
-        if flow[arc as usize] <= 0.0 || state[to as usize] == State::Done {
-            next[node as usize] += 1;
-            continue;
-        }
-        path.push(arc);
-        if state[to as usize] == State::Unseen {
-            state[to as usize] = State::OnPath;
-            node = to;
-            continue;
-        }
-        let starts = path.iter().position(|&arc| layout.arcs[arc as usize].from == to);
-        let circle = path.split_off(starts.expect("a node on the path is the tail of one of its arcs"));
-        let least = circle.iter().map(|&arc| flow[arc as usize]).fold(f64::INFINITY, f64::min);
-        let mut is_open = true;
-        for &arc in &circle {
-            let amount = &mut flow[arc as usize];
-            // The least less itself is exactly nothing.
-            *amount -= least;
-            let from = layout.arcs[arc as usize].from;
-            if is_open {
-                node = from;
-                is_open = *amount > 0.0;
-                if is_open {
-                    path.push(arc);
-                }
-            } else {
-                state[from as usize] = State::Unseen;
-            }
-        }
-    }
+    let ends = |arc: u32| (layout.arcs[arc as usize].from, layout.arcs[arc as usize].to);
+    let starts = std::iter::once(source);
+    let order = cancel_cycles(layout.node_count, starts, |node| layout.leaving(node), ends, flow);
+    let mut is_reached = vec![false; layout.node_count];
+    order.iter().for_each(|&node| is_reached[node as usize] = true);
     for (arc, amount) in layout.arcs.iter().zip(flow) {
-        if state[arc.from as usize] != State::Done {
+        if !is_reached[arc.from as usize] {
             *amount = 0.0;
         }
     }
