@@ -85,6 +85,16 @@ calls! {
     list_faults = faults.list_faults(ListFaultsRequest) -> ListFaultsReply;
     /// Takes faults back, whoever reported them.
     clear_faults = faults.clear_faults(ClearFaultsRequest) -> ClearFaultsReply;
+    /// Notes that a job runs on plans.
+    acquire_lease = leases.acquire_lease(AcquireLeaseRequest) -> Lease;
+    /// Extends a lease.
+    renew_lease = leases.renew_lease(RenewLeaseRequest) -> Lease;
+    /// Ends a lease, or all of a job.
+    release_lease = leases.release_lease(ReleaseLeaseRequest) -> ReleaseLeaseReply;
+    /// One lease.
+    get_lease = leases.get_lease(GetLeaseRequest) -> Lease;
+    /// A page of leases.
+    list_leases = leases.list_leases(ListLeasesRequest) -> ListLeasesReply;
     /// What the server is, can do, and has done.
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
     /// What runs and what waits.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
@@ -63,6 +64,7 @@ pub struct Client {
     pub(crate) server_admin: ServerAdminClient<Channel>,
     pub(crate) topologies: TopologiesClient<Channel>,
     pub(crate) faults: FaultsClient<Channel>,
+    pub(crate) leases: LeasesClient<Channel>,
     pub(crate) tenant: Option<Tenant>,
 }
 
@@ -88,7 +90,8 @@ impl Client {
             plan_admin: PlanAdminClient::new(channel.clone()),
             server_admin: ServerAdminClient::new(channel.clone()),
             topologies: TopologiesClient::new(channel.clone()),
-            faults: FaultsClient::new(channel),
+            faults: FaultsClient::new(channel.clone()),
+            leases: LeasesClient::new(channel),
             tenant: None,
         })
     }

@@ -9,6 +9,7 @@ mod export;
 mod faults;
 mod find;
 mod job;
+mod leases;
 mod operate;
 mod plan;
 mod resynth;
@@ -61,6 +62,8 @@ enum Command {
     Find(find::FindArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
+    #[command(subcommand)]
+    Leases(leases::LeasesCommand),
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
     Simulate(simulate::SimulateArgs),
@@ -96,6 +99,7 @@ impl Cli {
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Find(args) => interruptible(find::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
+            Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
             Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
             Command::Simulate(args) => interruptible(simulate::run(args)),

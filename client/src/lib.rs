@@ -16,6 +16,7 @@ mod error;
 mod request_id;
 mod retry;
 mod tenant;
+mod watch;
 
 pub use address::{AddressError, ServerAddress};
 pub use archive::ArchiveReceiver;
@@ -27,3 +28,4 @@ pub use error::{ClientError, Refusal};
 pub use request_id::RequestId;
 pub use retry::{Jitter, Retries, RetryPolicy};
 pub use tenant::{NotATenant, Tenant};
+pub use watch::ReplanEvents;

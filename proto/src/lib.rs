@@ -20,11 +20,7 @@ pub mod chakra {
 }
 
 /// Package `datamodels` of NVSentinel: health events. The comments are those of the `.proto` file.
-#[expect(
-    clippy::all,
-    unused_qualifications,
-    reason = "generated code; what it means is written in the .proto file"
-)]
+#[expect(clippy::all, unused_qualifications, reason = "generated code; what it means is written in the .proto file")]
 pub mod nvsentinel {
     tonic::include_proto!("datamodels");
 }

@@ -17,6 +17,7 @@ mod course;
 mod docket;
 mod events;
 mod footprint;
+mod foresight;
 mod leases;
 
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub(crate) use self::course::ended;
 use self::docket::{Docket, Pace, Seat};
 pub(crate) use self::events::{EventLog, EventOptions, Expired};
 pub(crate) use self::footprint::LinkSet;
+use self::foresight::Foresight;
 pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, chain};
@@ -45,6 +47,7 @@ use crate::metrics::Metrics;
 use crate::planner::Planner;
 use crate::queue::Queue;
 use crate::store::{Store, StoreError};
+use crate::tasks;
 use crate::topologies::Shelf;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
@@ -67,15 +70,18 @@ pub struct ReplanOptions {
     pub debounce: Duration,
     /// How long one that comes and goes must be quiet.
     pub hold_down: Duration,
+    /// Whether plans are made for faults that have not happened.
+    pub plans_ahead: bool,
 }
 
 impl ReplanOptions {
-    /// Five seconds, a hundred, ten seconds, a minute.
+    /// Five seconds, a hundred, ten seconds, a minute; ahead.
     pub const STANDARD: Self = Self {
         window: Duration::from_secs(5),
         per_second: NonZeroUsize::new(100).expect("100 is not zero"),
         debounce: Duration::from_secs(10),
         hold_down: Duration::from_secs(60),
+        plans_ahead: true,
     };
 
     pub(crate) fn policy(&self) -> Policy {
@@ -113,6 +119,7 @@ struct Shared {
     events: EventLog,
     /// Shortest time between two plans anew for one seat.
     window_ms: u64,
+    plans_ahead: bool,
     metrics: Metrics,
     state: Mutex<State>,
     /// Something may have to be done.
@@ -183,8 +190,21 @@ impl Replanner {
             stirred: leases.select(|_| true).iter().filter_map(Lease::base).collect(),
         };
         let (state, stir) = (Mutex::new(state), Notify::new());
-        let window_ms = options.pace().window_ms;
-        let shared = Shared { queue, planner, shelf, bases, books, leases, events, window_ms, metrics, state, stir };
+        let (window_ms, plans_ahead) = (options.pace().window_ms, options.plans_ahead);
+        let shared = Shared {
+            queue,
+            planner,
+            shelf,
+            bases,
+            books,
+            leases,
+            events,
+            window_ms,
+            plans_ahead,
+            metrics,
+            state,
+            stir,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -237,6 +257,10 @@ impl Replanner {
     pub(crate) async fn run(self, drain: DrainHandle) {
         // They end with this task.
         let mut courses = JoinSet::new();
+        let ahead = self
+            .shared
+            .plans_ahead
+            .then(|| tasks::spawn("foresight", Foresight::default().run(Arc::clone(&self.shared), drain.clone())));
         loop {
             let shared = Arc::clone(&self.shared);
             // Looks at the disk, and at all leases.
@@ -271,6 +295,10 @@ impl Replanner {
             }
         }
         courses.shutdown().await;
+        if let Some(ahead) = ahead {
+            // It looks at the drain before all else.
+            let _ended = ahead.join().await;
+        }
     }
 }
 
@@ -350,6 +378,20 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Jobs that run or wait.
+    fn jobs(&self) -> usize {
+        let counts = self.queue.counts();
+        counts.running + counts.waiting
+    }
+
+    /// Whether nothing is to be done but to think ahead.
+    fn is_calm(&self) -> bool {
+        let state = self.lock();
+        let is_idle = state.running == 0 && state.docket.len() == 0;
+        drop(state);
+        is_idle && self.jobs() == 0
     }
 
     fn show(&self) {

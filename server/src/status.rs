@@ -4,12 +4,13 @@
 //! library that refused, so that every client shows the same ones.
 
 mod call;
+mod files;
 mod routes;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use canopy_plan::{ExecutionLowerError, LowerError, ProfileError, oneccl};
+use canopy_plan::ProfileError;
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, FaultError, PlacementError, ReadError, TopologyError};
@@ -19,7 +20,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 pub(crate) use self::call::call_status;
 use crate::failure::{InlineError, PlanFailure, chain};
 use crate::key::PlanKey;
-use crate::order::{ONECCL_PROFILE, RequestError};
+use crate::order::RequestError;
 
 /// Domain of every `ErrorInfo`.
 const DOMAIN: &str = "canopy";
@@ -201,11 +202,11 @@ fn refusal(failure: &PlanFailure) -> Refusal {
             }
             refusal
         }
-        PlanFailure::Lower { output, error } => lower(*output, error),
-        PlanFailure::LowerOneccl { output, error } => lower_oneccl(*output, error),
+        PlanFailure::Lower { output, error } => files::lower(*output, error),
+        PlanFailure::LowerOneccl { output, error } => files::lower_oneccl(*output, error),
         PlanFailure::Layers { output, error } => routes::layers(*output, error),
         PlanFailure::LowerRoutes { output, error } => routes::lower(*output, error),
-        PlanFailure::LowerExecution { output, error } => lower_execution(*output, error),
+        PlanFailure::LowerExecution { output, error } => files::lower_execution(*output, error),
         PlanFailure::TooLargeToRun { output, .. } => {
             Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
         }
@@ -430,88 +431,6 @@ fn disconnected(from: &str, from_rank: u32, to: &str, to_rank: u32) -> Refusal {
         .with("from_node", from)
         .with("to_rank", to_rank)
         .with("to_node", to)
-}
-
-fn lower(output: usize, error: &LowerError) -> Refusal {
-    let subject = format!("outputs[{output}]");
-    match error {
-        LowerError::Unsupported { .. }
-        | LowerError::Root { .. }
-        | LowerError::Shares { .. }
-        | LowerError::Forwarder { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
-        LowerError::OverLimit { profile, what, limit, need, rank, is_proven, .. } => {
-            let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-                .with("profile", profile)
-                .with("limit_name", what)
-                .with("limit", limit)
-                .with("need", need)
-                .with("proven", is_proven);
-            match rank {
-                Some(rank) => refusal.with("rank", rank),
-                None => refusal,
-            }
-        }
-        LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
-        LowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
-        LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server names the file itself, and lowers checked plans only.
-        LowerError::Name { .. }
-        | LowerError::TooFewRanks { .. }
-        | LowerError::NoChunks
-        | LowerError::Malformed { .. }
-        | LowerError::NotHeld { .. }
-        | LowerError::NotSent { .. } => Refusal::fault("PLANNER_BROKEN"),
-    }
-}
-
-fn lower_oneccl(output: usize, error: &oneccl::LowerError) -> Refusal {
-    let subject = format!("outputs[{output}]");
-    match error {
-        oneccl::LowerError::Shares | oneccl::LowerError::Ranks { .. } | oneccl::LowerError::Forwarder { .. } => {
-            Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
-        }
-        oneccl::LowerError::OverLimit { what, need, limit } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-            .with("profile", ONECCL_PROFILE)
-            .with("limit_name", what)
-            .with("limit", limit)
-            .with("need", need),
-        oneccl::LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
-        oneccl::LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server names the file itself, and lowers checked plans only.
-        oneccl::LowerError::Name { .. }
-        | oneccl::LowerError::Instances { .. }
-        | oneccl::LowerError::NoChunks
-        | oneccl::LowerError::Malformed { .. } => Refusal::fault("PLANNER_BROKEN"),
-    }
-}
-
-fn lower_execution(output: usize, error: &ExecutionLowerError) -> Refusal {
-    let subject = format!("outputs[{output}]");
-    match error {
-        ExecutionLowerError::Shares { .. }
-        | ExecutionLowerError::Forwarder { .. }
-        | ExecutionLowerError::Measure { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
-        ExecutionLowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
-        ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
-            let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-                .with("profile", profile)
-                .with("limit_name", what)
-                .with("limit", limit)
-                .with("need", need)
-                .with("proven", false);
-            match rank {
-                Some(rank) => refusal.with("rank", rank),
-                None => refusal,
-            }
-        }
-        ExecutionLowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server lowers checked plans only.
-        ExecutionLowerError::Boxes { .. }
-        | ExecutionLowerError::TooFewRanks { .. }
-        | ExecutionLowerError::NoChunks
-        | ExecutionLowerError::Malformed { .. }
-        | ExecutionLowerError::NotHeld { .. } => Refusal::fault("PLANNER_BROKEN"),
-    }
 }
 
 /// The path of a field within a message.

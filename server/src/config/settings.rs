@@ -89,6 +89,10 @@ pub struct Settings {
     /// How long an element that comes and goes must be quiet before it counts as sound [default: 1m].
     #[arg(long, env = "CANOPY_FAULT_HOLD_DOWN", value_name = "TIME")]
     pub fault_hold_down: Option<Time>,
+    /// Make plans for single faults of what jobs run on while nothing else is to be done [default: true].
+    #[arg(long, env = "CANOPY_PLAN_AHEAD", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub plan_ahead: Option<bool>,
     /// Deadline of calls that state none [default: 30s].
     #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
     pub default_deadline: Option<Time>,
@@ -213,6 +217,7 @@ impl Settings {
             replans_per_second: Some(ReplanOptions::STANDARD.per_second),
             fault_debounce: Some(Time(ReplanOptions::STANDARD.debounce)),
             fault_hold_down: Some(Time(ReplanOptions::STANDARD.hold_down)),
+            plan_ahead: Some(ReplanOptions::STANDARD.plans_ahead),
             default_deadline: Some(Time(Duration::from_secs(30))),
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
@@ -277,6 +282,7 @@ impl Settings {
                 per_second: all.replans_per_second.expect(GIVEN),
                 debounce: all.fault_debounce.expect(GIVEN).0,
                 hold_down: all.fault_hold_down.expect(GIVEN).0,
+                plans_ahead: all.plan_ahead.expect(GIVEN),
             },
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
@@ -323,6 +329,7 @@ impl Settings {
             replans_per_second,
             fault_debounce,
             fault_hold_down,
+            plan_ahead,
             default_deadline,
             max_deadline,
             drain_timeout,

@@ -82,6 +82,9 @@ fn a_damaged_backup_is_refused_whole() {
 0 requests of 0 bytes intact, 0 damaged, 0 in quarantine
 0 schedules of 0 bytes intact, 0 damaged, 0 in quarantine
 0 finds of 0 bytes intact, 0 damaged, 0 in quarantine
+0 faults of 0 bytes intact, 0 damaged, 0 in quarantine
+0 leases of 0 bytes intact, 0 damaged, 0 in quarantine
+0 replans of 0 bytes intact, 0 damaged, 0 in quarantine
 "
     );
 }

@@ -148,27 +148,9 @@ impl Course {
 
     /// What is to be planned: for the sound network if the plan for it does again.
     async fn order(&mut self, shared: &Arc<Shared>) -> Result<Order, PlanFailure> {
-        let (lease, item, losses) = (self.lease.clone(), self.item as usize, Arc::clone(&self.losses));
+        let (lease, item, losses) = (self.lease.clone(), self.item, Arc::clone(&self.losses));
         let shared = Arc::clone(shared);
-        let made = spawn_blocking(move || -> Result<(Order, bool), CallFailure> {
-            let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
-            let item = lease.deed.items.get(item).ok_or_else(broken)?;
-            let key = lease.base().ok_or_else(broken)?;
-            let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
-            let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
-            let is_sound = losses.is_empty() || !touched(&base, &losses).meets_bytes(&item.links);
-            let mut request = item.request.clone().unwrap_or_default();
-            if !is_sound {
-                let faults = losses.iter().map(losses::on_the_wire).collect();
-                let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
-                request.topology = Some(v1::TopologySource { source: Some(Source::Punctured(Box::new(punctured))) });
-            }
-            request.topology = resolve(&shared.shelf, request.topology)?;
-            let Decoded { mut order, .. } = decode(request, Method::Plan).map_err(PlanFailure::Request)?;
-            let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
-            order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
-            Ok((order, is_sound))
-        });
+        let made = spawn_blocking(move || order_for(&shared, &lease, item, &losses));
         let made = made.await.map_err(|error| CallFailure::Broken { what: error.to_string() }).flatten();
         let (order, is_sound) = made.map_err(|failure| match failure {
             CallFailure::Plan(failure) => failure,
@@ -290,6 +272,32 @@ impl Course {
         let seconds = i64::try_from(millis / 1000).unwrap_or(i64::MAX);
         WireDuration { seconds, nanos: i32::try_from(millis % 1000).unwrap_or(0) * 1_000_000 }
     }
+}
+
+/// What is to be planned for an item of a lease, and whether that is for the sound network, as the plan for it does again.
+pub(super) fn order_for(
+    shared: &Shared,
+    lease: &Lease,
+    item: u32,
+    losses: &[Loss],
+) -> Result<(Order, bool), CallFailure> {
+    let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
+    let item = lease.deed.items.get(item as usize).ok_or_else(broken)?;
+    let key = lease.base().ok_or_else(broken)?;
+    let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
+    let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
+    let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
+    let mut request = item.request.clone().unwrap_or_default();
+    if !is_sound {
+        let faults = losses.iter().map(losses::on_the_wire).collect();
+        let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
+        request.topology = Some(v1::TopologySource { source: Some(Source::Punctured(Box::new(punctured))) });
+    }
+    request.topology = resolve(&shared.shelf, request.topology)?;
+    let Decoded { mut order, .. } = decode(request, Method::Plan).map_err(PlanFailure::Request)?;
+    let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+    order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
+    Ok((order, is_sound))
 }
 
 /// A plan that stands in.

@@ -175,7 +175,7 @@ impl Archives {
                     Ok(is_new) => topologies_added += u64::from(is_new),
                     Err(error) => refused = refused.take().or(Some(error)),
                 },
-                Space::Plans | _ => {
+                _ => {
                     plans_added += u64::from(records.summary(record.key)?.is_none());
                     records.adopt(&record)?;
                 }
@@ -228,7 +228,7 @@ impl Judged {
                 self.topologies.push((*archived.key, size_bytes));
                 (id_of(archived.key), judge_topology(archived.key, archived.record, limits))
             }
-            Space::Plans | _ => {
+            _ => {
                 self.contents.plans += 1;
                 self.plans.insert(*archived.key);
                 self.plan_bytes += size_bytes;

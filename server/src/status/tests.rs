@@ -1,4 +1,4 @@
-use canopy_plan::{EmulationError, Profile, oneccl, routes};
+use canopy_plan::{EmulationError, LowerError, Profile, oneccl, routes};
 use canopy_schedule::{CollectiveKind, RootError};
 use canopy_synth::{Algorithm, LayersError, UnknownAlgorithm};
 use canopy_topology::Ratio;

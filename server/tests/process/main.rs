@@ -5,5 +5,6 @@ mod abuse;
 mod configuration;
 mod crashes;
 mod lifecycle;
+mod replans;
 mod support;
 mod traces;

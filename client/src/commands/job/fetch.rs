@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_bundle::Runtime;
-use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
+use canopy_client::{
+    Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, RequestId, Retries, RetryPolicy,
+};
 use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Priority, Progress};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
@@ -16,7 +18,7 @@ use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
 use crate::commands::plan::loader;
 use crate::commands::plan::target::Format;
-use crate::connection::{Connections, ServerArgs};
+use crate::connection::{self, Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::request;
 
@@ -60,6 +62,9 @@ pub(crate) struct FetchArgs {
     /// What a plan that does not come in time, or that cannot be, means
     #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
     on_miss: OnMiss,
+    /// Hold a lease on the plans for so long, such as 2h: when something breaks that they cross, the server makes others
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    lease: Option<Duration>,
     /// Report failures by the exit status
     #[arg(long)]
     strict: bool,
@@ -162,7 +167,39 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     for missing in &manifest.missing {
         say(&format!("without a plan: {}: {}", missing.collective, missing.reason));
     }
+    if let Some(ttl) = args.lease {
+        // Those that stand in are not what was asked for, and nobody waits for what does not come.
+        let is_there = |kind: &CollectiveKind| {
+            let mut entries = manifest.files.iter();
+            entries.any(|entry| entry.collective == kind.name() && entry.fallback.is_none())
+        };
+        let held = wanted.requests.iter().filter(|(kind, _)| is_there(kind)).map(|(_, request)| request.clone());
+        lease(&args, ttl, held.collect(), end).await?;
+    }
     worst.map_or(Ok(()), Err)
+}
+
+/// Notes at the server that the job runs on these plans.
+async fn lease(args: &FetchArgs, ttl: Duration, requests: Vec<PlanRequest>, end: Deadline) -> Result<(), Failure> {
+    if requests.is_empty() {
+        say("there is no plan to hold a lease on");
+        return Ok(());
+    }
+    let ttl = prost_types::Duration::try_from(ttl).map_err(|_| Failure::input("--lease is too long"))?;
+    let request = v1::AcquireLeaseRequest {
+        job: args.wanted.job.clone(),
+        requests,
+        ttl: Some(ttl),
+        request_id: RequestId::random().to_string(),
+        ..v1::AcquireLeaseRequest::default()
+    };
+    let acquired = connection::ask(&args.server, end.remaining(), async |connection, left| {
+        connection.shared().acquire_lease(request.clone(), left).await
+    });
+    let lease = acquired.await.map_err(|failure| failure.note("the plans are there, without a lease".to_owned()))?;
+    let until = lease.expire_time.map(|time| time.to_string()).unwrap_or_default();
+    say(&format!("{} for job {} lasts until {until}", lease.name, lease.job));
+    Ok(())
 }
 
 /// Asks for all plans at once, at another server where the first one ended.

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use canopy_client::RequestId;
+use canopy_proto::v1::ReleaseLeaseRequest;
+
 use crate::args;
+use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
 
 use super::Manners;
@@ -15,7 +19,8 @@ use super::bundle::{BundleError, MANIFEST, Manifest, PLANS, is_files_folder, is_
 Examples:
   canopy release --job \"$SLURM_JOB_ID\" --dir /run/canopy/$SLURM_JOB_ID
 
-Removes the files that `canopy fetch` made in the folder, and the folder if nothing else is in it.
+Removes the files that `canopy fetch` made in the folder, and the folder if nothing else is in it. With --lease the job's leases
+end, too.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct ReleaseArgs {
     /// Id of the job
@@ -27,15 +32,39 @@ pub(crate) struct ReleaseArgs {
     /// Longest time, such as 2s
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = args::duration)]
     deadline: Duration,
+    /// End the leases that the job holds at the server, which `canopy fetch --lease` acquired
+    #[arg(long)]
+    lease: bool,
     /// Report failures by the exit status
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Removes the files. That there are none is no failure.
 pub(crate) fn run(args: ReleaseArgs) -> Result<(), Failure> {
     let manners = Manners { strict: args.strict, deadline: args.deadline };
-    super::guarded(manners, move || release(&args.dir, &args.job))
+    super::guarded(manners, move || {
+        let removed = release(&args.dir, &args.job);
+        if args.lease {
+            crate::commands::interruptible(end_leases(&args))?;
+        }
+        removed
+    })
+}
+
+/// Ends the leases of the job.
+async fn end_leases(args: &ReleaseArgs) -> Result<(), Failure> {
+    let request = ReleaseLeaseRequest {
+        job: args.job.clone(),
+        request_id: RequestId::random().to_string(),
+        ..ReleaseLeaseRequest::default()
+    };
+    let released = ask(&args.server, Some(args.deadline), async |connection, left| {
+        connection.shared().release_lease(request.clone(), left).await
+    });
+    released.await.map(|_| ())
 }
 
 fn release(folder: &Path, job: &str) -> Result<(), Failure> {

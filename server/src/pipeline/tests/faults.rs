@@ -1,3 +1,5 @@
+//! Plans for what faults leave of a network.
+
 use std::collections::BTreeSet;
 
 use super::*;
@@ -87,5 +89,6 @@ fn what_is_not_there_is_refused_by_its_place() {
         &["gpu:0", "link:2=3"],
     );
     let apart = produce(&apart, &Witness::default()).unwrap_err();
-    assert!(matches!(apart, PlanFailure::Bound(BoundError::Disconnected { .. })), "{apart}");
+    let PlanFailure::Apart { failure, .. } = &apart else { panic!("{apart}") };
+    assert!(matches!(**failure, PlanFailure::Bound(BoundError::Disconnected { .. })), "{apart}");
 }

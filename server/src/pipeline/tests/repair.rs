@@ -1,3 +1,5 @@
+//! Plans repaired from the schedule of the sound network.
+
 use super::*;
 
 fn lost(faults: &[&str], order: &Order) -> Order {

@@ -1,0 +1,228 @@
+//! `canopy leases`: which jobs run on which plans, and what becomes of them.
+
+mod watch;
+
+use std::time::Duration;
+
+use canopy_client::RequestId;
+use canopy_proto::v1::{Lease, ListLeasesRequest, ReleaseLeaseRequest, RenewLeaseRequest};
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::args;
+use crate::commands::operate::{CommonArgs, full_name, order, pages};
+use crate::connection::ask;
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::table::Table;
+
+/// Leases of jobs on plans: list, watch, renew, release
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+A job that fetched its plans with `canopy fetch --lease TIME` holds a lease on them: when something breaks that they cross, others are
+made, and who watches is told.
+
+Examples:
+  canopy leases list --filter 'replanned=true'
+  canopy leases watch --job 17
+  canopy leases renew leases/0000019abc012345 --ttl 2h
+  canopy leases release --job 17")]
+pub(crate) enum LeasesCommand {
+    /// List leases, newest first
+    List(ListArgs),
+    /// Follow what becomes of leases, line by line
+    Watch(watch::WatchArgs),
+    /// Extend a lease from now on
+    Renew(RenewArgs),
+    /// End a lease, or all of a job
+    Release(ReleaseArgs),
+}
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// `field op value` with AND, OR, NOT and parentheses, over name, job, topology, priority, replanned, created and expires
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Fields to sort by, each with `-` before it for falling order, such as -expires [default: newest first]
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Most leases to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `renew`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RenewArgs {
+    /// Lease, such as leases/0000019abc012345
+    #[arg(value_name = "LEASE")]
+    lease: String,
+    /// How long it lasts from now on, such as 2h [default: as before]
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    ttl: Option<Duration>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Arguments of `release`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReleaseArgs {
+    /// Lease, such as leases/0000019abc012345
+    #[arg(value_name = "LEASE", required_unless_present = "job", conflicts_with = "job")]
+    lease: Option<String>,
+    /// All leases of this job
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `list`.
+#[derive(Serialize)]
+struct Listed {
+    canopy: u32,
+    command: &'static str,
+    leases: Vec<Row>,
+    total: u64,
+}
+
+/// JSON object of `renew`.
+#[derive(Serialize)]
+struct Renewed {
+    canopy: u32,
+    command: &'static str,
+    lease: Row,
+}
+
+/// JSON object of `release`.
+#[derive(Serialize)]
+struct Released {
+    canopy: u32,
+    command: &'static str,
+    released: u32,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    job: String,
+    topology: String,
+    plans: Vec<PlanRow>,
+    created: Option<String>,
+    expires: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PlanRow {
+    original: String,
+    /// None: there is no plan for what is left.
+    current: Option<String>,
+    replanning: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    survivors: Vec<u32>,
+}
+
+impl Row {
+    fn of(lease: Lease) -> Self {
+        let plan = |plan: canopy_proto::v1::LeasedPlan| PlanRow {
+            original: plan.original,
+            current: Some(plan.current).filter(|current| !current.is_empty()),
+            replanning: plan.is_replanning,
+            error: plan.error.map(|error| format!("{}: {}", error.reason, error.message)),
+            survivors: plan.survivors,
+        };
+        Self {
+            name: lease.name,
+            job: lease.job,
+            topology: lease.topology,
+            plans: lease.plans.into_iter().map(plan).collect(),
+            created: lease.create_time.map(|time| time.to_string()),
+            expires: lease.expire_time.map(|time| time.to_string()),
+        }
+    }
+
+    /// How its plans stand, in a word each.
+    fn standing(&self) -> String {
+        let word = |plan: &PlanRow| match &plan.current {
+            None => "lost",
+            Some(current) if *current == plan.original => "original",
+            Some(_) => "replanned",
+        };
+        let words: Vec<&str> = self.plans.iter().map(word).collect();
+        words.join(",")
+    }
+}
+
+/// Runs one of them.
+pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
+    match command {
+        LeasesCommand::List(args) => list(&args).await,
+        LeasesCommand::Watch(args) => watch::run(&args).await,
+        LeasesCommand::Renew(args) => renew(&args).await,
+        LeasesCommand::Release(args) => release(&args).await,
+    }
+}
+
+async fn list(args: &ListArgs) -> Result<(), Failure> {
+    let order_by = order(&args.sort)?;
+    let (leases, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        pages(args.limit, async |page_size, page_token| {
+            let (filter, order_by) = (args.filter.clone(), order_by.clone());
+            let request = ListLeasesRequest { page_size, page_token, filter, order_by };
+            let page = connection.shared().list_leases(request, left).await?;
+            Ok((page.leases, page.next_page_token, page.total_size))
+        })
+        .await
+    })
+    .await?;
+    let leases: Vec<Row> = leases.into_iter().map(Row::of).collect();
+    if args.common.json {
+        return print_json(&Listed { canopy: FORMAT_VERSION, command: "leases list", leases, total });
+    }
+    let count = leases.len();
+    let mut table = Table::new(&["LEASE", "JOB", "PLANS", "EXPIRES", "TOPOLOGY"]);
+    for row in leases {
+        let standing = row.standing();
+        table.row([row.name, row.job, standing, row.expires.unwrap_or_default(), row.topology]);
+    }
+    print(&table.text())?;
+    if (count as u64) < total {
+        say(&format!("{count} of {total} leases; see more with `--limit`"));
+    }
+    Ok(())
+}
+
+async fn renew(args: &RenewArgs) -> Result<(), Failure> {
+    let ttl = args.ttl.map(prost_types::Duration::try_from).transpose();
+    let ttl = ttl.map_err(|_| Failure::input("--ttl is too long"))?;
+    let request = RenewLeaseRequest { name: full_name("leases/", &args.lease), ttl };
+    let lease = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().renew_lease(request.clone(), left).await
+    });
+    let lease = Row::of(lease.await?);
+    if args.common.json {
+        return print_json(&Renewed { canopy: FORMAT_VERSION, command: "leases renew", lease });
+    }
+    print(&format!("{} lasts until {}", lease.name, lease.expires.unwrap_or_default()))
+}
+
+async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+    let request = ReleaseLeaseRequest {
+        name: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
+        job: args.job.clone().unwrap_or_default(),
+        request_id: RequestId::random().to_string(),
+    };
+    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        connection.shared().release_lease(request.clone(), left).await
+    });
+    let released = reply.await?.released;
+    if args.common.json {
+        return print_json(&Released { canopy: FORMAT_VERSION, command: "leases release", released });
+    }
+    print(&format!("leases that were released: {released}"))
+}

@@ -1,0 +1,181 @@
+//! `canopy leases watch`: what becomes of leases, as it happens.
+
+use std::time::Duration;
+
+use canopy_client::{ClientError, Retries, RetryPolicy};
+use canopy_proto::v1::replan_event::Event;
+use canopy_proto::v1::{PlanSuperseded, ReplanEvent, ReplanStage, WatchReplansRequest};
+use serde::Serialize;
+
+use crate::clock;
+use crate::connection::{Connections, ServerArgs};
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, print, print_json};
+
+/// Longest time that a server says nothing to who watches, with something to spare.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
+
+/// Arguments of `watch`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WatchArgs {
+    /// Only this lease
+    #[arg(long, value_name = "LEASE")]
+    lease: Option<String>,
+    /// Only leases of this job
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
+    /// Begin after the event with this token, as an earlier watch showed it [default: from now on]
+    #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
+    resume: String,
+    /// End after so many events
+    #[arg(long, value_name = "COUNT")]
+    count: Option<u64>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// JSON object of one event.
+#[derive(Serialize)]
+struct Line {
+    canopy: u32,
+    command: &'static str,
+    resume_token: String,
+    time: Option<String>,
+    lease: String,
+    job: String,
+    item: u32,
+    event: &'static str,
+    old_plan: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_plan: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    optimality: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#final: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    survivors: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Follows events; where the server ends or the connection breaks, goes on after the last one that was seen.
+pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let mut connections = Connections::new(&args.server)?;
+    let mut request = WatchReplansRequest {
+        resume_token: args.resume.clone(),
+        lease: args.lease.clone().unwrap_or_default(),
+        job: args.job.clone().unwrap_or_default(),
+    };
+    let mut seen = 0_u64;
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    loop {
+        let mut connection = connections.open().await?;
+        let error = match connection.client().watch_replans(request.clone(), SILENCE_MAX).await {
+            Err(error) => error,
+            Ok(mut events) => loop {
+                match events.next().await {
+                    Err(error) => break error,
+                    Ok(event) => {
+                        retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+                        request.resume_token.clone_from(&event.resume_token);
+                        if let Some(line) = line(event) {
+                            show(args, line)?;
+                            seen += 1;
+                        }
+                        if args.count.is_some_and(|count| seen >= count) {
+                            return Ok(());
+                        }
+                    }
+                }
+            },
+        };
+        if connections.may_try_another(&connection, &error) {
+            continue;
+        }
+        match retries.pause_after(&error, None) {
+            Some(pause) => {
+                say("the watch broke off; it goes on after the last event");
+                tokio::time::sleep(pause).await;
+            }
+            None => return Err(ClientError::into(error)),
+        }
+    }
+}
+
+fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
+    if args.json {
+        return print_json(&line);
+    }
+    let what = match (&line.new_plan, &line.error) {
+        (Some(plan), _) => format!(
+            "{plan} ({}, optimality {}, after {} ms{})",
+            line.stage.unwrap_or_default(),
+            line.optimality.unwrap_or_default(),
+            line.elapsed_ms.unwrap_or_default(),
+            if line.r#final == Some(true) { "" } else { ", a better one may follow" }
+        ),
+        (None, error) => format!("no plan: {}", error.as_deref().unwrap_or_default()),
+    };
+    print(&format!("{}  job {}  {}: {what}", line.time.unwrap_or_default(), line.job, line.old_plan))
+}
+
+fn line(event: ReplanEvent) -> Option<Line> {
+    let bare = Line {
+        canopy: FORMAT_VERSION,
+        command: "leases watch",
+        resume_token: event.resume_token,
+        time: event.event_time.map(|time| time.to_string()),
+        lease: event.lease,
+        job: event.job,
+        item: event.item,
+        event: "",
+        old_plan: String::new(),
+        new_plan: None,
+        stage: None,
+        optimality: None,
+        elapsed_ms: None,
+        r#final: None,
+        survivors: Vec::new(),
+        error: None,
+    };
+    match event.event? {
+        Event::Superseded(superseded) => {
+            let stage = Some(stage_name(superseded.stage()));
+            let PlanSuperseded { old_plan, new_plan, optimality, survivors, elapsed, is_final, .. } = superseded;
+            Some(Line {
+                event: "superseded",
+                old_plan,
+                new_plan: Some(new_plan),
+                stage,
+                optimality: Some(optimality),
+                elapsed_ms: elapsed.map(|elapsed| elapsed.seconds * 1000 + i64::from(elapsed.nanos) / 1_000_000),
+                r#final: Some(is_final),
+                survivors,
+                ..bare
+            })
+        }
+        Event::Lost(lost) => {
+            let error = lost.error.map(|error| format!("{}: {}", error.reason, error.message));
+            Some(Line { event: "lost", old_plan: lost.old_plan, error, ..bare })
+        }
+        Event::Idle(_) => None,
+    }
+}
+
+const fn stage_name(stage: ReplanStage) -> &'static str {
+    match stage {
+        ReplanStage::Precomputed => "precomputed",
+        ReplanStage::Repaired => "repaired",
+        ReplanStage::StandIn => "stand-in",
+        ReplanStage::Optimum => "optimum",
+        ReplanStage::Restored => "restored",
+        ReplanStage::Unspecified => "unknown",
+    }
+}

@@ -1,0 +1,47 @@
+//! The watch of what becomes of leases.
+
+use std::time::Duration;
+
+use canopy_proto::v1::{ReplanEvent, WatchReplansRequest};
+use tonic::{Code, Streaming};
+
+use crate::client::Client;
+use crate::error::{ClientError, from_status};
+
+/// Events as they come.
+#[derive(Debug)]
+pub struct ReplanEvents {
+    stream: Streaming<ReplanEvent>,
+    silence_max: Duration,
+}
+
+impl Client {
+    /// Follows what becomes of leases, from the resume token of the request on. The server says something every half minute.
+    ///
+    /// # Errors
+    /// See [`ClientError`]; a token that is too old is refused with reason `RESUME_TOKEN_EXPIRED`.
+    pub async fn watch_replans(
+        &self,
+        request: WatchReplansRequest,
+        silence_max: Duration,
+    ) -> Result<ReplanEvents, ClientError> {
+        let mut service = self.faults.clone();
+        let opened = tokio::time::timeout(silence_max, service.watch_replans(self.limited(request, None))).await;
+        let opened = opened.map_err(|_| ClientError::Deadline { limit: silence_max })?;
+        let stream = opened.map_err(|status| from_status(&status, None))?.into_inner();
+        Ok(ReplanEvents { stream, silence_max })
+    }
+}
+
+impl ReplanEvents {
+    /// The next event, those that say only that the watch is alive among them.
+    ///
+    /// # Errors
+    /// The server or the connection has ended, or nothing came for too long: watch again with the last token.
+    pub async fn next(&mut self) -> Result<ReplanEvent, ClientError> {
+        let next = tokio::time::timeout(self.silence_max, self.stream.message()).await;
+        let next = next.map_err(|_| ClientError::Deadline { limit: self.silence_max })?;
+        let ended = || tonic::Status::new(Code::Unavailable, "the server ended the watch");
+        next.and_then(|event| event.ok_or_else(ended)).map_err(|status| from_status(&status, None))
+    }
+}

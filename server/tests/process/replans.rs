@@ -1,0 +1,104 @@
+//! Faults, leases and watches of a process that is killed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::replan_event::Event;
+use canopy_proto::v1::{
+    AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, ListFaultsRequest, ListLeasesRequest, PlanRequest,
+    ReplanEvent, ReportFaultsRequest, WatchReplansRequest, fault,
+};
+use tokio::time::timeout;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+use crate::support::{Process, request};
+
+/// Long enough to plan anew that it can be killed meanwhile.
+const LARGE: &str = "torus:16x16";
+const SMALL: &str = "ring:6";
+
+fn start(folder: Option<tempfile::TempDir>) -> Process {
+    let arrange = |command: &mut std::process::Command, _| {
+        command.args(["--replan-window", "100ms", "--fault-debounce", "200ms", "--plan-ahead=false"]);
+    };
+    match folder {
+        None => Process::start(arrange),
+        Some(folder) => Process::start_in(folder, arrange),
+    }
+}
+
+async fn lease(process: &Process, job: &str, request: PlanRequest) {
+    let mut planner = process.client().await;
+    planner.prefetch(request.clone()).await.unwrap();
+    while planner.lookup_plan(request.clone()).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let asked = AcquireLeaseRequest { job: job.to_owned(), requests: vec![request], ..AcquireLeaseRequest::default() };
+    LeasesClient::new(process.channel().await).acquire_lease(asked).await.unwrap();
+}
+
+async fn faults(process: &Process) -> FaultsClient<Channel> {
+    FaultsClient::new(process.channel().await)
+}
+
+async fn lose(process: &Process, expression: &str, gpu: &str) {
+    let device = DeviceTarget { node: gpu.to_owned(), ..DeviceTarget::default() };
+    let fault = Some(Fault { target: Some(fault::Target::Device(device)), remaining: None });
+    let (source, event_id) = ("test".to_owned(), format!("{expression} {gpu}"));
+    let events = vec![FaultEvent { source, event_id, fault, ..FaultEvent::default() }];
+    let asked = ReportFaultsRequest { topology: request(expression).topology, events };
+    faults(process).await.report_faults(asked).await.unwrap();
+}
+
+async fn watch(process: &Process, resume_token: &str) -> Streaming<ReplanEvent> {
+    let asked = WatchReplansRequest { resume_token: resume_token.to_owned(), ..WatchReplansRequest::default() };
+    faults(process).await.watch_replans(asked).await.unwrap().into_inner()
+}
+
+/// Events up to one that nothing better follows.
+async fn until_final(events: &mut Streaming<ReplanEvent>) -> Vec<ReplanEvent> {
+    let mut seen = Vec::new();
+    loop {
+        let event = timeout(Duration::from_secs(120), events.message()).await.expect("in time").unwrap().unwrap();
+        let is_final = matches!(&event.event, Some(Event::Superseded(superseded)) if superseded.is_final);
+        seen.push(event);
+        if is_final {
+            return seen;
+        }
+    }
+}
+
+/// Killed while a plan is made anew: the faults, the leases and the place of a watch are there again, the plan is made, and it is
+/// told of once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_loses_no_fault_no_lease_and_no_event() {
+    let process = start(None);
+    lease(&process, "small", request(SMALL)).await;
+    lease(&process, "large", request(LARGE)).await;
+    let mut events = watch(&process, "").await;
+    lose(&process, SMALL, "3").await;
+    let token = until_final(&mut events).await.pop().unwrap().resume_token;
+    lose(&process, LARGE, "5.5").await;
+    process.wait_until_synthesis_runs().await;
+
+    let process = start(Some(process.crash()));
+    let listed = faults(&process).await.list_faults(ListFaultsRequest::default()).await.unwrap().into_inner();
+    assert_eq!(listed.total_size, 2);
+    let leases = LeasesClient::new(process.channel().await).list_leases(ListLeasesRequest::default()).await;
+    assert_eq!(leases.unwrap().into_inner().total_size, 2);
+    let told = until_final(&mut watch(&process, &token).await).await;
+    assert!(told.iter().all(|event| event.job == "large"), "{told:?}");
+
+    let process = start(Some(process.crash()));
+    let mut events = watch(&process, &token).await;
+    let again = until_final(&mut events).await;
+    assert_eq!(again, told);
+    let more = timeout(Duration::from_secs(1), events.message()).await;
+    assert!(more.is_err(), "{more:?}");
+    let mut sequences: BTreeMap<u64, usize> = BTreeMap::new();
+    again.iter().for_each(|event| *sequences.entry(event.sequence).or_default() += 1);
+    assert!(sequences.values().all(|&times| times == 1));
+}
