@@ -26,6 +26,8 @@ mod forms;
 mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]
+mod leases;
+#[cfg(feature = "embedded")]
 mod limits;
 mod oneccl;
 #[cfg(feature = "embedded")]

@@ -1,34 +1,8 @@
 //! The commands of those who run a server, against one.
 
-use std::process::{Child, Stdio};
-
 use serde_json::Value;
 
-use crate::support::{Desk, Run, check_members};
-
-/// A server in a process of its own, on the desk's data folder.
-struct Serving {
-    child: Child,
-}
-
-impl Serving {
-    fn on(desk: &Desk) -> Self {
-        let mut command = desk.command("serve --listen 127.0.0.1:0");
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while !desk.path("data/canopy.sock").exists() {
-            assert_eq!(child.try_wait().unwrap(), None, "the server ended");
-            std::thread::yield_now();
-        }
-        Self { child }
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ended_already = self.child.kill();
-        let _status = self.child.wait();
-    }
-}
+use crate::support::{Desk, Run, Serving, check_members};
 
 fn names<'a>(object: &'a Value, list: &str, member: &str) -> Vec<&'a str> {
     object[list].as_array().unwrap().iter().map(|entry| entry[member].as_str().unwrap()).collect()

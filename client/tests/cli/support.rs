@@ -1,6 +1,8 @@
 //! Runs the program in a folder of its own and looks at what it leaves.
 
 use std::path::{Path, PathBuf};
+#[cfg(feature = "embedded")]
+use std::process::Child;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -87,6 +89,38 @@ impl Desk {
         names.retain(|name| name != "data");
         names.sort();
         names
+    }
+}
+
+/// A server in a process of its own, on the desk's data folder.
+#[cfg(feature = "embedded")]
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+}
+
+#[cfg(feature = "embedded")]
+impl Serving {
+    pub(crate) fn on(desk: &Desk) -> Self {
+        Self::with(desk, "")
+    }
+
+    /// The same with further flags.
+    pub(crate) fn with(desk: &Desk, flags: &str) -> Self {
+        let mut command = desk.command(&format!("serve --listen 127.0.0.1:0 {flags}"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !desk.path("data/canopy.sock").exists() {
+            assert_eq!(child.try_wait().unwrap(), None, "the server ended");
+            std::thread::yield_now();
+        }
+        Self { child }
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ended_already = self.child.kill();
+        let _status = self.child.wait();
     }
 }
 

@@ -73,13 +73,17 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
         lease: args.lease.clone().unwrap_or_default(),
         job: args.job.clone().unwrap_or_default(),
     };
-    let mut seen = 0_u64;
+    let (mut seen, mut is_told) = (0_u64, false);
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
     loop {
         let mut connection = connections.open().await?;
         let error = match connection.client().watch_replans(request.clone(), SILENCE_MAX).await {
             Err(error) => error,
             Ok(mut events) => loop {
+                if !is_told {
+                    is_told = true;
+                    say("watching what becomes of leases");
+                }
                 match events.next().await {
                     Err(error) => break error,
                     Ok(event) => {

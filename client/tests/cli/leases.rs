@@ -1,0 +1,56 @@
+//! `canopy leases`, against a server.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Desk, Serving, check_members};
+
+#[test]
+fn a_job_that_holds_a_lease_is_told_of_other_plans() {
+    let desk = Desk::new();
+    let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
+    let fetch = "fetch dgx-a100:boxes=2 --collective allgather --job 17 --out job --lease 1h --deadline 30s --strict";
+    let fetched = desk.run(fetch);
+    assert!(fetched.status == Some(0) && fetched.stderr.contains("for job 17 lasts until"), "{fetched:?}");
+
+    let listed = desk.json("leases list --json");
+    check_members(&listed, &["canopy", "command", "leases", "total"]);
+    let lease = &listed["leases"][0];
+    check_members(lease, &["name", "job", "topology", "plans", "created", "expires"]);
+    let plan = &lease["plans"][0];
+    assert_eq!(
+        (&lease["job"], &plan["current"], &plan["replanning"]),
+        (&"17".into(), &plan["original"], &false.into())
+    );
+
+    let mut watch = desk.command("leases watch --job 17 --count 1 --json");
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(watch.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("watching"), "{said}");
+    let reported = desk.json("faults report dgx-a100:boxes=2 gpu:b0g3 --json");
+    assert_eq!(reported["leases"], 1);
+    let mut told = String::new();
+    watch.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(watch.wait().unwrap().success());
+    let told: Value = serde_json::from_str(told.trim()).unwrap();
+    assert_eq!(
+        (&told["event"], &told["old_plan"], &told["job"]),
+        (&"superseded".into(), &plan["original"], &"17".into())
+    );
+    let survivors = told["survivors"].as_array().unwrap();
+    assert!(survivors.len() == 15 && !survivors.contains(&3.into()), "{told}");
+
+    let table = desk.run("leases list --filter replanned=true");
+    assert!(table.stdout.contains("replanned"), "{table:?}");
+    let name = lease["name"].as_str().unwrap();
+    assert_eq!(desk.json(&format!("leases renew {name} --ttl 2h --json"))["lease"]["name"], name);
+    let released = desk.run("release --job 17 --dir job --lease --strict");
+    assert_eq!(released.status, Some(0), "{released:?}");
+    assert!(!desk.path("job").exists());
+    assert_eq!(desk.json("leases list --json")["total"], 0);
+    assert_eq!(desk.json("leases release --job 17 --json")["released"], 0);
+    desk.refused("leases renew leases/0000000000000007", 2, &["there is no lease"]);
+}
