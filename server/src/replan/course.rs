@@ -24,7 +24,7 @@ use crate::metrics::size_class;
 use crate::order::{Order, Priority};
 use crate::queue::Subscription;
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
-use crate::status::{follows_from_request, to_operation_error};
+use crate::status::to_operation_error;
 use crate::store::StoreError;
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
@@ -141,7 +141,7 @@ impl Course {
                 self.tell(shared, News { delivery, stage, is_final: true }, order).await
             }
             // What stands in is all that there is.
-            Err(failure) if told && follows_from_request(&failure) => self.settle(shared).await,
+            Err(failure) if told && !may_pass(&failure) => self.settle(shared).await,
             Err(failure) => self.lost(shared, &failure).await,
         }
     }
@@ -208,9 +208,9 @@ impl Course {
         written(settled.await).map(|_| ())
     }
 
-    /// Tells that there is no plan, where that follows from what is left.
+    /// Tells that there is no plan, unless there may be one a little later.
     async fn lost(&self, shared: &Arc<Shared>, failure: &PlanFailure) -> Result<(), Later> {
-        if !follows_from_request(failure) {
+        if may_pass(failure) {
             return Err(Later);
         }
         let event = v1::PlanLost { old_plan: self.current(shared), error: Some(to_operation_error(failure)) };
@@ -373,6 +373,18 @@ pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreEr
         apply(leases, &event)?;
     }
     Ok(())
+}
+
+/// Whether a plan failed for a reason that passes by itself: another try costs little, and may bring it.
+const fn may_pass(failure: &PlanFailure) -> bool {
+    matches!(
+        failure,
+        PlanFailure::Draining
+            | PlanFailure::QueueFull { .. }
+            | PlanFailure::QueueBudget { .. }
+            | PlanFailure::Stopped
+            | PlanFailure::NotCached
+    )
 }
 
 /// How a job ends.

@@ -81,6 +81,8 @@ struct Shared {
     store: Arc<dyn Store>,
     options: EventOptions,
     log: Mutex<Log>,
+    /// Held by who writes; taken before `log`.
+    writing: Mutex<()>,
     /// The last event that is on the disk.
     latest: watch::Sender<u64>,
 }
@@ -143,7 +145,15 @@ impl EventLog {
         let head = Head { last: head.last.max(last), ..head };
         store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])?;
         let latest = watch::Sender::new(head.last);
-        Ok(Self { shared: Arc::new(Shared { store, options, log: Mutex::new(Log { head, events }), latest }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                store,
+                options,
+                log: Mutex::new(Log { head, events }),
+                writing: Mutex::new(()),
+                latest,
+            }),
+        })
     }
 
     /// Keeps events, and tells those who watch once they survive a crash. Numbers and dates them.
@@ -156,8 +166,9 @@ impl EventLog {
         }
         let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
         let now = now_ms();
-        let mut log = self.lock();
-        let mut head = log.head;
+        // Who reads the log need not wait for the disk.
+        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.lock().head;
         let (mut kept, mut records) = (Vec::new(), Vec::new());
         for mut event in new {
             head.last += 1;
@@ -172,6 +183,7 @@ impl EventLog {
         }
         records.push((HEAD, encode_record(&head.encode_to_vec())));
         self.shared.store.put_all(&records)?;
+        let mut log = self.lock();
         log.head = head;
         log.events.extend(kept.iter().map(Arc::clone));
         let outdated = now.saturating_sub(age_max_ms);
