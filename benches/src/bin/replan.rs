@@ -320,12 +320,12 @@ async fn storm() -> Result<(), Failure> {
         reports.spawn(async move {
             let mut slowest = Duration::ZERO;
             for number in (reporter..EVENTS).step_by(REPORTERS) {
-                // A hundred cards, of which each comes and goes.
-                let (gpu, round) = (number % 100, number / 100);
+                // Six cards of each box, which come and go.
+                let (gpu, round) = (number % 96, number / 96);
                 let event = FaultEvent {
                     source: "storm".to_owned(),
                     event_id: number.to_string(),
-                    fault: Some(link(&format!("b{}g{}", gpu / 8, gpu % 8), "ib", None)),
+                    fault: Some(link(&format!("b{}g{}", gpu % 16, gpu / 16), "ib", None)),
                     cleared: round % 2 == 1,
                     ..FaultEvent::default()
                 };
@@ -340,14 +340,18 @@ async fn storm() -> Result<(), Failure> {
         });
     }
     let mut cached = Vec::new();
-    let mut told: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut told, mut lost): (BTreeMap<String, usize>, usize) = (BTreeMap::new(), 0);
     while now().duration_since(begun) < Duration::from_secs(14) {
         let sent = now();
         desk.client.plan_metadata(sound.clone(), None).await?;
         cached.push(ms(now().duration_since(sent)));
         while let Ok(Ok(event)) = tokio::time::timeout(Duration::from_millis(5), events.next()).await {
-            if matches!(&event.event, Some(replan_event::Event::Superseded(superseded)) if superseded.is_final) {
-                *told.entry(event.lease).or_default() += 1;
+            match &event.event {
+                Some(replan_event::Event::Superseded(superseded)) if superseded.is_final => {
+                    *told.entry(event.lease).or_default() += 1;
+                }
+                Some(replan_event::Event::Lost(_)) => lost += 1,
+                _ => {}
             }
         }
     }
@@ -366,7 +370,8 @@ async fn storm() -> Result<(), Failure> {
         ms(slowest),
         leases.total_size
     );
-    println!("final plans told in 14 s, in windows of 5 s: at most {most} of a lease");
+    let told = told.values().sum::<usize>();
+    println!("final plans told in 14 s, in windows of 5 s: {told}, at most {most} of a lease; without a plan {lost}");
     println!(
         "cached plans meanwhile: {} asked, p50 {:.2} ms, p99 {:.2} ms",
         cached.len(),
