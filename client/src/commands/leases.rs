@@ -10,9 +10,9 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, full_name, order, pages};
+use crate::commands::operate::{CommonArgs, Page, full_name, listed, say_rest};
 use crate::connection::ask;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::table::Table;
 
@@ -169,15 +169,12 @@ pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let order_by = order(&args.sort)?;
-    let (leases, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        pages(args.limit, async |page_size, page_token| {
-            let (filter, order_by) = (args.filter.clone(), order_by.clone());
-            let request = ListLeasesRequest { page_size, page_token, filter, order_by };
-            let page = connection.shared().list_leases(request, left).await?;
-            Ok((page.leases, page.next_page_token, page.total_size))
-        })
-        .await
+    let paging = (args.limit, args.sort.as_slice());
+    let (leases, total) = listed(&args.common, paging, async |client, page, left| {
+        let Page { page_size, page_token, order_by } = page;
+        let request = ListLeasesRequest { page_size, page_token, filter: args.filter.clone(), order_by };
+        let page = client.list_leases(request, left).await?;
+        Ok((page.leases, page.next_page_token, page.total_size))
     })
     .await?;
     let leases: Vec<Row> = leases.into_iter().map(Row::of).collect();
@@ -191,9 +188,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
         table.row([row.name, row.job, standing, row.expires.unwrap_or_default(), row.topology]);
     }
     print(&table.text())?;
-    if (count as u64) < total {
-        say(&format!("{count} of {total} leases; see more with `--limit`"));
-    }
+    say_rest(count, total, "leases");
     Ok(())
 }
 

@@ -10,11 +10,11 @@ pub(super) mod stats;
 
 use std::time::Duration;
 
-use canopy_client::ClientError;
+use canopy_client::{Client, ClientError};
 
 use crate::args;
-use crate::connection::ServerArgs;
-use crate::exit::Failure;
+use crate::connection::{ServerArgs, ask};
+use crate::exit::{Failure, say};
 
 /// What all of them take.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ const PAGE_MAX: u32 = 1000;
 
 /// At most `limit` entries of a list, with what its last page says besides. `page` is told how many entries to ask for
 /// and the token of the page; it answers with the entries, the token of the next page, and the rest.
-pub(in crate::commands) async fn pages<T, R, F>(limit: usize, page: F) -> Result<(Vec<T>, R), ClientError>
+async fn pages<T, R, F>(limit: usize, page: F) -> Result<(Vec<T>, R), ClientError>
 where
     F: AsyncFn(u32, String) -> Result<(Vec<T>, String, R), ClientError>,
 {
@@ -51,13 +51,49 @@ where
     }
 }
 
+/// Which page of a list is asked for, and in which order.
+#[derive(Clone, Debug)]
+pub(in crate::commands) struct Page {
+    pub(in crate::commands) page_size: u32,
+    pub(in crate::commands) page_token: String,
+    pub(in crate::commands) order_by: String,
+}
+
+/// At most `limit` entries of a list, sorted by these fields, and how many the server has. `page` answers with the entries of a
+/// page, the token of the next one, and that number.
+pub(in crate::commands) async fn listed<T, F>(
+    common: &CommonArgs,
+    (limit, sort): (usize, &[String]),
+    page: F,
+) -> Result<(Vec<T>, u64), Failure>
+where
+    F: AsyncFn(&Client, Page, Option<Duration>) -> Result<(Vec<T>, String, u64), ClientError>,
+{
+    let order_by = order(sort)?;
+    ask(&common.server, Some(common.deadline), async |connection, left| {
+        pages(limit, async |page_size, page_token| {
+            let asked = Page { page_size, page_token, order_by: order_by.clone() };
+            page(connection.shared(), asked, left).await
+        })
+        .await
+    })
+    .await
+}
+
+/// Says that a table is not all there is, where it is not.
+pub(in crate::commands) fn say_rest(count: usize, total: u64, what: &str) {
+    if (count as u64) < total {
+        say(&format!("{count} of {total} {what}; see more with `--limit`"));
+    }
+}
+
 /// Names such as `plans/…`, where the part before the stroke may be left out.
 pub(in crate::commands) fn full_name(folder: &str, name: &str) -> String {
     if name.starts_with(folder) { name.to_owned() } else { format!("{folder}{name}") }
 }
 
 /// `-hits,ranks` as the server spells it: `hits desc, ranks`.
-pub(in crate::commands) fn order(fields: &[String]) -> Result<String, Failure> {
+fn order(fields: &[String]) -> Result<String, Failure> {
     let spell = |field: &String| {
         let field = field.trim();
         let (name, falling) = field.strip_prefix('-').map_or((field, ""), |name| (name, " desc"));

@@ -4,9 +4,8 @@ use canopy_proto::v1::{KnownFault, ListFaultsRequest};
 use serde::Serialize;
 
 use super::wire;
-use crate::commands::operate::{CommonArgs, order, pages};
-use crate::connection::ask;
-use crate::exit::{Failure, say};
+use crate::commands::operate::{CommonArgs, Page, listed, say_rest};
+use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::table::Table;
 
@@ -71,15 +70,12 @@ impl Row {
 
 /// Asks for as many pages as are wanted.
 pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
-    let order_by = order(&args.sort)?;
-    let (faults, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        pages(args.limit, async |page_size, page_token| {
-            let (filter, order_by) = (args.filter.clone(), order_by.clone());
-            let request = ListFaultsRequest { page_size, page_token, filter, order_by };
-            let page = connection.shared().list_faults(request, left).await?;
-            Ok((page.faults, page.next_page_token, page.total_size))
-        })
-        .await
+    let paging = (args.limit, args.sort.as_slice());
+    let (faults, total) = listed(&args.common, paging, async |client, page, left| {
+        let Page { page_size, page_token, order_by } = page;
+        let request = ListFaultsRequest { page_size, page_token, filter: args.filter.clone(), order_by };
+        let page = client.list_faults(request, left).await?;
+        Ok((page.faults, page.next_page_token, page.total_size))
     })
     .await?;
     let faults: Vec<Row> = faults.into_iter().map(Row::of).collect();
@@ -95,8 +91,6 @@ pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
         table.row([row.fault, row.state.to_owned(), severity, since, until, flaps, sources, row.topology]);
     }
     print(&table.text())?;
-    if (count as u64) < total {
-        say(&format!("{count} of {total} faults; see more with `--limit`"));
-    }
+    say_rest(count, total, "faults");
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, archive, diff, full_name, order, pages, show};
+use super::{CommonArgs, Page, archive, diff, full_name, listed, say_rest, show};
 
 /// Cached plans: list, show, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -183,15 +183,12 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let order_by = order(&args.sort)?;
-    let (plans, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        pages(args.limit, async |page_size, page_token| {
-            let (filter, order_by) = (args.filter.clone(), order_by.clone());
-            let request = ListPlansRequest { page_size, page_token, filter, order_by };
-            let page = connection.shared().list_plans(request, left).await?;
-            Ok((page.plans, page.next_page_token, page.total_size))
-        })
-        .await
+    let paging = (args.limit, args.sort.as_slice());
+    let (plans, total) = listed(&args.common, paging, async |client, page, left| {
+        let Page { page_size, page_token, order_by } = page;
+        let request = ListPlansRequest { page_size, page_token, filter: args.filter.clone(), order_by };
+        let page = client.list_plans(request, left).await?;
+        Ok((page.plans, page.next_page_token, page.total_size))
     })
     .await?;
     let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
@@ -200,9 +197,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     }
     let count = rows.len();
     print(&table(rows))?;
-    if (count as u64) < total {
-        crate::exit::say(&format!("{count} of {total} plans; see more with `--limit`"));
-    }
+    say_rest(count, total, "plans");
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::Format;
-use crate::commands::operate::{CommonArgs, full_name, order, pages};
+use crate::commands::operate::{CommonArgs, Page, full_name, listed, say_rest};
 use crate::connection::{ServerArgs, ask};
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
@@ -230,15 +230,12 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let order_by = order(&args.sort)?;
-    let (topologies, total) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        pages(args.limit, async |page_size, page_token| {
-            let (filter, order_by) = (args.filter.clone(), order_by.clone());
-            let request = ListTopologiesRequest { page_size, page_token, filter, order_by };
-            let page = connection.shared().list_topologies(request, left).await?;
-            Ok((page.topologies, page.next_page_token, page.total_size))
-        })
-        .await
+    let paging = (args.limit, args.sort.as_slice());
+    let (topologies, total) = listed(&args.common, paging, async |client, page, left| {
+        let Page { page_size, page_token, order_by } = page;
+        let request = ListTopologiesRequest { page_size, page_token, filter: args.filter.clone(), order_by };
+        let page = client.list_topologies(request, left).await?;
+        Ok((page.topologies, page.next_page_token, page.total_size))
     })
     .await?;
     let topologies: Vec<Row> = topologies.into_iter().map(Row::of).collect();
@@ -254,9 +251,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
         table.row([row.id, name, ranks, nodes, links, row.bytes.to_string(), created]);
     }
     print(&table.text())?;
-    if (count as u64) < total {
-        say(&format!("{count} of {total} topologies; see more with `--limit`"));
-    }
+    say_rest(count, total, "topologies");
     Ok(())
 }
 
