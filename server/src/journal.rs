@@ -93,7 +93,7 @@ impl Journal {
         let priority = ties.priority;
         drop(ties);
         let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
-        let written = self.store.put(&key_of(job.number), &record, &encode_progress(0, &job.key));
+        let written = self.store.put(&PlanKey::numbered(job.number), &record, &encode_progress(0, &job.key));
         self.after_writing(job, written);
     }
 
@@ -105,7 +105,7 @@ impl Journal {
         (written.starts, written.started_here) = (written.starts.saturating_add(1), true);
         let summary = encode_progress(written.starts, &job.key);
         drop(ties);
-        let written = self.store.set_summaries(&[(key_of(job.number), summary)], Durability::Synced);
+        let written = self.store.set_summaries(&[(PlanKey::numbered(job.number), summary)], Durability::Synced);
         self.after_writing(job, written);
     }
 
@@ -137,7 +137,7 @@ impl Journal {
             }
             Some(_) => End::Struck,
         };
-        self.noted().ends.insert(key_of(job.number), end);
+        self.noted().ends.insert(PlanKey::numbered(job.number), end);
         self.ready.notify_one();
     }
 
@@ -217,7 +217,7 @@ impl Journal {
                         continue;
                     }
                 };
-                match decode_entry(&record).filter(|entry| key_of(entry.number) == key) {
+                match decode_entry(&record).filter(|entry| PlanKey::numbered(entry.number) == key) {
                     Some(entry) => each(Unfinished { starts, ..entry }),
                     None => {
                         tracing::error!(%key, "an unfinished job cannot be read; it is in quarantine now");
@@ -256,13 +256,6 @@ impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Journal").field("noted", &self.noted().ends.len()).finish_non_exhaustive()
     }
-}
-
-/// Where a job is written down: in the order of their numbers, which no two unfinished jobs share.
-fn key_of(number: u64) -> PlanKey {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&number.to_be_bytes());
-    PlanKey::from_bytes(bytes)
 }
 
 #[cfg(test)]

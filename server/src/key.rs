@@ -106,6 +106,19 @@ impl PlanKey {
         format!("plans/{:.32}", self.to_string())
     }
 
+    /// Where records are kept that have numbers instead of contents for keys: in their order.
+    pub(crate) fn numbered(number: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        Self(bytes)
+    }
+
+    /// The number of a key that [`PlanKey::numbered`] made.
+    pub(crate) const fn number(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
     /// Reads what a key prints.
     pub(crate) fn from_digits(digits: &str) -> Option<Self> {
         let digits = digits.as_bytes().chunks_exact(2).map(|pair| {

@@ -78,6 +78,15 @@ impl Subscription {
     pub(crate) fn job(&self) -> &Arc<Job> {
         &self.job
     }
+
+    /// Waits for the end of the job.
+    pub(crate) async fn ended(&mut self) -> Outcome {
+        match self.state.wait_for(|state| matches!(state, JobState::Done(_))).await.map(|state| state.clone()) {
+            Ok(JobState::Done(outcome)) => outcome,
+            // The sender of an unfinished job goes away only when its queue does.
+            Ok(JobState::Working(_)) | Err(_) => Err(PlanFailure::Draining.into()),
+        }
+    }
 }
 
 impl Drop for Subscription {

@@ -34,14 +34,13 @@ use tokio::time;
 pub(crate) use self::bases::{Base, Bases};
 pub(crate) use self::books::{Books, Entered, ReportError, SYSTEM_CLOCK};
 use self::course::Course;
-pub(crate) use self::course::ended;
 use self::docket::{Docket, Pace, Seat};
 pub(crate) use self::events::{EventLog, EventOptions, Expired};
 pub(crate) use self::footprint::LinkSet;
 use self::foresight::Foresight;
 pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
 use crate::drain::DrainHandle;
-use crate::failure::{CallFailure, chain};
+use crate::failure::chain;
 use crate::key::PlanKey;
 use crate::metrics::Metrics;
 use crate::planner::Planner;
@@ -110,7 +109,6 @@ pub(crate) struct Replanner {
 
 struct Shared {
     queue: Queue,
-
     planner: Arc<dyn Planner>,
     shelf: Shelf,
     bases: Bases,
@@ -428,11 +426,6 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The key of the stored topology of this id.
-pub(crate) fn key_of_topology(replanner: &Replanner, id: &str) -> Result<Option<PlanKey>, CallFailure> {
-    Ok(replanner.bases().named(id)?.map(|(key, _)| key))
 }
 
 /// What counts as broken or slow in a topology.

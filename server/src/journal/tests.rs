@@ -193,11 +193,11 @@ fn every_order_is_read_back() {
 fn a_damaged_entry_is_put_aside_and_the_others_are_taken_up() {
     let store = memory();
     let record = |number| encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
-    store.put(&key_of(1), b"no record", &progress(0)).unwrap();
-    store.put(&key_of(2), &record(2), b"no summary").unwrap();
-    store.put(&key_of(3), &record(2), &progress(0)).unwrap();
-    store.put(&key_of(4), &crate::store::encode_record(b"no entry"), &[]).unwrap();
-    store.put(&key_of(5), &record(5), &progress(1)).unwrap();
+    store.put(&PlanKey::numbered(1), b"no record", &progress(0)).unwrap();
+    store.put(&PlanKey::numbered(2), &record(2), b"no summary").unwrap();
+    store.put(&PlanKey::numbered(3), &record(2), &progress(0)).unwrap();
+    store.put(&PlanKey::numbered(4), &crate::store::encode_record(b"no entry"), &[]).unwrap();
+    store.put(&PlanKey::numbered(5), &record(5), &progress(1)).unwrap();
     let found = unfinished(&Journal::new(Arc::clone(&store)));
     let numbers: Vec<_> = found.iter().map(|unfinished| (unfinished.number, unfinished.starts)).collect();
     assert_eq!(numbers, [(2, 0), (5, 1)]);
@@ -309,7 +309,7 @@ fn no_more_are_taken_up_than_may_wait() {
     let store = memory();
     for number in 1..=5 {
         let record = encode_entry(number, &order(&format!("ring:{}", number + 2)), Priority::Prefetch, 0);
-        store.put(&key_of(number), &record, &progress(0)).unwrap();
+        store.put(&PlanKey::numbered(number), &record, &progress(0)).unwrap();
     }
     let process = Process::start(&store, QueueLimits { length_max: 3, ..LIMITS });
     assert_eq!(process.queue.waiting(), 3);
@@ -338,7 +338,7 @@ fn two_entries_of_one_request_become_one_job_whatever_their_summaries_say() {
     let store = memory();
     for number in [1, 2] {
         let record = encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
-        store.put(&key_of(number), &record, &progress(0)).unwrap();
+        store.put(&PlanKey::numbered(number), &record, &progress(0)).unwrap();
     }
     let process = Process::start(&store, LIMITS);
     assert_eq!(process.queue.waiting(), 1);

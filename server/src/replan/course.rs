@@ -17,12 +17,11 @@ use super::footprint::LinkSet;
 use super::leases::{Avoided, Lease, Leases, Valid, number_of};
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared, touched};
 use crate::failure::{CallFailure, PlanFailure, chain};
-use crate::job::{Delivery, Goal, JobState, Outcome, Terms, Worker};
+use crate::job::{Delivery, Goal, Outcome, Terms, Worker};
 use crate::key::RequestKey;
 use crate::losses;
 use crate::metrics::size_class;
 use crate::order::{Order, Priority};
-use crate::queue::Subscription;
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
 use crate::status::to_operation_error;
 use crate::store::StoreError;
@@ -91,8 +90,8 @@ impl Course {
         };
         let key = RequestKey::of(&order);
         let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
-        let lookup = shared.queue.submit(key, order.clone(), Goal::Lookup, terms);
-        match ended(lookup.map_err(|_| Later)?).await {
+        let mut lookup = shared.queue.submit(key, order.clone(), Goal::Lookup, terms).map_err(|_| Later)?;
+        match lookup.ended().await {
             Ok(delivery) => {
                 let stage = match self.losses.is_empty() {
                     true => v1::ReplanStage::Restored,
@@ -103,9 +102,9 @@ impl Course {
             Err(failure) if matches!(*failure, PlanFailure::NotCached) => {}
             Err(failure) => return self.lost(shared, &failure).await,
         }
-        let wanted = shared.queue.submit(key, order.clone(), Goal::Plan, terms).map_err(|_| Later)?;
+        let mut wanted = shared.queue.submit(key, order.clone(), Goal::Plan, terms).map_err(|_| Later)?;
         let stand_in = StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_TIME));
-        let wanted = ended(wanted);
+        let wanted = wanted.ended();
         tokio::pin!(wanted);
         let Some(mut stand_in) = stand_in else {
             let outcome = wanted.await;
@@ -173,6 +172,7 @@ impl Course {
         let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
         let survivors = puncture.map(|puncture| puncture.survivors.clone()).unwrap_or_default();
         let new_plan = delivery.plan.plan.id.clone();
+        let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let event = v1::PlanSuperseded {
             old_plan: self.current(shared),
             new_plan,
@@ -181,15 +181,14 @@ impl Course {
             achieved: quality.achieved,
             optimality: quality.optimality,
             survivors: if survivors.len() == ranks as usize { Vec::new() } else { survivors },
-            elapsed: Some(self.elapsed(shared)),
+            elapsed: WireDuration::try_from(elapsed).ok(),
             is_final,
         };
         self.publish(shared, v1::replan_event::Event::Superseded(event)).await?;
         let (outcome, class) = (stage_name(stage), size_class(ranks));
         shared.metrics.count("canopy_replans_total", &[("outcome", outcome.into())]);
-        let took = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let labels = [("outcome", outcome.into()), ("size_class", class.into())];
-        shared.metrics.took("canopy_replan_latency_seconds", &labels, took);
+        shared.metrics.took("canopy_replan_latency_seconds", &labels, elapsed);
         self.note_links(shared, order, &delivery).await;
         Ok(())
     }
@@ -247,8 +246,12 @@ impl Course {
         written(kept.await)
     }
 
-    /// Remembers which links the new plan is on.
+    /// Remembers which links the new plan is on; those of the original are written down.
     async fn note_links(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) {
+        if self.losses.is_empty() {
+            shared.lock().seats.entry(self.seat()).or_default().links = None;
+            return;
+        }
         let (reader, order, plan, key) =
             (Arc::clone(shared), order.clone(), Arc::clone(&delivery.plan), self.lease.base());
         let read = spawn_blocking(move || {
@@ -265,12 +268,6 @@ impl Course {
         let lease = shared.leases.get(self.lease.deed.number);
         let valid = lease.as_ref().unwrap_or(&self.lease).standing.items.get(self.item as usize).cloned();
         valid.map(|valid| valid.plan).unwrap_or_default()
-    }
-
-    fn elapsed(&self, shared: &Shared) -> WireDuration {
-        let millis = shared.leases.now_ms().saturating_sub(self.since_ms);
-        let seconds = i64::try_from(millis / 1000).unwrap_or(i64::MAX);
-        WireDuration { seconds, nanos: i32::try_from(millis % 1000).unwrap_or(0) * 1_000_000 }
     }
 }
 
@@ -385,15 +382,6 @@ const fn may_pass(failure: &PlanFailure) -> bool {
             | PlanFailure::Stopped
             | PlanFailure::NotCached
     )
-}
-
-/// How a job ends.
-pub(crate) async fn ended(mut job: Subscription) -> Outcome {
-    match job.state.wait_for(|state| matches!(state, JobState::Done(_))).await.map(|state| state.clone()) {
-        Ok(JobState::Done(outcome)) => outcome,
-        // The sender of an unfinished job goes away only when its queue does.
-        Ok(JobState::Working(_)) | Err(_) => Err(PlanFailure::Draining.into()),
-    }
 }
 
 fn written<T>(done: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, Later> {

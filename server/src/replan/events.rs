@@ -126,11 +126,11 @@ impl EventLog {
                     continue;
                 }
                 let event = payload.and_then(|payload| KeptEvent::decode(payload).ok());
-                match event.filter(|event| key_of(event.sequence()) == key) {
+                match event.filter(|event| PlanKey::numbered(event.sequence()) == key) {
                     Some(event) => {
                         let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
                         if !follows {
-                            unreadable.extend(events.drain(..).map(|old| key_of(old.sequence())));
+                            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
                         }
                         events.push_back(Arc::new(event));
                     }
@@ -178,7 +178,7 @@ impl EventLog {
                 event.resume_token = token(head.epoch, head.last);
                 event.event_time = Some(timestamp(now));
             }
-            records.push((key_of(head.last), encode_record(&event.encode_to_vec())));
+            records.push((PlanKey::numbered(head.last), encode_record(&event.encode_to_vec())));
             kept.push(Arc::new(event));
         }
         records.push((HEAD, encode_record(&head.encode_to_vec())));
@@ -189,7 +189,7 @@ impl EventLog {
         let outdated = now.saturating_sub(age_max_ms);
         let mut gone = Vec::new();
         while log.events.len() > count_max || log.events.front().is_some_and(|oldest| oldest.unix_ms < outdated) {
-            gone.extend(log.events.pop_front().map(|oldest| key_of(oldest.sequence())));
+            gone.extend(log.events.pop_front().map(|oldest| PlanKey::numbered(oldest.sequence())));
         }
         drop(log);
         // What stays behind is read at the next start, and goes then.
@@ -253,13 +253,6 @@ fn token(epoch: u64, sequence: u64) -> String {
     format!("{epoch:016x}-{sequence:016x}")
 }
 
-/// Where an event is kept: in their order.
-fn key_of(sequence: u64) -> PlanKey {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&sequence.to_be_bytes());
-    PlanKey::from_bytes(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,7 +314,7 @@ mod tests {
         let store = Arc::new(MemoryStore::default());
         let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
         log.append(events(3)).unwrap();
-        store.put_all(&[(key_of(2), vec![1, 2, 3])]).unwrap();
+        store.put_all(&[(PlanKey::numbered(2), vec![1, 2, 3])]).unwrap();
         let again = EventLog::open(store, OPTIONS).unwrap();
         assert_eq!((sequences(&again, 1), sequences(&again, 2)), (Err(Expired), Ok(vec![3])));
     }

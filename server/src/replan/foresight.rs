@@ -172,7 +172,7 @@ impl Stop for Patience {
 /// Has a plan made, unless that takes long or something else is to be done.
 async fn make(shared: &Arc<Shared>, order: Order) {
     let terms = Terms { priority: Priority::Prefetch, detached: false, worker: Worker::Planner };
-    let Ok(job) = shared.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
+    let Ok(mut job) = shared.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
     let others = async {
         // Its own job is one of those that run.
         while shared.jobs() <= 1 {
@@ -180,7 +180,7 @@ async fn make(shared: &Arc<Shared>, order: Order) {
         }
     };
     tokio::select! {
-        _outcome = time::timeout(SEARCH_MAX, super::ended(job)) => {}
+        _outcome = time::timeout(SEARCH_MAX, job.ended()) => {}
         () = others => {}
     }
 }

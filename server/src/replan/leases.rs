@@ -228,7 +228,7 @@ impl Leases {
             let Some(&(last, _)) = page.last() else { break };
             after = Some(last);
             for (key, summary) in page {
-                table.last = table.last.max(number_in(&key));
+                table.last = table.last.max(key.number());
                 let Some(record) = store.get(&key)? else {
                     store.remove(&[key])?;
                     continue;
@@ -240,7 +240,7 @@ impl Leases {
                     }
                     None => {
                         tracing::error!(
-                            lease = name_of(number_in(&key)),
+                            lease = name_of(key.number()),
                             "a lease cannot be read; it is in quarantine now"
                         );
                         store.quarantine(&key)?;
@@ -267,7 +267,7 @@ impl Leases {
             let (held, found) = (table.bytes, record.len());
             return Err(LeaseError::TooLarge { held, found, limit: bytes_max });
         }
-        self.shared.store.put(&key_of(deed.number), &record, &encode_record(&standing.encode_to_vec()))?;
+        self.shared.store.put(&PlanKey::numbered(deed.number), &record, &encode_record(&standing.encode_to_vec()))?;
         table.last = deed.number;
         table.bytes += record.len();
         let lease = Lease { deed: Arc::new(deed), standing };
@@ -286,7 +286,7 @@ impl Leases {
         let Some(lease) = table.leases.get_mut(&number) else { return Ok(None) };
         let mut standing = lease.standing.clone();
         change(&mut standing);
-        let summary = (key_of(number), encode_record(&standing.encode_to_vec()));
+        let summary = (PlanKey::numbered(number), encode_record(&standing.encode_to_vec()));
         self.shared.store.set_summaries(&[summary], Durability::Synced)?;
         lease.standing = standing;
         Ok(Some(lease.clone()))
@@ -296,7 +296,7 @@ impl Leases {
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
         let mut table = self.lock();
         let held: Vec<u64> = numbers.iter().copied().filter(|number| table.leases.contains_key(number)).collect();
-        let keys: Vec<PlanKey> = held.iter().copied().map(key_of).collect();
+        let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
         self.shared.store.remove(&keys)?;
         for number in &held {
             if let Some(lease) = table.leases.remove(number) {
@@ -329,20 +329,9 @@ impl Leases {
 fn read(key: &PlanKey, record: &[u8], summary: &[u8]) -> Option<Lease> {
     let deed = Deed::decode(decode_record(record).ok()?).ok()?;
     let standing = Standing::decode(decode_record(summary).ok()?).ok()?;
-    let is_whole = key_of(deed.number) == *key && deed.items.len() == standing.items.len() && deed.base.len() == 32;
+    let is_whole =
+        PlanKey::numbered(deed.number) == *key && deed.items.len() == standing.items.len() && deed.base.len() == 32;
     is_whole.then(|| Lease { deed: Arc::new(deed), standing })
-}
-
-/// Where a lease is kept: in the order of their numbers.
-fn key_of(number: u64) -> PlanKey {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&number.to_be_bytes());
-    PlanKey::from_bytes(bytes)
-}
-
-fn number_in(key: &PlanKey) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = *key.as_bytes();
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 #[cfg(test)]
@@ -399,7 +388,7 @@ mod tests {
         let store = Arc::new(MemoryStore::default());
         let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
         let number = leases.acquire(deed("a"), standing("")).unwrap().deed.number;
-        store.put(&key_of(number), &[1, 2, 3], &encode_record(&standing("").encode_to_vec())).unwrap();
+        store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_record(&standing("").encode_to_vec())).unwrap();
         let again = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
         assert_eq!((again.len(), store.quarantined_count().unwrap()), (0, 1));
     }

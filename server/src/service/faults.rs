@@ -26,7 +26,7 @@ use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::timestamp;
 use crate::losses;
-use crate::replan::{Entered, Expired, Replanner, ReportError, key_of_topology};
+use crate::replan::{Entered, Expired, Replanner, ReportError};
 use crate::status::{call_status, to_status};
 use crate::store::Records;
 use crate::tasks;
@@ -293,11 +293,10 @@ const fn report_reason(error: &ReportError) -> &'static str {
 
 fn clear(replanner: &Replanner, request: &ClearFaultsRequest) -> Result<ClearFaultsReply, CallFailure> {
     let unknown = || CallFailure::TopologyUnknown { name: shown(&request.topology) };
-    let key = key_of_topology(replanner, &request.topology)?.ok_or_else(unknown)?;
+    let (key, base) = replanner.bases().named(&request.topology)?.ok_or_else(unknown)?;
     if request.faults.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
-    let base = replanner.bases().get(&key)?.ok_or_else(unknown)?;
     let directory = Directory::new(base.topology());
     let target = |(position, fault)| {
         let bad = |problem: String| CallFailure::FaultTarget { position, problem };

@@ -27,7 +27,7 @@ use crate::key::{PlanKey, RequestKey};
 use crate::order::{Order, Priority, RequestError};
 use crate::planner::Planner;
 use crate::queue::Queue;
-use crate::replan::{Base, Deed, Item, Lease, LinkSet, Replanner, Standing, Valid, ended, number_of};
+use crate::replan::{Base, Deed, Item, Lease, LinkSet, Replanner, Standing, Valid, number_of};
 use crate::store::Records;
 use crate::tenant::{IsolatedTenant, Viewer};
 use crate::topologies::{Shelf, id_of};
@@ -160,8 +160,8 @@ impl LeasesService {
     fn item(&self, runtime: &Handle, request: PlanRequest, order: Order, base: &Base) -> Result<Item, CallFailure> {
         let prepared = self.planner.prepare(&order, &Never)?;
         let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
-        let lookup = self.queue.submit(RequestKey::of(&order), order, Goal::Lookup, terms)?;
-        let found = runtime.block_on(ended(lookup)).map_err(|failure| match Arc::try_unwrap(failure) {
+        let mut lookup = self.queue.submit(RequestKey::of(&order), order, Goal::Lookup, terms)?;
+        let found = runtime.block_on(lookup.ended()).map_err(|failure| match Arc::try_unwrap(failure) {
             Ok(failure) => CallFailure::Plan(failure),
             // Somebody else asked the same.
             Err(_) => CallFailure::Plan(PlanFailure::NotCached),

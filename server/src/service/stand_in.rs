@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{self, Instant};
 
 use super::decode::OnMiss;
-use crate::job::{Delivery, Goal, JobState, Terms, Worker};
+use crate::job::{Delivery, Goal, Terms, Worker};
 use crate::key::RequestKey;
 use crate::order::{Order, Priority};
 use crate::queue::{Queue, Subscription};
@@ -119,11 +119,11 @@ impl StandIn {
 async fn take_quick(quick: &mut Vec<Subscription>, best: &watch::Sender<Option<Delivery>>) -> bool {
     let (ended, plan) = match &mut quick[..] {
         [] => return false,
-        [only] => (0, plan_of(only).await),
+        [only] => (0, only.ended().await.ok()),
         [first, second, ..] => tokio::select! {
             biased;
-            plan = plan_of(first) => (0, plan),
-            plan = plan_of(second) => (1, plan),
+            outcome = first.ended() => (0, outcome.ok()),
+            outcome = second.ended() => (1, outcome.ok()),
         },
     };
     quick.remove(ended);
@@ -153,7 +153,7 @@ impl Ladder {
             }
             let terms = Terms { priority: self.priority, detached: false, worker: Worker::Beside };
             let Ok(mut job) = self.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
-            keep_better(best, plan_of(&mut job).await);
+            keep_better(best, job.ended().await.ok());
         }
     }
 }
@@ -172,14 +172,6 @@ fn rung(order: &Order, (numerator, denominator): (u32, u32)) -> Option<(Order, R
     let is_wider = order.limits.tolerance.is_some_and(wide);
     let least = Ratio::new(denominator - numerator, denominator)?;
     (applies && !is_wider).then_some((near, least))
-}
-
-/// The plan of a job that ends with one.
-async fn plan_of(job: &mut Subscription) -> Option<Delivery> {
-    match &*job.state.wait_for(|state| matches!(state, JobState::Done(_))).await.ok()? {
-        JobState::Done(outcome) => outcome.clone().ok(),
-        JobState::Working(_) => None,
-    }
 }
 
 /// What a plan reaches of the bound.
