@@ -9,6 +9,8 @@ mod check;
 mod directory;
 mod file;
 mod filed;
+#[cfg(test)]
+mod gated;
 mod ledger;
 mod memory;
 mod migrate;
@@ -27,6 +29,8 @@ pub use archive::{
 };
 pub use check::{CheckReport, Repair, check_store};
 pub use directory::{Opened, Pending, Recovery, StoreEngine, open_store, pending_migration};
+#[cfg(test)]
+pub(crate) use gated::Gated;
 pub use memory::MemoryStore;
 pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};

@@ -16,7 +16,7 @@ use crate::order::{Group, Making, Output, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};
-use crate::store::{MemoryStore, StoredPlan};
+use crate::store::{Gated, MemoryStore, StoredPlan};
 
 mod crashes;
 
@@ -356,7 +356,7 @@ fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
         let disk = memory();
         let before_the_next_write: Arc<Mutex<Option<Act>>> = Arc::default();
         let hasty = Arc::clone(&before_the_next_write);
-        let gate = move || {
+        let gate = move |_| {
             let act = hasty.lock().unwrap().take();
             act.into_iter().for_each(|act| act());
             true
@@ -379,51 +379,5 @@ fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
         };
         process.journal.write_back();
         assert!(disk.keys(None, 9).unwrap().is_empty() && disk.summaries(None, 9).unwrap().is_empty(), "{begun}");
-    }
-}
-
-/// A store before whose writes something is done, which also says whether they reach the disk.
-struct Gated<F> {
-    disk: Arc<dyn Store>,
-    gate: F,
-}
-
-impl<F: Fn() -> bool + Send + Sync + 'static> Gated<F> {
-    fn over(disk: &Arc<dyn Store>, gate: F) -> Arc<dyn Store> {
-        Arc::new(Self { disk: Arc::clone(disk), gate })
-    }
-
-    fn write(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
-        if (self.gate)() { write() } else { Err(StoreError::InUse { directory: "the process is dead".to_owned() }) }
-    }
-}
-
-impl<F: Fn() -> bool + Send + Sync + 'static> Store for Gated<F> {
-    fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        self.disk.get(key)
-    }
-    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
-        self.write(|| self.disk.put(key, record, summary))
-    }
-    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
-        self.write(|| self.disk.remove(keys))
-    }
-    fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        self.write(|| self.disk.quarantine(key))
-    }
-    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        self.disk.summary(key)
-    }
-    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
-        self.write(|| self.disk.set_summaries(summaries, durability))
-    }
-    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
-        self.disk.summaries(after, limit)
-    }
-    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
-        self.disk.keys(after, limit)
-    }
-    fn quarantined_count(&self) -> Result<usize, StoreError> {
-        self.disk.quarantined_count()
     }
 }

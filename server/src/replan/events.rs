@@ -12,6 +12,7 @@ use prost::Message;
 use tokio::sync::watch;
 
 use crate::clock;
+use crate::failure::chain;
 use crate::job::timestamp;
 use crate::key::PlanKey;
 use crate::store::{Store, StoreError, decode_record, encode_record};
@@ -138,8 +139,18 @@ impl EventLog {
                 }
             }
         }
-        store.remove(&unreadable)?;
         let last = events.back().map_or(0, |event| event.sequence());
+        if head.is_some_and(|head: Head| head.last > last) {
+            // The last ones are missing: what comes next would not follow.
+            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+        }
+        if !unreadable.is_empty() {
+            tracing::error!(
+                count = unreadable.len(),
+                "events that cannot be read, or that such ones follow, are dropped; who watches lists the leases anew"
+            );
+            store.remove(&unreadable)?;
+        }
         // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
         let head = head.unwrap_or(Head { epoch: (options.now_ms)(), last });
         let head = Head { last: head.last.max(last), ..head };
@@ -183,6 +194,7 @@ impl EventLog {
         }
         records.push((HEAD, encode_record(&head.encode_to_vec())));
         self.shared.store.put_all(&records)?;
+        let last = head.last;
         let mut log = self.lock();
         log.head = head;
         log.events.extend(kept.iter().map(Arc::clone));
@@ -192,10 +204,14 @@ impl EventLog {
             gone.extend(log.events.pop_front().map(|oldest| PlanKey::numbered(oldest.sequence())));
         }
         drop(log);
-        // What stays behind is read at the next start, and goes then.
-        let removed = self.shared.store.remove(&gone);
-        self.shared.latest.send_replace(head.last);
-        removed.map(|()| kept)
+        self.shared.latest.send_replace(last);
+        if !gone.is_empty()
+            && let Err(error) = self.shared.store.remove(&gone)
+        {
+            // The new ones are told of all the same. The old ones are read at the next start, and go after that.
+            tracing::error!(error = chain(&error), count = gone.len(), "old events could not be removed");
+        }
+        Ok(kept)
     }
 
     /// Is told of every event.
@@ -216,7 +232,7 @@ impl EventLog {
         let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| Expired);
         let (epoch, sequence) = (number(epoch)?, number(sequence)?);
         let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
-        let known = epoch == log.head.epoch && sequence <= log.head.last && sequence + 1 >= oldest;
+        let known = epoch == log.head.epoch && sequence <= log.head.last && sequence.saturating_add(1) >= oldest;
         if known && token(epoch, sequence) == resume_token { Ok(sequence) } else { Err(Expired) }
     }
 
@@ -255,8 +271,10 @@ fn token(epoch: u64, sequence: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::store::{Gated, MemoryStore};
 
     const OPTIONS: EventOptions = EventOptions { count_max: 3, age_max_ms: u64::MAX, now_ms: || 5_000 };
 
@@ -301,12 +319,41 @@ mod tests {
 
     #[test]
     fn old_events_go() {
-        let options = EventOptions { count_max: 100, age_max_ms: 10, now_ms: clock::unix_ms };
+        static NOW: AtomicU64 = AtomicU64::new(1000);
+        let now_ms: fn() -> u64 = || NOW.load(Ordering::Relaxed);
+        let options = EventOptions { count_max: 100, age_max_ms: 10, now_ms };
         let log = EventLog::open(Arc::new(MemoryStore::default()), options).unwrap();
         log.append(events(2)).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(30));
+        NOW.store(1011, Ordering::Relaxed);
         log.append(events(1)).unwrap();
         assert_eq!(sequences(&log, 2), Ok(vec![3]));
+    }
+
+    #[test]
+    fn an_event_that_is_on_the_disk_is_told_even_if_an_old_one_stays() {
+        let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let log = EventLog::open(Gated::over(&disk, |write| write != "remove"), OPTIONS).unwrap();
+        for count in 1..=5 {
+            assert_eq!(log.append(events(1)).unwrap().len(), 1);
+            assert_eq!(*log.watch().borrow(), count);
+        }
+        let again = EventLog::open(disk, OPTIONS).unwrap();
+        assert_eq!(sequences(&again, 0), Ok(vec![1, 2, 3, 4, 5]), "what could not go is there again");
+        again.append(events(1)).unwrap();
+        assert_eq!(sequences(&again, 3), Ok(vec![4, 5, 6]));
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_written_is_told_to_nobody() {
+        let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let is_sound = Arc::new(AtomicBool::new(true));
+        let sound = Arc::clone(&is_sound);
+        let log = EventLog::open(Gated::over(&disk, move |_| sound.load(Ordering::Relaxed)), OPTIONS).unwrap();
+        is_sound.store(false, Ordering::Relaxed);
+        assert!(log.append(events(1)).is_err());
+        assert_eq!((*log.watch().borrow(), sequences(&log, 0)), (0, Ok(vec![])));
+        is_sound.store(true, Ordering::Relaxed);
+        assert_eq!(log.append(events(1)).unwrap()[0].sequence(), 1);
     }
 
     #[test]
@@ -317,5 +364,16 @@ mod tests {
         store.put_all(&[(PlanKey::numbered(2), vec![1, 2, 3])]).unwrap();
         let again = EventLog::open(store, OPTIONS).unwrap();
         assert_eq!((sequences(&again, 1), sequences(&again, 2)), (Err(Expired), Ok(vec![3])));
+    }
+
+    #[test]
+    fn a_damaged_last_event_is_not_followed_by_others() {
+        let store = Arc::new(MemoryStore::default());
+        let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+        log.append(events(3)).unwrap();
+        store.put_all(&[(PlanKey::numbered(3), vec![1, 2, 3])]).unwrap();
+        let again = EventLog::open(store, OPTIONS).unwrap();
+        assert_eq!(again.append(events(1)).unwrap()[0].sequence(), 4);
+        assert_eq!((sequences(&again, 2), sequences(&again, 3)), (Err(Expired), Ok(vec![4])));
     }
 }

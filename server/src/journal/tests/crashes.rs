@@ -61,7 +61,7 @@ fn whenever_the_process_dies_no_job_that_was_written_down_is_lost() {
                 last_one_counts: random.below(2) == 0,
             });
             let writer = Arc::clone(&mortal);
-            let process = Process::start(&Gated::over(&disk, move || writer.writes()), LIMITS);
+            let process = Process::start(&Gated::over(&disk, move |_| writer.writes()), LIMITS);
             check_resumed(&process, &mut expected, seed);
             live_until_death(&process, &mortal, &mut random, &mut expected, &TEXTS);
         }
