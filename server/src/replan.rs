@@ -19,12 +19,13 @@ mod events;
 mod footprint;
 mod foresight;
 mod leases;
+mod scribe;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use canopy_faults::{Directory, Loss, Policy};
 use tokio::sync::Notify;
@@ -39,6 +40,7 @@ pub(crate) use self::events::{EventLog, EventOptions, Expired};
 pub(crate) use self::footprint::LinkSet;
 use self::foresight::Foresight;
 pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
+use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::chain;
 use crate::key::PlanKey;
@@ -55,6 +57,8 @@ const AT_ONCE: usize = 16;
 const RETRY_MS: u64 = 1000;
 /// Longest time between two looks at what has expired.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Shortest time between two shows of figures.
+const SHOW_INTERVAL_MS: u64 = 1000;
 /// Most faults of a plan that are written down with its lease, and told.
 const FAULTS_NOTED_MAX: usize = 64;
 
@@ -122,22 +126,30 @@ struct Shared {
     state: Mutex<State>,
     /// Something may have to be done.
     stir: Notify,
+    /// Something is to be written down that nobody waits for.
+    unwritten: Notify,
+    begun: Instant,
 }
 
 /// What is known of seats beyond what is written down, and who is in line.
 struct State {
+    /// By the time of [`Shared::elapsed_ms`], as nobody sets that clock.
     docket: Docket,
     seats: HashMap<Seat, Known>,
+    /// By topology and plan: the links of it that the plans of seats are on.
+    links: HashMap<(PlanKey, String), Arc<LinkSet>>,
     running: usize,
     /// Topologies whose leases are to be looked at.
     stirred: Vec<PlanKey>,
+    /// When figures were last shown.
+    shown_ms: Option<u64>,
 }
 
 /// What is known of the plan that is valid in a seat.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// The links that it is on, where it is not the original.
-    links: Option<Arc<LinkSet>>,
+    /// Of a plan that is not the original: its id, and the links that it is on.
+    links: Option<(String, Arc<LinkSet>)>,
     /// The making of another one.
     running: Option<Running>,
 }
@@ -147,6 +159,7 @@ struct Known {
 struct Running {
     /// What counted when it began.
     digest: leases::Avoided,
+    /// By [`Shared::elapsed_ms`].
     begun_ms: u64,
     abort: Option<AbortHandle>,
 }
@@ -180,14 +193,16 @@ impl Replanner {
         let books = Books::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
         let leases = Leases::open(spaces.leases, LeaseOptions::STANDARD)?;
         let events = EventLog::open(spaces.replans, EventOptions::STANDARD)?;
-        course::catch_up(&leases, &events)?;
+        course::catch_up(&leases, &events);
         let state = State {
             docket: Docket::new(options.pace()),
             seats: HashMap::new(),
+            links: HashMap::new(),
             running: 0,
-            stirred: leases.select(|_| true).iter().filter_map(Lease::base).collect(),
+            stirred: leases.bases(),
+            shown_ms: None,
         };
-        let (state, stir) = (Mutex::new(state), Notify::new());
+        let (state, stir, unwritten, begun) = (Mutex::new(state), Notify::new(), Notify::new(), clock::now());
         let (window_ms, plans_ahead) = (options.pace().window_ms, options.plans_ahead);
         let shared = Shared {
             queue,
@@ -202,6 +217,8 @@ impl Replanner {
             metrics,
             state,
             stir,
+            unwritten,
+            begun,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -244,24 +261,21 @@ impl Replanner {
         let count = self.shared.books.count(key);
         let losses = count.map(|count| count.losses).unwrap_or_default();
         let touched = touched(base, &losses);
-        let is_concerned = |lease: &Lease| {
-            let crosses = lease.deed.items.iter().any(|item| touched.meets_bytes(&item.links));
-            crosses || lease.standing.items.iter().any(|valid| !valid.avoided.is_empty())
-        };
-        self.shared.leases.select(|lease| lease.base().as_ref() == Some(key) && is_concerned(lease)).len()
+        self.shared.leases.concerned(key, |links| touched.meets_bytes(links)).len()
     }
 
     /// Makes plans anew until the server drains. What is not done then is begun again by its successor.
     pub(crate) async fn run(self, drain: DrainHandle) {
         // They end with this task.
         let mut courses = JoinSet::new();
+        let scribe = tasks::spawn("scribe", scribe::run(Arc::clone(&self.shared), drain.clone()));
         let ahead = self
             .shared
             .plans_ahead
             .then(|| tasks::spawn("foresight", Foresight::default().run(Arc::clone(&self.shared), drain.clone())));
         loop {
             let shared = Arc::clone(&self.shared);
-            // Looks at the disk, and at all leases.
+            // May read topologies from the disk.
             let looked = spawn_blocking(move || shared.look()).await;
             let wake = looked.unwrap_or_else(|error| {
                 tracing::error!(%error, "leases could not be looked at");
@@ -283,9 +297,10 @@ impl Replanner {
                 }
             }
             while courses.try_join_next().is_some() {}
-            let now = self.shared.leases.now_ms();
-            let docket = self.shared.lock().docket.next_wake(now);
-            let wait = wake.into_iter().chain(docket).min().map(|wake| Duration::from_millis(wake.saturating_sub(now)));
+            let (now, elapsed) = (self.shared.leases.now_ms(), self.shared.elapsed_ms());
+            let docket = self.shared.lock().docket.next_wake(elapsed);
+            let waits = [wake.map(|wake| wake.saturating_sub(now)), docket.map(|wake| wake.saturating_sub(elapsed))];
+            let wait = waits.into_iter().flatten().min().map(Duration::from_millis);
             let wait = wait.unwrap_or(LOOK_INTERVAL).clamp(Duration::from_millis(5), LOOK_INTERVAL);
             tokio::select! {
                 _stirred = time::timeout(wait, self.shared.stir.notified()) => {}
@@ -293,8 +308,9 @@ impl Replanner {
             }
         }
         courses.shutdown().await;
+        // Both look at the drain before all else.
+        let _ended = scribe.join().await;
         if let Some(ahead) = ahead {
-            // It looks at the drain before all else.
             let _ended = ahead.join().await;
         }
     }
@@ -323,21 +339,12 @@ impl Drop for Occupied {
 }
 
 impl Shared {
-    /// Ends leases, lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
+    /// Lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
     fn look(&self) -> Option<u64> {
-        let now = self.leases.now_ms();
-        let ended: Vec<u64> =
-            self.leases.select(|lease| lease.standing.expire_ms <= now).iter().map(|lease| lease.deed.number).collect();
-        if !ended.is_empty() {
-            match self.leases.release(&ended) {
-                Ok(count) => tracing::info!(count, "leases have expired"),
-                Err(error) => tracing::error!(error = chain(&error), "leases that have expired are still held"),
-            }
+        let (mut bases, wake) = self.books.tick();
+        if !bases.is_empty() {
+            self.unwritten.notify_one();
         }
-        let (mut bases, wake) = self.books.tick().unwrap_or_else(|error| {
-            tracing::error!(error = chain(&error), "faults could not be written down");
-            (Vec::new(), None)
-        });
         bases.append(&mut self.lock().stirred);
         bases.sort_unstable();
         bases.dedup();
@@ -354,12 +361,19 @@ impl Shared {
         wake
     }
 
-    /// Puts those in line whose plans on a topology do not do any more. O(leases on it · links / 8).
+    /// Puts those in line whose plans on a topology do not do any more. O(plans held on it · links / 8 + leases concerned + seats).
     fn look_at(&self, key: &PlanKey, base: &Base) {
         let losses = self.books.count(key).map(|count| count.losses).unwrap_or_default();
         let all = Counting { losses: &losses, touched: touched(base, &losses), digest: course::digest(&losses) };
-        let (mut added, now) = (HashMap::new(), self.leases.now_ms());
-        for lease in self.leases.select(|lease| lease.base().as_ref() == Some(key)) {
+        let (mut added, now) = (HashMap::new(), self.elapsed_ms());
+        let mut numbers = self.leases.concerned(key, |links| all.touched.meets_bytes(links));
+        {
+            // Those whose plan is made for what counts no more are concerned as well.
+            let state = self.lock();
+            numbers.extend(state.docket.seats().chain(state.seats.keys()).map(|(number, _)| number));
+        }
+        let concerned = numbers.into_iter().filter_map(|number| self.leases.get(number));
+        for lease in concerned.filter(|lease| lease.base().as_ref() == Some(key)) {
             for ((number, item), valid) in (0..).zip(&lease.deed.items).zip(&lease.standing.items) {
                 let seat = (lease.deed.number, number);
                 let known = self.lock().seats.get(&seat).cloned().unwrap_or_default();
@@ -392,17 +406,39 @@ impl Shared {
         is_idle && self.jobs() == 0
     }
 
+    /// Shows figures, at most once in a second: counting takes a look at all faults.
     fn show(&self) {
+        let (now, mut state) = (self.elapsed_ms(), self.lock());
+        if state.shown_ms.is_some_and(|shown| now < shown.saturating_add(SHOW_INTERVAL_MS)) {
+            return;
+        }
+        state.shown_ms = Some(now);
+        let waiting = state.docket.len();
+        drop(state);
         let (active, held_back) = self.books.totals();
         self.metrics.set("canopy_faults_active", &[], active as f64);
         self.metrics.count_is("canopy_fault_flaps_suppressed_total", &[], held_back);
         self.metrics.set("canopy_leases_active", &[], self.leases.len() as f64);
-        self.metrics.set("canopy_replans_waiting", &[], self.lock().docket.len() as f64);
+        self.metrics.set("canopy_replans_waiting", &[], waiting as f64);
     }
 
+    /// Leases that are gone want no plans.
     fn forget_the_released(&self) {
         let mut state = self.lock();
-        state.seats.retain(|(lease, _), known| known.running.is_some() || self.leases.get(*lease).is_some());
+        let State { docket, seats, links, .. } = &mut *state;
+        let is_held = |seat: &Seat| self.leases.get(seat.0).is_some();
+        let gone: Vec<Seat> = docket.seats().filter(|seat| !is_held(seat)).copied().collect();
+        gone.into_iter().for_each(|seat| docket.strike(seat));
+        let mut vain = Vec::new();
+        seats.retain(|seat, known| {
+            let stays = is_held(seat);
+            let running = known.running.iter();
+            vain.extend(running.filter(|_| !stays).filter_map(|running| running.abort.clone()));
+            stays || known.running.is_some()
+        });
+        links.retain(|_, links| Arc::strong_count(links) > 1);
+        drop(state);
+        vain.iter().for_each(AbortHandle::abort);
     }
 
     /// The next seat that may have its plan made anew.
@@ -412,15 +448,21 @@ impl Shared {
             if state.running >= AT_ONCE {
                 return None;
             }
-            let seat = state.docket.next(self.leases.now_ms())?;
+            let begun_ms = self.elapsed_ms();
+            let seat = state.docket.next(begun_ms)?;
             let Some(lease) = self.leases.get(seat.0) else { continue };
             let Some(base) = lease.base() else { continue };
             let course = Course::new(lease, seat.1, self.books.count(&base), self.leases.now_ms());
             state.running += 1;
             state.seats.entry(seat).or_default().running =
-                Some(Running { digest: course.digest(), begun_ms: course.begun_ms(), abort: None });
+                Some(Running { digest: course.digest(), begun_ms, abort: None });
             return Some(course);
         }
+    }
+
+    /// Time since the start in milliseconds.
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(clock::now().duration_since(self.begun).as_millis()).unwrap_or(u64::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -455,7 +497,7 @@ impl Counting<'_> {
         if valid.avoided.is_empty() || valid.plan.is_empty() {
             return Need::Plan;
         }
-        let Some(links) = &known.links else { return Need::Plan };
+        let Some((_, links)) = known.links.as_ref().filter(|(plan, _)| *plan == valid.plan) else { return Need::Plan };
         let beside = added.entry(valid.avoided.clone()).or_insert_with(|| {
             let avoided: Vec<Loss> = valid.faults.iter().map(|text| text.parse()).collect::<Result<_, _>>().ok()?;
             let still = avoided.iter().all(|loss| self.losses.binary_search(loss).is_ok());

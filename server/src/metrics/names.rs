@@ -64,6 +64,11 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Gauge, "canopy_replans_waiting", "Plans of leases that are to be made anew and have not begun."),
     (Counter, "canopy_replans_total", "Plans that took the place of others for a lease, by how they came about."),
     (Histogram, "canopy_replan_latency_seconds", "Time from the report of a fault to a plan for what it leaves."),
+    (
+        Counter,
+        "canopy_replan_write_failures_total",
+        "Times that faults and leases could not be written down; they are tried again, and reports refused until then.",
+    ),
     (Gauge, "canopy_watchers", "Calls that watch what becomes of leases."),
     (Counter, "canopy_store_operations_total", "Reads and writes of the store."),
     (Histogram, "canopy_store_operation_duration_seconds", "Time of a read or write of the store."),

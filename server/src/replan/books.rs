@@ -1,9 +1,10 @@
 //! The books of faults of all topologies: on the disk before a report is acknowledged.
 //!
 //! Reports that come together are written together: whoever finds the disk busy has what it entered written by the next one who
-//! gets at it, so that a storm costs as many writes as the disk can do, and not as many as there are events.
+//! gets at it, so that a storm costs as many writes as the disk can do, and not as many as there are events. What could not be
+//! written stays to be written, and until it is, nobody's report is acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,8 +71,8 @@ struct Shared {
     policy: Policy,
     now_ms: fn() -> u64,
     books: Mutex<BTreeMap<PlanKey, Kind>>,
-    /// Held by who writes.
-    writing: Mutex<()>,
+    /// Held by who writes: elements whose records on the disk are behind.
+    writing: Mutex<BTreeSet<(PlanKey, Target)>>,
 }
 
 /// A book, and what was last told of it.
@@ -118,7 +119,7 @@ impl Books {
             (base, Kind::new(Book::rebuilt(policy, 0, records), since_ms))
         });
         let books = Mutex::new(books.collect());
-        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, books, writing: Mutex::new(()) }) })
+        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, books, writing: Mutex::default() }) })
     }
 
     /// Enters events about a topology, in their order; returns once what was entered survives a crash.
@@ -162,7 +163,10 @@ impl Books {
     pub(crate) fn clear(&self, key: &PlanKey, targets: Option<&[Target]>) -> Result<usize, StoreError> {
         let mut books = self.shared.lock();
         let now = (self.shared.now_ms)();
-        let Some(kind) = books.get_mut(key) else { return Ok(0) };
+        let Some(kind) = books.get_mut(key) else {
+            drop(books);
+            return self.write().map(|()| 0);
+        };
         let all: Vec<Target> = match targets {
             Some(targets) => targets.to_vec(),
             None => kind.book.records().map(|record| record.target().clone()).collect(),
@@ -174,15 +178,11 @@ impl Books {
     }
 
     /// Lets the time pass; returns the topologies of which other things count than when this was last called, and when it should
-    /// be called again.
-    ///
-    /// # Errors
-    /// The engine failed, as for [`Books::report`].
-    pub(crate) fn tick(&self) -> Result<(Vec<PlanKey>, Option<u64>), StoreError> {
+    /// be called again. What that changed is on the disk after [`Books::write`]; until then a start finds it out again.
+    pub(crate) fn tick(&self) -> (Vec<PlanKey>, Option<u64>) {
         let now = (self.shared.now_ms)();
         let (mut changed, mut next) = (Vec::new(), None::<u64>);
-        let mut books = self.shared.lock();
-        for (key, kind) in books.iter_mut() {
+        for (key, kind) in self.shared.lock().iter_mut() {
             kind.book.tick(now);
             kind.recount(now);
             if kind.told != kind.book.version() {
@@ -191,11 +191,7 @@ impl Books {
             }
             next = next.into_iter().chain(kind.book.next_wake()).min();
         }
-        drop(books);
-        let written = self.write();
-        // A book that nothing is in any more is needed no more; what it told is known.
-        self.shared.lock().retain(|_, kind| kind.book.records().len() > 0 || kind.told != kind.book.version());
-        written.map(|()| (changed, next))
+        (changed, next)
     }
 
     /// What counts as broken or slow in a topology; `None`: nothing ever did, as far as is remembered.
@@ -224,18 +220,27 @@ impl Books {
         &self.shared.policy
     }
 
-    /// Writes down all that has changed since anybody last did.
-    fn write(&self) -> Result<(), StoreError> {
-        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Writes down all that has changed since anybody last did, and what could not be written then.
+    ///
+    /// # Errors
+    /// The engine failed: all of it is still to be written.
+    pub(crate) fn write(&self) -> Result<(), StoreError> {
+        let mut behind = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
-        for (base, kind) in self.shared.lock().iter_mut() {
-            for (target, record) in kind.book.take_unsaved() {
-                let key = key_of(base, &target);
-                match record.map(|record| encode(base, record)) {
-                    Some(bytes) => kept.push((key, bytes)),
+        {
+            let mut books = self.shared.lock();
+            for (base, kind) in books.iter_mut() {
+                behind.extend(kind.book.take_unsaved().into_iter().map(|(target, _)| (*base, target)));
+            }
+            for (base, target) in behind.iter() {
+                let key = key_of(base, target);
+                match books.get(base).and_then(|kind| kind.book.record(target)) {
+                    Some(record) => kept.push((key, encode(base, record))),
                     None => gone.push(key),
                 }
             }
+            // A book that nothing is in any more is needed no more; what it told is known.
+            books.retain(|_, kind| kind.book.records().len() > 0 || kind.told != kind.book.version());
         }
         if !kept.is_empty() {
             self.shared.store.put_all(&kept)?;
@@ -243,6 +248,7 @@ impl Books {
         if !gone.is_empty() {
             self.shared.store.remove(&gone)?;
         }
+        behind.clear();
         Ok(())
     }
 }
@@ -291,13 +297,13 @@ fn read(key: &PlanKey, bytes: &[u8]) -> Option<(PlanKey, Record)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use canopy_faults::{Remaining, Severity};
     use canopy_topology::{TopologyLimits, generate};
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::store::{Gated, MemoryStore};
 
     const BASE: PlanKey = PlanKey::from_bytes([9; 32]);
 
@@ -337,11 +343,37 @@ mod tests {
         let again = Books::open(store, Policy::STANDARD, now).unwrap();
         let losses = again.count(&BASE).unwrap().losses;
         assert_eq!(losses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["gpu:b0g3"]);
-        assert_eq!(again.tick().unwrap().0, [BASE], "whoever begins is told of all");
+        assert_eq!(again.tick().0, [BASE], "whoever begins is told of all");
         for entered in again.report((&BASE, &base()), events()).unwrap().iter().take(2) {
             assert!(matches!(entered, Ok(Entered { outcome: Outcome::Repeated, changes: false })), "{entered:?}");
         }
-        assert_eq!(again.tick().unwrap().0, []);
+        assert_eq!(again.tick().0, []);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_written_later_and_not_acknowledged_before() {
+        let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let is_sound = Arc::new(AtomicBool::new(false));
+        let sound = Arc::clone(&is_sound);
+        let now: fn() -> u64 = || 1_000_000;
+        let store = Gated::over(&disk, move |_| sound.load(Ordering::Relaxed));
+        let books = Books::open(store, Policy::STANDARD, now).unwrap();
+        let report = |id, target| books.report((&BASE, &base()), vec![event(id, target, 10, false)]);
+        assert!(report("1", "gpu:b0g3").is_err());
+        assert!(report("1", "gpu:b0g3").is_err(), "said again, it is still not on the disk");
+        assert!(books.write().is_err());
+        assert_eq!(books.tick().0, [BASE], "it counts all the same");
+        is_sound.store(true, Ordering::Relaxed);
+        assert!(report("2", "gpu:b0g4").is_ok());
+        let kept = || Books::open(Arc::clone(&disk), Policy::STANDARD, now).unwrap().count(&BASE);
+        assert_eq!(kept().unwrap().losses.len(), 2, "whoever writes next writes all");
+
+        is_sound.store(false, Ordering::Relaxed);
+        assert!(books.clear(&BASE, None).is_err());
+        assert_eq!(kept().unwrap().losses.len(), 2);
+        is_sound.store(true, Ordering::Relaxed);
+        books.write().unwrap();
+        assert_eq!(kept().unwrap().losses.len(), 0);
     }
 
     static NOW: AtomicU64 = AtomicU64::new(1_000_000);
@@ -357,13 +389,13 @@ mod tests {
             entered.into_iter().next().unwrap().unwrap().outcome
         };
         assert_eq!(report("1", false), Outcome::New);
-        assert_eq!((books.tick().unwrap().0.len(), books.totals().0), (1, 1));
+        assert_eq!((books.tick().0.len(), books.totals().0), (1, 1));
         NOW.fetch_add(100, Ordering::Relaxed);
         assert_eq!(report("2", true), Outcome::ClearPending);
-        let (changed, next) = books.tick().unwrap();
+        let (changed, next) = books.tick();
         assert_eq!((changed.len(), books.totals().0), (0, 1));
         NOW.store(next.unwrap(), Ordering::Relaxed);
-        assert_eq!((books.tick().unwrap().0, books.totals().0), (vec![BASE], 0));
+        assert_eq!((books.tick().0, books.totals().0), (vec![BASE], 0));
         assert_eq!(books.count(&BASE).unwrap().since_ms, NOW.load(Ordering::Relaxed));
         // Long enough ago that it is no flapping.
         NOW.fetch_add(3_600_000, Ordering::Relaxed);
@@ -374,6 +406,6 @@ mod tests {
             shown
         };
         assert_eq!((shown(), books.clear(&BASE, None).unwrap()), (1, 1));
-        assert_eq!((books.tick().unwrap().0, shown()), (vec![BASE], 0));
+        assert_eq!((books.tick().0, shown()), (vec![BASE], 0));
     }
 }

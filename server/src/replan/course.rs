@@ -39,7 +39,8 @@ pub(super) struct Course {
     losses: Arc<Vec<Loss>>,
     /// Since when.
     since_ms: u64,
-    begun_ms: u64,
+    /// What was told last.
+    told: Option<v1::PlanSuperseded>,
 }
 
 /// It has come to nothing for a reason that may pass.
@@ -53,20 +54,15 @@ struct News {
 }
 
 impl Course {
-    pub(super) fn new(lease: Lease, item: u32, count: Option<Count>, begun_ms: u64) -> Self {
-        let (losses, since_ms) =
-            count.map_or_else(|| (Arc::default(), begun_ms), |count| (count.losses, count.since_ms));
+    pub(super) fn new(lease: Lease, item: u32, count: Option<Count>, now_ms: u64) -> Self {
+        let (losses, since_ms) = count.map_or_else(|| (Arc::default(), now_ms), |count| (count.losses, count.since_ms));
         // A lease that was acquired since could not have a plan before.
         let since_ms = since_ms.max(lease.deed.created_ms);
-        Self { lease, item, losses, since_ms, begun_ms }
+        Self { lease, item, losses, since_ms, told: None }
     }
 
     pub(super) fn seat(&self) -> Seat {
         (self.lease.deed.number, self.item)
-    }
-
-    pub(super) const fn begun_ms(&self) -> u64 {
-        self.begun_ms
     }
 
     /// Of what counts.
@@ -78,8 +74,8 @@ impl Course {
     pub(super) async fn run(mut self, shared: &Arc<Shared>) {
         let (seat, priority) = (self.seat(), self.lease.priority());
         if self.drive(shared).await.is_err() {
-            let now = shared.leases.now_ms();
-            shared.lock().docket.enter(seat, priority, now.saturating_add(RETRY_MS));
+            let not_before_ms = shared.elapsed_ms().saturating_add(RETRY_MS);
+            shared.lock().docket.enter(seat, priority, not_before_ms);
         }
     }
 
@@ -88,6 +84,10 @@ impl Course {
             Ok(order) => order,
             Err(failure) => return self.lost(shared, &failure).await,
         };
+        if self.losses.is_empty() && self.current(shared).is_original() {
+            // What was broken ceased to count before anything was made for it.
+            return Ok(());
+        }
         let key = RequestKey::of(&order);
         let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
         let mut lookup = shared.queue.submit(key, order.clone(), Goal::Lookup, terms).map_err(|_| Later)?;
@@ -108,22 +108,21 @@ impl Course {
         tokio::pin!(wanted);
         let Some(mut stand_in) = stand_in else {
             let outcome = wanted.await;
-            return self.finish(shared, outcome, &order, false).await;
+            return self.finish(shared, outcome, &order).await;
         };
-        let (mut best, mut told, mut is_improving) = (stand_in.best(), false, true);
+        let (mut best, mut is_improving) = (stand_in.best(), true);
         let improving = stand_in.improve();
         tokio::pin!(improving);
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut wanted => return self.finish(shared, outcome, &order, told).await,
+                outcome = &mut wanted => return self.finish(shared, outcome, &order).await,
                 Ok(()) = best.changed() => {
-                    if !told && let Ok(outcome) = time::timeout(GRACE, &mut wanted).await {
-                        return self.finish(shared, outcome, &order, told).await;
+                    if self.told.is_none() && let Ok(outcome) = time::timeout(GRACE, &mut wanted).await {
+                        return self.finish(shared, outcome, &order).await;
                     }
                     let delivery = best.borrow_and_update().clone();
                     if let Some(delivery) = delivery {
-                        told = true;
                         self.tell(shared, provisional(delivery), &order).await?;
                     }
                 }
@@ -133,15 +132,21 @@ impl Course {
     }
 
     /// The plan that was wanted has come, or will not.
-    async fn finish(&mut self, shared: &Arc<Shared>, outcome: Outcome, order: &Order, told: bool) -> Result<(), Later> {
+    async fn finish(&mut self, shared: &Arc<Shared>, outcome: Outcome, order: &Order) -> Result<(), Later> {
         match outcome {
             Ok(delivery) => {
                 let stage = v1::ReplanStage::Optimum;
                 self.tell(shared, News { delivery, stage, is_final: true }, order).await
             }
-            // What stands in is all that there is.
-            Err(failure) if told && !may_pass(&failure) => self.settle(shared).await,
-            Err(failure) => self.lost(shared, &failure).await,
+            Err(failure) => match self.told.take().filter(|_| !may_pass(&failure)) {
+                // What stands in is all that there is.
+                Some(told) => {
+                    let (old_plan, is_final) = (told.new_plan.clone(), true);
+                    let event = v1::PlanSuperseded { old_plan, is_final, ..told };
+                    self.publish(shared, v1::replan_event::Event::Superseded(event)).await
+                }
+                None => self.lost(shared, &failure).await,
+            },
         }
     }
 
@@ -165,7 +170,7 @@ impl Course {
     }
 
     /// Tells of a plan.
-    async fn tell(&self, shared: &Arc<Shared>, news: News, order: &Order) -> Result<(), Later> {
+    async fn tell(&mut self, shared: &Arc<Shared>, news: News, order: &Order) -> Result<(), Later> {
         let News { delivery, stage, is_final } = news;
         let quality = delivery.plan.plan.quality.clone().unwrap_or_default();
         let puncture = delivery.puncture.as_deref();
@@ -174,7 +179,7 @@ impl Course {
         let new_plan = delivery.plan.plan.id.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let event = v1::PlanSuperseded {
-            old_plan: self.current(shared),
+            old_plan: self.current(shared).plan,
             new_plan,
             stage: stage.into(),
             bound: quality.bound,
@@ -184,6 +189,7 @@ impl Course {
             elapsed: WireDuration::try_from(elapsed).ok(),
             is_final,
         };
+        self.told = Some(event.clone());
         self.publish(shared, v1::replan_event::Event::Superseded(event)).await?;
         let (outcome, class) = (stage_name(stage), size_class(ranks));
         shared.metrics.count("canopy_replans_total", &[("outcome", outcome.into())]);
@@ -193,26 +199,12 @@ impl Course {
         Ok(())
     }
 
-    /// What stands in stays.
-    async fn settle(&self, shared: &Arc<Shared>) -> Result<(), Later> {
-        let (number, item) = self.seat();
-        let shared = Arc::clone(shared);
-        let settled = spawn_blocking(move || {
-            shared.leases.change(number, |standing| {
-                if let Some(valid) = standing.items.get_mut(item as usize) {
-                    valid.is_provisional = false;
-                }
-            })
-        });
-        written(settled.await).map(|_| ())
-    }
-
     /// Tells that there is no plan, unless there may be one a little later.
     async fn lost(&self, shared: &Arc<Shared>, failure: &PlanFailure) -> Result<(), Later> {
         if may_pass(failure) {
             return Err(Later);
         }
-        let event = v1::PlanLost { old_plan: self.current(shared), error: Some(to_operation_error(failure)) };
+        let event = v1::PlanLost { old_plan: self.current(shared).plan, error: Some(to_operation_error(failure)) };
         shared.metrics.count("canopy_replans_total", &[("outcome", "lost".into())]);
         self.publish(shared, v1::replan_event::Event::Lost(event)).await
     }
@@ -241,33 +233,46 @@ impl Course {
                 return Ok(());
             }
             let kept = shared.events.append(vec![kept])?;
-            kept.iter().try_for_each(|event| apply(&shared.leases, event))
+            kept.iter().for_each(|event| apply(&shared.leases, event));
+            shared.unwritten.notify_one();
+            Ok(())
         });
         written(kept.await)
     }
 
     /// Remembers which links the new plan is on; those of the original are written down.
     async fn note_links(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) {
-        if self.losses.is_empty() {
-            shared.lock().seats.entry(self.seat()).or_default().links = None;
-            return;
+        let links = match self.losses.is_empty() {
+            true => None,
+            false => self.links_of(shared, order, delivery).await,
+        };
+        let plan = delivery.plan.plan.id.clone();
+        shared.lock().seats.entry(self.seat()).or_default().links = links.map(|links| (plan, links));
+    }
+
+    /// The links of the topology that a plan is on. Many leases may have the same.
+    async fn links_of(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) -> Option<Arc<LinkSet>> {
+        let base = self.lease.base()?;
+        let key = (base, delivery.plan.plan.id.clone());
+        let known = shared.lock().links.get(&key).map(Arc::clone);
+        if known.is_some() {
+            return known;
         }
-        let (reader, order, plan, key) =
-            (Arc::clone(shared), order.clone(), Arc::clone(&delivery.plan), self.lease.base());
+        let (reader, order, plan) = (Arc::clone(shared), order.clone(), Arc::clone(&delivery.plan));
         let read = spawn_blocking(move || {
-            let base = key.and_then(|key| reader.bases.get(&key).ok().flatten())?;
+            let base = reader.bases.get(&base).ok().flatten()?;
             let prepared = reader.planner.prepare(&order, &canopy_synth::Never).ok()?;
             Some(LinkSet::projected(&base, &prepared.topology, &plan.plan.links_used))
         });
-        let links = read.await.ok().flatten().map(Arc::new);
-        shared.lock().seats.entry(self.seat()).or_default().links = links;
+        let links = Arc::new(read.await.ok().flatten()?);
+        shared.lock().links.insert(key, Arc::clone(&links));
+        Some(links)
     }
 
     /// The plan that is valid now.
-    fn current(&self, shared: &Shared) -> String {
+    fn current(&self, shared: &Shared) -> Valid {
         let lease = shared.leases.get(self.lease.deed.number);
-        let valid = lease.as_ref().unwrap_or(&self.lease).standing.items.get(self.item as usize).cloned();
-        valid.map(|valid| valid.plan).unwrap_or_default()
+        lease.as_ref().unwrap_or(&self.lease).standing.items.get(self.item as usize).cloned().unwrap_or_default()
     }
 }
 
@@ -326,19 +331,17 @@ pub(super) fn digest(losses: &[Loss]) -> Avoided {
 }
 
 /// Has a lease say what an event says of it, unless it says something later.
-fn apply(leases: &Leases, kept: &KeptEvent) -> Result<(), StoreError> {
-    let Some(event) = &kept.event else { return Ok(()) };
-    let Some(lease) = number_of(&event.lease).and_then(|number| leases.get(number)) else { return Ok(()) };
+fn apply(leases: &Leases, kept: &KeptEvent) {
+    let Some(event) = &kept.event else { return };
+    let Some(lease) = number_of(&event.lease).and_then(|number| leases.get(number)) else { return };
     let item = event.item as usize;
-    let Some(ranks) = lease.deed.items.get(item).map(|item| item.ranks) else { return Ok(()) };
+    let Some(ranks) = lease.deed.items.get(item).map(|item| item.ranks) else { return };
     if lease.standing.items.get(item).is_none_or(|valid| valid.event >= event.sequence) {
-        return Ok(());
+        return;
     }
-    let valid = said_by(kept, event, ranks);
-    leases.change(lease.deed.number, |standing| {
-        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone())
-    })?;
-    Ok(())
+    leases.follow(lease.deed.number, |standing| {
+        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = said_by(kept, event, ranks))
+    });
 }
 
 /// What an event says of the plan that is valid.
@@ -365,11 +368,8 @@ fn said_by(kept: &KeptEvent, event: &v1::ReplanEvent, ranks: u32) -> Valid {
 }
 
 /// Makes leases say what was told of them before the server ended.
-pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreError> {
-    for event in events.all() {
-        apply(leases, &event)?;
-    }
-    Ok(())
+pub(super) fn catch_up(leases: &Leases, events: &EventLog) {
+    events.all().iter().for_each(|event| apply(leases, event));
 }
 
 /// Whether a plan failed for a reason that passes by itself: another try costs little, and may bring it.

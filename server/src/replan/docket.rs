@@ -100,6 +100,11 @@ impl Docket {
         early.into_iter().chain(full).min()
     }
 
+    /// Those in line.
+    pub(super) fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.entries.keys()
+    }
+
     /// Whether a seat is in line.
     pub(super) fn contains(&self, seat: Seat) -> bool {
         self.entries.contains_key(&seat)

@@ -1,5 +1,6 @@
 //! Which links of a network a plan is on, and which of them faults touch.
 
+use bytes::Bytes;
 use canopy_topology::{Fault, Link, NodeIndex, Topology};
 
 use super::bases::Base;
@@ -21,8 +22,9 @@ impl LinkSet {
         Self { bits: vec![0xff; base.topology().links().len().div_ceil(8)].into() }
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bits
+    /// For [`LinkSet::meets_bytes`] of another set.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bits.into_vec().into()
     }
 
     /// The links of the base that a plan on `part` of it is on, by `links_used` of the plan. Nodes are the same where their ids
@@ -74,7 +76,7 @@ impl LinkSet {
         self.meets_bytes(&other.bits)
     }
 
-    /// The same of what [`LinkSet::as_bytes`] gave for another set. What is not of this base may be any links.
+    /// The same of what [`LinkSet::into_bytes`] gave for another set. What is not of this base may be any links.
     pub(crate) fn meets_bytes(&self, other: &[u8]) -> bool {
         other.len() != self.bits.len() || self.bits.iter().zip(other).any(|(ours, theirs)| ours & theirs != 0)
     }
@@ -133,6 +135,6 @@ mod tests {
         let nothing = vec![0; part.links().len().div_ceil(8)];
         assert!(!LinkSet::projected(&base, &part, &nothing).meets(&LinkSet::all(&base)));
         assert_eq!(LinkSet::projected(&base, &part, &[]), LinkSet::all(&base), "nothing is known of it");
-        assert!(plan.meets_bytes(plan.as_bytes()) && plan.meets_bytes(&[]));
+        assert!(plan.meets_bytes(&plan.clone().into_bytes()) && plan.meets_bytes(&[]));
     }
 }

@@ -2,13 +2,18 @@
 //!
 //! What a lease is about never changes and is its record; what becomes of it is its summary.
 
-use std::collections::BTreeMap;
+mod table;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use canopy_proto::v1;
 use prost::Message;
 
+pub(crate) use self::table::HeldKey;
+use self::table::Table;
 use crate::clock;
 use crate::key::PlanKey;
 use crate::order::Priority;
@@ -16,6 +21,8 @@ use crate::store::{Durability, Store, StoreError, decode_record, encode_record};
 
 /// Summaries read at a time.
 const PAGE: usize = 1024;
+/// Leases that are behind on the disk and written at once: nobody else can write meanwhile.
+const BEHIND_AT_ONCE: usize = 16;
 /// What every name begins with.
 const FOLDER: &str = "leases/";
 
@@ -67,11 +74,18 @@ pub(crate) struct Item {
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) original: Vec<u8>,
     /// The links that it is on, see [`LinkSet`](super::footprint::LinkSet).
-    #[prost(bytes = "vec", tag = "3")]
-    pub(crate) links: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(crate) links: Bytes,
     /// Number of its ranks.
     #[prost(uint32, tag = "4")]
     pub(crate) ranks: u32,
+}
+
+impl Item {
+    /// Key of the plan for the sound network. That of a lease which was read from the disk is one.
+    pub(crate) fn original_key(&self) -> PlanKey {
+        key_from(&self.original).unwrap_or(PlanKey::from_bytes([0; 32]))
+    }
 }
 
 /// What has become of a lease; fields are only ever added.
@@ -112,23 +126,36 @@ pub(crate) struct Valid {
     pub(crate) faults: Vec<String>,
 }
 
+impl Valid {
+    /// Whether it is the plan for the sound network.
+    pub(crate) fn is_original(&self) -> bool {
+        self.avoided.is_empty() && !self.plan.is_empty()
+    }
+}
+
 /// Tells one set of faults from another: the hash of their texts in order.
 pub(crate) type Avoided = [u8; 32];
 
-/// A lease.
+/// A lease. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) deed: Arc<Deed>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Arc<Standing>,
+    /// Bytes of its record.
+    record_bytes: usize,
 }
 
 impl Lease {
+    fn new(deed: Deed, standing: Standing, record_bytes: usize) -> Self {
+        Self { deed: Arc::new(deed), standing: Arc::new(standing), record_bytes }
+    }
+
     pub(crate) fn name(&self) -> String {
         name_of(self.deed.number)
     }
 
     pub(crate) fn base(&self) -> Option<PlanKey> {
-        self.deed.base.as_slice().try_into().ok().map(PlanKey::from_bytes)
+        key_from(&self.deed.base)
     }
 
     /// Priorities that this build does not know count as those of a job that starts.
@@ -141,7 +168,7 @@ impl Lease {
     pub(crate) fn describe(&self, is_replanning: impl Fn(u32) -> bool) -> v1::Lease {
         let Deed { job, tenant, priority, items, created_ms, .. } = &*self.deed;
         let plan = |((number, item), valid): ((u32, &Item), &Valid)| v1::LeasedPlan {
-            original: key_from(&item.original).map(|key| key.plan_id()).unwrap_or_default(),
+            original: item.original_key().plan_id(),
             current: valid.plan.clone(),
             is_replanning: is_replanning(number),
             error: valid.error.clone(),
@@ -164,7 +191,7 @@ impl Lease {
 }
 
 /// A key that was written down.
-pub(crate) fn key_from(bytes: &[u8]) -> Option<PlanKey> {
+fn key_from(bytes: &[u8]) -> Option<PlanKey> {
     bytes.try_into().ok().map(PlanKey::from_bytes)
 }
 
@@ -190,7 +217,7 @@ pub(crate) enum LeaseError {
     Store(#[from] StoreError),
 }
 
-/// All leases. Clones share them. Every call but [`Leases::get`] may block on the disk.
+/// All leases. Clones share them. Whoever only looks does not wait for the disk.
 #[derive(Clone)]
 pub(crate) struct Leases {
     shared: Arc<Shared>,
@@ -200,13 +227,8 @@ struct Shared {
     store: Arc<dyn Store>,
     options: LeaseOptions,
     table: Mutex<Table>,
-}
-
-struct Table {
-    leases: BTreeMap<u64, Lease>,
-    bytes: usize,
-    /// The last number that was given.
-    last: u64,
+    /// Held by who writes; taken before `table`. Leases whose standing on the disk is behind.
+    writing: Mutex<BTreeSet<u64>>,
 }
 
 impl fmt::Debug for Leases {
@@ -221,7 +243,7 @@ impl Leases {
     /// # Errors
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, options: LeaseOptions) -> Result<Self, StoreError> {
-        let mut table = Table { leases: BTreeMap::new(), bytes: 0, last: 0 };
+        let mut table = Table::default();
         let mut after = None;
         loop {
             let page = store.summaries(after.as_ref(), PAGE)?;
@@ -234,10 +256,7 @@ impl Leases {
                     continue;
                 };
                 match read(&key, &record, &summary) {
-                    Some(lease) => {
-                        table.bytes += record.len();
-                        table.leases.insert(lease.deed.number, lease);
-                    }
+                    Some(lease) => table.put(lease),
                     None => {
                         tracing::error!(
                             lease = name_of(key.number()),
@@ -250,70 +269,139 @@ impl Leases {
         }
         // Names of leases that have ended are not given again while anybody may remember them.
         table.last = table.last.max((options.now_ms)());
-        Ok(Self { shared: Arc::new(Shared { store, options, table: Mutex::new(table) }) })
+        let (table, writing) = (Mutex::new(table), Mutex::default());
+        Ok(Self { shared: Arc::new(Shared { store, options, table, writing }) })
     }
 
     /// Keeps a lease, and gives it its number.
     pub(crate) fn acquire(&self, mut deed: Deed, standing: Standing) -> Result<Lease, LeaseError> {
-        let LeaseOptions { count_max, bytes_max, now_ms } = self.shared.options;
-        let mut table = self.lock();
-        if table.leases.len() >= count_max {
-            return Err(LeaseError::TooMany { count: table.leases.len() });
+        let LeaseOptions { count_max, bytes_max: limit, now_ms } = self.shared.options;
+        let _turn = self.turn();
+        let (count, held, last) = {
+            let table = self.lock();
+            (table.all().len(), table.bytes(), table.last)
+        };
+        if count >= count_max {
+            return Err(LeaseError::TooMany { count });
         }
-        deed.number = table.last + 1;
+        deed.number = last + 1;
         deed.created_ms = now_ms();
         let record = encode_record(&deed.encode_to_vec());
-        if table.bytes + record.len() > bytes_max {
-            let (held, found) = (table.bytes, record.len());
-            return Err(LeaseError::TooLarge { held, found, limit: bytes_max });
+        let found = record.len();
+        if held + found > limit {
+            return Err(LeaseError::TooLarge { held, found, limit });
         }
         self.shared.store.put(&PlanKey::numbered(deed.number), &record, &encode_record(&standing.encode_to_vec()))?;
-        table.last = deed.number;
-        table.bytes += record.len();
-        let lease = Lease { deed: Arc::new(deed), standing };
-        table.leases.insert(lease.deed.number, lease.clone());
-        Ok(lease)
+        let number = deed.number;
+        let mut table = self.lock();
+        table.put(Lease::new(deed, standing, found));
+        Ok(table.get(number).expect("it was put there").clone())
     }
 
     /// The lease of this number, if it is held.
     pub(crate) fn get(&self, number: u64) -> Option<Lease> {
-        self.lock().leases.get(&number).cloned()
+        self.lock().get(number).cloned()
     }
 
     /// Changes what has become of a lease; returns it once that survives a crash. `None`: it is not held.
     pub(crate) fn change(&self, number: u64, change: impl FnOnce(&mut Standing)) -> Result<Option<Lease>, StoreError> {
-        let mut table = self.lock();
-        let Some(lease) = table.leases.get_mut(&number) else { return Ok(None) };
-        let mut standing = lease.standing.clone();
-        change(&mut standing);
-        let summary = (PlanKey::numbered(number), encode_record(&standing.encode_to_vec()));
-        self.shared.store.set_summaries(&[summary], Durability::Synced)?;
-        lease.standing = standing;
-        Ok(Some(lease.clone()))
+        let mut behind = self.turn();
+        let Some(mut lease) = self.get(number) else { return Ok(None) };
+        change(Arc::make_mut(&mut lease.standing));
+        self.shared.store.set_summaries(&[summary_of(&lease)], Durability::Synced)?;
+        behind.remove(&number);
+        self.lock().put(lease.clone());
+        Ok(Some(lease))
+    }
+
+    /// Changes what has become of a lease to what an event says that is on the disk. The lease itself follows there with
+    /// [`Leases::write_behind`].
+    pub(crate) fn follow(&self, number: u64, change: impl FnOnce(&mut Standing)) {
+        let mut behind = self.turn();
+        let Some(mut lease) = self.get(number) else { return };
+        change(Arc::make_mut(&mut lease.standing));
+        behind.insert(number);
+        self.lock().put(lease);
+    }
+
+    /// Writes some of the leases that are behind on the disk; false: none is left.
+    ///
+    /// # Errors
+    /// The engine failed; they are still behind.
+    pub(crate) fn write_behind(&self) -> Result<bool, StoreError> {
+        let mut behind = self.turn();
+        let some: Vec<u64> = behind.iter().copied().take(BEHIND_AT_ONCE).collect();
+        let summaries: Vec<_> =
+            some.iter().filter_map(|number| self.get(*number)).map(|lease| summary_of(&lease)).collect();
+        if !summaries.is_empty() {
+            self.shared.store.set_summaries(&summaries, Durability::Synced)?;
+        }
+        some.iter().for_each(|number| {
+            behind.remove(number);
+        });
+        Ok(!behind.is_empty())
     }
 
     /// Lets go of leases; returns how many were held.
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
-        let mut table = self.lock();
-        let held: Vec<u64> = numbers.iter().copied().filter(|number| table.leases.contains_key(number)).collect();
+        self.let_go(&mut self.turn(), |table| {
+            numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
+        })
+    }
+
+    /// Lets go of leases that nobody has renewed; returns how many there were.
+    pub(crate) fn expire(&self) -> Result<usize, StoreError> {
+        let now = self.now_ms();
+        if self.lock().ended(now).next().is_none() {
+            return Ok(0);
+        }
+        // Asked again in turn: one may have been renewed meanwhile.
+        self.let_go(&mut self.turn(), |table| table.ended(now).collect())
+    }
+
+    fn let_go(&self, behind: &mut BTreeSet<u64>, which: impl Fn(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
+        let held = which(&self.lock());
         let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
-        self.shared.store.remove(&keys)?;
+        if !keys.is_empty() {
+            self.shared.store.remove(&keys)?;
+        }
+        let mut table = self.lock();
         for number in &held {
-            if let Some(lease) = table.leases.remove(number) {
-                table.bytes = table.bytes.saturating_sub(encode_record(&lease.deed.encode_to_vec()).len());
-            }
+            table.take_out(*number);
+            behind.remove(number);
         }
         Ok(held.len())
     }
 
-    /// The leases that `wanted` picks, by their numbers.
+    /// The leases that `wanted` picks, by their numbers. O(leases).
     pub(crate) fn select(&self, wanted: impl Fn(&Lease) -> bool) -> Vec<Lease> {
-        self.lock().leases.values().filter(|lease| wanted(lease)).cloned().collect()
+        self.lock().all().filter(|lease| wanted(lease)).cloned().collect()
+    }
+
+    /// Leases on a topology with a plan on links that `crosses` picks, or with another plan than the original. O(plans held on it +
+    /// leases found).
+    pub(crate) fn concerned(&self, base: &PlanKey, crosses: impl Fn(&[u8]) -> bool) -> BTreeSet<u64> {
+        self.lock().concerned(base, crosses)
+    }
+
+    /// Topologies that leases are on.
+    pub(crate) fn bases(&self) -> Vec<PlanKey> {
+        self.lock().bases().copied().collect()
+    }
+
+    /// A plan that is held and not among those known, and a lease that holds it.
+    pub(crate) fn other_than(&self, known: impl Fn(&HeldKey) -> bool) -> Option<(HeldKey, Lease)> {
+        self.lock().plans().find(|(key, _)| !known(key)).map(|(key, lease)| (key, lease.clone()))
+    }
+
+    /// One of the leases that hold a plan.
+    pub(crate) fn holder(&self, held: &HeldKey) -> Option<Lease> {
+        self.lock().holder(held).cloned()
     }
 
     /// Number of leases.
     pub(crate) fn len(&self) -> usize {
-        self.lock().leases.len()
+        self.lock().all().len()
     }
 
     /// Now, by the clock of the leases.
@@ -324,82 +412,24 @@ impl Leases {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn turn(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What has become of a lease, as it is written down.
+fn summary_of(lease: &Lease) -> (PlanKey, Vec<u8>) {
+    (PlanKey::numbered(lease.deed.number), encode_record(&lease.standing.encode_to_vec()))
 }
 
 fn read(key: &PlanKey, record: &[u8], summary: &[u8]) -> Option<Lease> {
     let deed = Deed::decode(decode_record(record).ok()?).ok()?;
     let standing = Standing::decode(decode_record(summary).ok()?).ok()?;
-    let is_whole =
-        PlanKey::numbered(deed.number) == *key && deed.items.len() == standing.items.len() && deed.base.len() == 32;
-    is_whole.then(|| Lease { deed: Arc::new(deed), standing })
+    let has_keys = key_from(&deed.base).is_some() && deed.items.iter().all(|item| key_from(&item.original).is_some());
+    let is_whole = PlanKey::numbered(deed.number) == *key && deed.items.len() == standing.items.len() && has_keys;
+    is_whole.then(|| Lease::new(deed, standing, record.len()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::MemoryStore;
-
-    const OPTIONS: LeaseOptions = LeaseOptions { count_max: 3, bytes_max: 1000, now_ms: || 7 };
-
-    fn deed(job: &str) -> Deed {
-        let items = vec![Item { original: vec![1; 32], links: vec![0b101], ranks: 4, ..Item::default() }];
-        Deed { job: job.to_owned(), base: vec![2; 32], items, ..Deed::default() }
-    }
-
-    fn standing(plan: &str) -> Standing {
-        let valid = Valid { plan: plan.to_owned(), lost: vec![2], ..Valid::default() };
-        Standing { expire_ms: 10, ttl_ms: 3, items: vec![valid] }
-    }
-
-    #[test]
-    fn leases_survive_a_restart_with_what_became_of_them() {
-        let store = Arc::new(MemoryStore::default());
-        let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-        let first = leases.acquire(deed("a"), standing("plans/a")).unwrap();
-        let second = leases.acquire(deed("b"), standing("plans/b")).unwrap();
-        assert_eq!(number_of(&second.name()), Some(second.deed.number));
-        let changed = leases.change(second.deed.number, |known| *known = standing("plans/c")).unwrap();
-        assert_eq!(changed.map(|lease| lease.standing), Some(standing("plans/c")));
-        assert!(leases.change(99, |_| ()).unwrap().is_none());
-        assert_eq!(leases.release(&[first.deed.number, 99]).unwrap(), 1);
-        let again = Leases::open(store, OPTIONS).unwrap();
-        assert_eq!((again.len(), again.get(first.deed.number).is_none()), (1, true));
-        let kept = again.get(second.deed.number).unwrap();
-        assert_eq!((&kept.deed, kept.standing.items[0].plan.as_str()), (&second.deed, "plans/c"));
-        let shown = kept.describe(|_| true);
-        assert_eq!((shown.plans[0].survivors.as_slice(), shown.plans[0].is_replanning), (&[0, 1, 3][..], true));
-        let third = again.acquire(deed("c"), standing("")).unwrap();
-        assert!(third.deed.number > second.deed.number, "names are not given twice");
-    }
-
-    #[test]
-    fn leases_are_limited_in_number_and_size() {
-        let leases = Leases::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
-        let large = Deed { job: "x".repeat(1000), ..deed("") };
-        assert!(matches!(leases.acquire(large, standing("")), Err(LeaseError::TooLarge { .. })));
-        let numbers: Vec<u64> = (0..3).map(|_| leases.acquire(deed("a"), standing("")).unwrap().deed.number).collect();
-        assert!(matches!(leases.acquire(deed("a"), standing("")), Err(LeaseError::TooMany { count: 3 })));
-        assert_eq!(leases.release(&numbers).unwrap(), 3);
-        assert_eq!(leases.lock().bytes, 0);
-    }
-
-    #[test]
-    fn a_damaged_lease_goes_into_quarantine() {
-        let store = Arc::new(MemoryStore::default());
-        let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-        let number = leases.acquire(deed("a"), standing("")).unwrap().deed.number;
-        store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_record(&standing("").encode_to_vec())).unwrap();
-        let again = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-        assert_eq!((again.len(), store.quarantined_count().unwrap()), (0, 1));
-    }
-
-    #[test]
-    fn only_whole_names_name_a_lease() {
-        for name in
-            ["leases/", "leases/12", "lease/0000000000000001", "leases/00000000000000zz", "leases/+000000000000001"]
-        {
-            assert_eq!(number_of(name), None, "{name}");
-        }
-        assert_eq!(number_of("leases/00000000000000ff"), Some(255));
-    }
-}
+mod tests;

@@ -143,7 +143,7 @@ impl LeasesService {
             items.push(self.item(runtime, request, order, &base)?);
         }
         let Some((key, _)) = network else { return Err(bad("requests", "give at least one".to_owned())) };
-        let valid = |item: &Item| Valid { plan: key_of(item).plan_id(), ..Valid::default() };
+        let valid = |item: &Item| Valid { plan: item.original_key().plan_id(), ..Valid::default() };
         let standing = Standing {
             expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms),
             ttl_ms,
@@ -170,7 +170,7 @@ impl LeasesService {
         Ok(Item {
             request: Some(request),
             original: prepared.key.as_bytes().to_vec(),
-            links: links.as_bytes().to_vec(),
+            links: links.into_bytes(),
             ranks: prepared.topology.rank_count(),
         })
     }
@@ -285,10 +285,6 @@ fn kept_source(source: Option<TopologySource>, key: &PlanKey) -> TopologySource 
         }
         _ => TopologySource { source: Some(Source::Id(id_of(key))) },
     }
-}
-
-fn key_of(item: &Item) -> PlanKey {
-    PlanKey::from_bytes(item.original.as_slice().try_into().unwrap_or_default())
 }
 
 /// How long a lease lasts, if that is said.

@@ -1,0 +1,216 @@
+//! Leases in memory: by number, by when they end, and by what they hold, so that a fault costs no look at all of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Item, Lease};
+use crate::key::PlanKey;
+
+/// The leases that are held, and ways to find them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    leases: BTreeMap<u64, Lease>,
+    /// When each ends, in milliseconds since 1970 UTC, and its number.
+    ends: BTreeSet<(u64, u64)>,
+    bases: HashMap<PlanKey, OnBase>,
+    /// Bytes of all records.
+    bytes: usize,
+    /// The last number that was given.
+    pub(super) last: u64,
+}
+
+/// The leases on one topology.
+#[derive(Debug, Default)]
+struct OnBase {
+    /// By the plan for the sound network.
+    plans: BTreeMap<PlanKey, HeldPlan>,
+    /// Those with another plan than the original, or none.
+    moved: BTreeSet<u64>,
+}
+
+/// A plan for the sound network, and who holds it.
+#[derive(Debug)]
+struct HeldPlan {
+    /// The links that it is on; the items of all leases share these bytes. Empty, which may be any links, should leases not agree.
+    links: Bytes,
+    leases: BTreeSet<u64>,
+}
+
+impl Table {
+    /// Puts a lease in, in place of the one of the same number. O(plans of the lease · log leases).
+    pub(super) fn put(&mut self, mut lease: Lease) {
+        let number = lease.deed.number;
+        self.take_out(number);
+        self.bytes += lease.record_bytes;
+        self.last = self.last.max(number);
+        self.ends.insert((lease.standing.expire_ms, number));
+        if let Some(base) = lease.base() {
+            let of_base = self.bases.entry(base).or_default();
+            if lease.standing.items.iter().any(|valid| !valid.avoided.is_empty()) {
+                of_base.moved.insert(number);
+            }
+            let mut shared = Vec::with_capacity(lease.deed.items.len());
+            for item in &lease.deed.items {
+                let original = item.original_key();
+                let new = || HeldPlan { links: item.links.clone(), leases: BTreeSet::new() };
+                let held = of_base.plans.entry(original).or_insert_with(new);
+                held.leases.insert(number);
+                match held.links == item.links {
+                    true => shared.push(held.links.clone()),
+                    false => (held.links, _) = (Bytes::new(), shared.push(item.links.clone())),
+                }
+            }
+            // One that has just come has bytes of its own; its deed is nobody else's yet.
+            if let Some(deed) = Arc::get_mut(&mut lease.deed) {
+                deed.items.iter_mut().zip(shared).for_each(|(item, links)| item.links = links);
+            }
+        }
+        self.leases.insert(number, lease);
+    }
+
+    /// Takes a lease out.
+    pub(super) fn take_out(&mut self, number: u64) {
+        let Some(lease) = self.leases.remove(&number) else { return };
+        self.bytes = self.bytes.saturating_sub(lease.record_bytes);
+        self.ends.remove(&(lease.standing.expire_ms, number));
+        let Some(base) = lease.base() else { return };
+        let Some(of_base) = self.bases.get_mut(&base) else { return };
+        of_base.moved.remove(&number);
+        for original in lease.deed.items.iter().map(Item::original_key) {
+            if let Some(held) = of_base.plans.get_mut(&original) {
+                held.leases.remove(&number);
+                if held.leases.is_empty() {
+                    of_base.plans.remove(&original);
+                }
+            }
+        }
+        if of_base.plans.is_empty() {
+            self.bases.remove(&base);
+        }
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Lease> {
+        self.leases.get(&number)
+    }
+
+    /// All, by their numbers.
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &Lease> {
+        self.leases.values()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Those that end by then, first those that end first.
+    pub(super) fn ended(&self, now_ms: u64) -> impl Iterator<Item = u64> {
+        self.ends.iter().take_while(move |(end, _)| *end <= now_ms).map(|(_, number)| *number)
+    }
+
+    /// Topologies that leases are on.
+    pub(super) fn bases(&self) -> impl Iterator<Item = &PlanKey> {
+        self.bases.keys()
+    }
+
+    /// Leases on a topology with a plan on links that `crosses` picks, or with another plan than the original. O(plans held on it +
+    /// leases found).
+    pub(super) fn concerned(&self, base: &PlanKey, crosses: impl Fn(&[u8]) -> bool) -> BTreeSet<u64> {
+        let Some(of_base) = self.bases.get(base) else { return BTreeSet::new() };
+        let crossing = of_base.plans.values().filter(|held| crosses(&held.links)).flat_map(|held| &held.leases);
+        crossing.chain(&of_base.moved).copied().collect()
+    }
+
+    /// Topologies and the plans for them that are held, with one of the leases that hold each.
+    pub(super) fn plans(&self) -> impl Iterator<Item = (HeldKey, &Lease)> {
+        let plans = self.bases.iter().flat_map(|(base, of_base)| {
+            of_base.plans.iter().map(|(plan, held)| (HeldKey { base: *base, plan: *plan }, held))
+        });
+        plans.filter_map(|(key, held)| Some((key, self.leases.get(held.leases.first()?)?)))
+    }
+
+    /// One of the leases that hold a plan.
+    pub(super) fn holder(&self, held: &HeldKey) -> Option<&Lease> {
+        self.leases.get(self.bases.get(&held.base)?.plans.get(&held.plan)?.leases.first()?)
+    }
+}
+
+/// A plan that leases hold: the topology, and the plan for it when it is sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HeldKey {
+    pub(crate) base: PlanKey,
+    pub(crate) plan: PlanKey,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Deed, Standing, Valid};
+    use super::*;
+
+    fn lease(number: u64, base: u8, plans: &[u8], expire_ms: u64, is_moved: bool) -> Lease {
+        let item = |plan: &u8| Item {
+            original: vec![*plan; 32],
+            links: vec![1 << (plan % 8)].into(),
+            ranks: 4,
+            ..Item::default()
+        };
+        let avoided = if is_moved { vec![9; 32] } else { Vec::new() };
+        let deed = Deed { number, base: vec![base; 32], items: plans.iter().map(item).collect(), ..Deed::default() };
+        let items = plans.iter().map(|_| Valid { avoided: avoided.clone(), ..Valid::default() }).collect();
+        Lease::new(deed, Standing { expire_ms, items, ..Standing::default() }, 100)
+    }
+
+    #[test]
+    fn leases_on_one_plan_share_its_links() {
+        let mut table = Table::default();
+        table.put(lease(1, 1, &[3], 5, false));
+        table.put(lease(2, 1, &[3], 5, false));
+        let links = |number| table.get(number).unwrap().deed.items[0].links.as_ptr();
+        assert_eq!(links(1), links(2));
+    }
+
+    proptest! {
+        /// Whatever comes and goes, what is found by the ways in is what a look at every lease finds.
+        #[test]
+        fn the_ways_in_are_those_of_a_look_at_all(
+            steps in prop::collection::vec(
+                (0_u64..6, 0_u8..3, prop::collection::vec(0_u8..5, 1..4), 0_u64..9, any::<bool>(), any::<bool>()), 0..40),
+            touched: u8,
+            now_ms in 0_u64..10,
+        ) {
+            let mut table = Table::default();
+            for (number, base, plans, expire_ms, is_moved, goes) in steps {
+                match goes {
+                    true => table.take_out(number),
+                    false => table.put(lease(number, base, &plans, expire_ms, is_moved)),
+                }
+            }
+            let crosses = |links: &[u8]| links[0] & touched != 0;
+            let of = |wanted: &dyn Fn(&Lease) -> bool| -> BTreeSet<u64> {
+                table.all().filter(|lease| wanted(lease)).map(|lease| lease.deed.number).collect()
+            };
+            for base in (0..3).map(|base| PlanKey::from_bytes([base; 32])) {
+                let is_concerned = |lease: &Lease| {
+                    let moved = lease.standing.items.iter().any(|valid| !valid.avoided.is_empty());
+                    lease.base() == Some(base) && (moved || lease.deed.items.iter().any(|item| crosses(&item.links)))
+                };
+                prop_assert_eq!(table.concerned(&base, crosses), of(&is_concerned));
+                prop_assert_eq!(table.bases().any(|known| *known == base), !of(&|lease| lease.base() == Some(base)).is_empty());
+            }
+            prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.standing.expire_ms <= now_ms));
+            prop_assert_eq!(table.bytes(), 100 * table.all().len());
+            let held: BTreeSet<HeldKey> = table.all().flat_map(|lease| {
+                let plans = lease.deed.items.iter().map(Item::original_key);
+                plans.map(|plan| HeldKey { base: lease.base().unwrap(), plan }).collect::<Vec<_>>()
+            }).collect();
+            prop_assert_eq!(table.plans().map(|(key, _)| key).collect::<BTreeSet<_>>(), held);
+            for (key, holder) in table.plans() {
+                prop_assert_eq!(table.holder(&key).unwrap().deed.number, holder.deed.number);
+                prop_assert!(holder.base() == Some(key.base));
+            }
+        }
+    }
+}

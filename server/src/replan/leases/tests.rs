@@ -1,0 +1,95 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::store::MemoryStore;
+
+const OPTIONS: LeaseOptions = LeaseOptions { count_max: 3, bytes_max: 1000, now_ms: || 7 };
+
+fn deed(job: &str) -> Deed {
+    let items = vec![Item { original: vec![1; 32], links: vec![0b101].into(), ranks: 4, ..Item::default() }];
+    Deed { job: job.to_owned(), base: vec![2; 32], items, ..Deed::default() }
+}
+
+fn standing(plan: &str) -> Standing {
+    let valid = Valid { plan: plan.to_owned(), lost: vec![2], ..Valid::default() };
+    Standing { expire_ms: 10, ttl_ms: 3, items: vec![valid] }
+}
+
+#[test]
+fn leases_survive_a_restart_with_what_became_of_them() {
+    let store = Arc::new(MemoryStore::default());
+    let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+    let first = leases.acquire(deed("a"), standing("plans/a")).unwrap();
+    let second = leases.acquire(deed("b"), standing("plans/b")).unwrap();
+    assert_eq!(number_of(&second.name()), Some(second.deed.number));
+    let changed = leases.change(second.deed.number, |known| *known = standing("plans/c")).unwrap();
+    assert_eq!(*changed.unwrap().standing, standing("plans/c"));
+    assert!(leases.change(99, |_| ()).unwrap().is_none());
+    assert_eq!(leases.release(&[first.deed.number, 99]).unwrap(), 1);
+    let again = Leases::open(store, OPTIONS).unwrap();
+    assert_eq!((again.len(), again.get(first.deed.number).is_none()), (1, true));
+    let kept = again.get(second.deed.number).unwrap();
+    assert_eq!((&kept.deed, kept.standing.items[0].plan.as_str()), (&second.deed, "plans/c"));
+    let shown = kept.describe(|_| true);
+    assert_eq!((shown.plans[0].survivors.as_slice(), shown.plans[0].is_replanning), (&[0, 1, 3][..], true));
+    let third = again.acquire(deed("c"), standing("")).unwrap();
+    assert!(third.deed.number > second.deed.number, "names are not given twice");
+}
+
+#[test]
+fn leases_are_limited_in_number_and_size() {
+    let leases = Leases::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
+    let large = Deed { job: "x".repeat(1000), ..deed("") };
+    assert!(matches!(leases.acquire(large, standing("")), Err(LeaseError::TooLarge { .. })));
+    let numbers: Vec<u64> = (0..3).map(|_| leases.acquire(deed("a"), standing("")).unwrap().deed.number).collect();
+    assert!(matches!(leases.acquire(deed("a"), standing("")), Err(LeaseError::TooMany { count: 3 })));
+    assert_eq!(leases.release(&numbers).unwrap(), 3);
+    assert_eq!(leases.lock().bytes(), 0);
+}
+
+#[test]
+fn who_renews_in_time_is_not_ended_and_others_are() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let options = LeaseOptions { now_ms: || NOW.load(Ordering::Relaxed), ..OPTIONS };
+    let store = Arc::new(MemoryStore::default());
+    let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, options).unwrap();
+    let [kept, ended] = ["a", "b"].map(|job| leases.acquire(deed(job), standing("")).unwrap().deed.number);
+    NOW.store(9, Ordering::Relaxed);
+    assert_eq!(leases.expire().unwrap(), 0);
+    leases.change(kept, |standing| standing.expire_ms = 11).unwrap();
+    NOW.store(10, Ordering::Relaxed);
+    assert_eq!((leases.expire().unwrap(), leases.expire().unwrap()), (1, 0));
+    let again = Leases::open(store, options).unwrap();
+    assert_eq!((again.get(kept).is_some(), again.get(ended).is_some()), (true, false));
+}
+
+#[test]
+fn what_an_event_says_holds_at_once_and_is_written_later() {
+    let store = Arc::new(MemoryStore::default());
+    let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+    let number = leases.acquire(deed("a"), standing("plans/a")).unwrap().deed.number;
+    leases.follow(number, |known| *known = standing("plans/b"));
+    let plan = |leases: &Leases| leases.get(number).unwrap().standing.items[0].plan.clone();
+    let reopened = || Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+    assert_eq!((plan(&leases), plan(&reopened())), ("plans/b".to_owned(), "plans/a".to_owned()));
+    assert_eq!((leases.write_behind().unwrap(), plan(&reopened()).as_str()), (false, "plans/b"));
+}
+
+#[test]
+fn a_damaged_lease_goes_into_quarantine() {
+    let store = Arc::new(MemoryStore::default());
+    let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+    let number = leases.acquire(deed("a"), standing("")).unwrap().deed.number;
+    store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_record(&standing("").encode_to_vec())).unwrap();
+    let again = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+    assert_eq!((again.len(), store.quarantined_count().unwrap()), (0, 1));
+}
+
+#[test]
+fn only_whole_names_name_a_lease() {
+    for name in ["leases/", "leases/12", "lease/0000000000000001", "leases/00000000000000zz", "leases/+000000000000001"]
+    {
+        assert_eq!(number_of(name), None, "{name}");
+    }
+    assert_eq!(number_of("leases/00000000000000ff"), Some(255));
+}
