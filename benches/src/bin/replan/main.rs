@@ -1,15 +1,21 @@
 //! How long after a fault there is a checked plan, and the optimum, from a server over its socket.
 //!
-//! `cargo run --release -p canopy-benches --bin replan [faults|large|storm …]`
+//! `cargo run --release -p canopy-benches --bin replan [faults|large|storm|leases|watchers …]`
 //!
 //! * `faults`: every single link, card and GPU, and 100 random pairs of them, of small networks. Each is asked of a server of
 //!   its own that has planned for the sound network, so that none is answered by what was found for another; *again* is the same
 //!   request once more. Faults that disconnect are counted apart: each must be refused with its components.
 //! * `large`: one card of 1,000 GPUs at half of its rate.
 //! * `storm`: 10,000 events in 10 s, flapping links among them, while cached plans are asked for.
+//! * `leases`: the start on up to 100,000 leases, and faults that concern one of them and a thousand.
+//! * `watchers`: a thousand watches, of which a hundred are never read.
+
+mod leases;
+mod watchers;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use canopy_benches::print_table;
@@ -48,6 +54,12 @@ fn main() -> Result<(), Failure> {
         if is_asked("storm") {
             storm().await?;
         }
+        if is_asked("leases") {
+            leases::leases().await?;
+        }
+        if is_asked("watchers") {
+            watchers::watchers().await?;
+        }
         Ok(())
     })
 }
@@ -56,22 +68,39 @@ fn main() -> Result<(), Failure> {
 struct Desk {
     server: EmbeddedServer,
     client: Client,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Desk {
     async fn open(change: impl FnOnce(&mut Options)) -> Result<Self, Failure> {
-        let folder = tempfile::tempdir()?;
-        let mut options = Options::embedded(folder.path().to_owned());
-        change(&mut options);
-        let server = EmbeddedServer::start(options).await?;
-        let client = Client::connect(&ServerAddress::unix(server.socket_path())).await?;
-        Ok(Self { server, client, _folder: folder })
+        Self::open_in(tempfile::tempdir()?, |folder| {
+            let mut options = Options::embedded(folder.to_owned());
+            change(&mut options);
+            options
+        })
+        .await
     }
 
-    async fn close(self) -> Result<(), Failure> {
+    async fn open_in(folder: tempfile::TempDir, options: impl FnOnce(&Path) -> Options) -> Result<Self, Failure> {
+        let server = EmbeddedServer::start(options(folder.path())).await?;
+        Self::of(server, folder).await
+    }
+
+    async fn of(server: EmbeddedServer, folder: tempfile::TempDir) -> Result<Self, Failure> {
+        let client = Client::connect(&ServerAddress::unix(server.socket_path())).await?;
+        Ok(Self { server, client, folder })
+    }
+
+    /// Another connection.
+    async fn connect(&self) -> Result<Client, Failure> {
+        Ok(Client::connect(&ServerAddress::unix(self.server.socket_path())).await?)
+    }
+
+    /// Ends the server; what it has kept stays.
+    async fn close(self) -> Result<tempfile::TempDir, Failure> {
         drop(self.client);
-        Ok(self.server.stop().await?)
+        self.server.stop().await?;
+        Ok(self.folder)
     }
 }
 
@@ -379,7 +408,8 @@ async fn storm() -> Result<(), Failure> {
         quantile(&cached, 0.99)
     );
     println!("resident memory: {before} MiB before, {after} MiB after");
-    desk.close().await
+    desk.close().await?;
+    Ok(())
 }
 
 /// Resident memory of this process in MiB.
