@@ -3,14 +3,20 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::clock;
 use crate::config::{ConfigError, ServerFlags};
 use crate::failure::chain;
+use crate::key::PlanKey;
+use crate::replan::EventLog;
 use crate::store::{
-    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Recovery, Repair, Space, StoreEngine, StoreError,
-    check_store, open_store, pending_migration, read_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Recovery, Repair, Space, Store, StoreEngine,
+    StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
 };
+
+/// Keys read at a time.
+const PAGE: usize = 256;
 
 /// Work on the data directory (`--data-dir`, `--store-engine`) while no server uses it.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -21,12 +27,13 @@ pub enum MaintenanceCommand {
         #[arg(long)]
         repair: bool,
     },
-    /// Write all plans, with pins and uses, and all topologies into one file.
+    /// Write all plans, with pins and uses, all topologies, and all faults and leases into one file.
     Backup {
         /// The file; replaced when it is complete.
         file: PathBuf,
     },
-    /// Put all plans and topologies of a backup into the store, in place of those of the same keys.
+    /// Put all plans and topologies of a backup into the store, in place of those of the same keys, and its faults and leases in place of
+    /// all that are there.
     Restore {
         /// The file; nothing is taken from a damaged one.
         file: PathBuf,
@@ -207,11 +214,11 @@ fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Main
         fs::rename(&partial, file)?;
         Ok(counts)
     });
-    let ArchiveCounts { plans, topologies } = written.map_err(|error| {
+    let counts = written.map_err(|error| {
         let _nothing_more_to_do = fs::remove_file(&partial);
         failed(error)
     })?;
-    writeln!(output, "{plans} plans and {topologies} topologies written to {}", file.display())?;
+    writeln!(output, "{} written to {}", in_words(counts), file.display())?;
     fail_if_moved_aside(opened)
 }
 
@@ -219,11 +226,68 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
     let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
     let source = File::open(file).map_err(|error| failed(error.into()))?;
     let opened = place.open_or_make(output)?;
-    let put = |record: ArchivedRecord<'_>| opened.space(record.space).put(record.key, record.record, record.summary);
-    let counts = read_archive(&mut BufReader::new(source), clock::unix_ms(), put).map_err(failed)?;
-    let ArchiveCounts { plans, topologies } = counts;
-    writeln!(output, "{plans} plans and {topologies} topologies restored from {}", file.display())?;
+    let now = clock::unix_ms();
+    let (mut replaces, mut batch) = (false, Batch { opened: &opened, space: Space::Replans, records: Vec::new() });
+    let put = |record: ArchivedRecord<'_>| {
+        let ArchivedRecord { space, key, record, summary } = record;
+        // These hang together: what some of them say of others holds for all of a backup, or for none.
+        let is_of_leases = matches!(space, Space::Replans | Space::Faults | Space::Leases);
+        if is_of_leases && !std::mem::replace(&mut replaces, true) {
+            [&opened.replans, &opened.faults, &opened.leases].into_iter().try_for_each(empty)?;
+        }
+        match space {
+            Space::Replans | Space::Faults => batch.put(space, key, record),
+            _ => opened.space(space).put(key, record, summary),
+        }
+    };
+    let counts = read_archive(&mut BufReader::new(source), now, put).map_err(failed)?;
+    batch.write()?;
+    if replaces {
+        EventLog::part_ways(opened.replans.as_ref(), now)?;
+    }
+    writeln!(output, "{} restored from {}", in_words(counts), file.display())?;
     Ok(())
+}
+
+/// Records without summaries that are many and small, on their way into a space: one wait for the disk for many.
+struct Batch<'a> {
+    opened: &'a Opened,
+    space: Space,
+    records: Vec<(PlanKey, Vec<u8>)>,
+}
+
+impl Batch<'_> {
+    fn put(&mut self, space: Space, key: &PlanKey, record: &[u8]) -> Result<(), StoreError> {
+        if self.space != space || self.records.len() >= PAGE {
+            self.write()?;
+            self.space = space;
+        }
+        self.records.push((*key, record.to_vec()));
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        match std::mem::take(&mut self.records) {
+            records if records.is_empty() => Ok(()),
+            records => self.opened.space(self.space).put_all(&records),
+        }
+    }
+}
+
+/// Removes all records of a space.
+fn empty(store: &Arc<dyn Store>) -> Result<(), StoreError> {
+    loop {
+        let keys = store.keys(None, PAGE)?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        store.remove(&keys)?;
+    }
+}
+
+fn in_words(counts: ArchiveCounts) -> String {
+    let ArchiveCounts { plans, topologies, leases, faults, .. } = counts;
+    format!("{plans} plans, {topologies} topologies, {leases} leases and {faults} faults")
 }
 
 /// A store that had to be started anew is not all that was to be worked on.

@@ -50,11 +50,11 @@ fn a_backup_brings_back_what_was_lost() {
     let name = file.to_str().unwrap();
     let (text, result) = run(directory.path(), &["backup", name]);
     result.unwrap();
-    assert!(text.starts_with("2 plans and 0 topologies written"), "{text}");
+    assert!(text.starts_with("2 plans, 0 topologies, 0 leases and 0 faults written"), "{text}");
     let fresh = elsewhere.path().join("data");
     let (text, result) = run(&fresh, &["restore", name, "--store-engine", "redb"]);
     result.unwrap();
-    assert!(text.starts_with("2 plans and 0 topologies restored"), "{text}");
+    assert!(text.starts_with("2 plans, 0 topologies, 0 leases and 0 faults restored"), "{text}");
     let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().plans);
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan(&key(1)).into()));
     assert!(records.summary(&key(2)).unwrap().unwrap().pinned);

@@ -22,6 +22,9 @@ const PAGE: usize = 1024;
 /// Where it is written which log this is, and how far it has come: behind every event.
 const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);
 
+/// Most logs that one knows to go on from.
+const EARLIER_MAX: usize = 16;
+
 /// How much is kept, and where the time comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventOptions {
@@ -62,7 +65,7 @@ impl KeptEvent {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message)]
 struct Head {
     /// Tells this log from one of another data directory.
     #[prost(uint64, tag = "1")]
@@ -70,6 +73,27 @@ struct Head {
     /// The last event there was.
     #[prost(uint64, tag = "2")]
     last: u64,
+    /// The logs that this one goes on from, the latest last.
+    #[prost(message, repeated, tag = "3")]
+    earlier: Vec<Earlier>,
+}
+
+/// A log of which this one was a copy once.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Earlier {
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    /// The last event that both have.
+    #[prost(uint64, tag = "2")]
+    until: u64,
+}
+
+impl Head {
+    /// Whether this log has had the event that a log of this epoch had under this number.
+    fn has(&self, epoch: u64, sequence: u64) -> bool {
+        let earlier = self.earlier.iter().any(|earlier| earlier.epoch == epoch && sequence <= earlier.until);
+        earlier || (epoch == self.epoch && sequence <= self.last)
+    }
 }
 
 /// The log. Clones share it.
@@ -140,7 +164,7 @@ impl EventLog {
             }
         }
         let last = events.back().map_or(0, |event| event.sequence());
-        if head.is_some_and(|head: Head| head.last > last) {
+        if head.as_ref().is_some_and(|head: &Head| head.last > last) {
             // The last ones are missing: what comes next would not follow.
             unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
         }
@@ -152,7 +176,7 @@ impl EventLog {
             store.remove(&unreadable)?;
         }
         // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
-        let head = head.unwrap_or(Head { epoch: (options.now_ms)(), last });
+        let head = head.unwrap_or_else(|| Head { epoch: (options.now_ms)(), ..Head::default() });
         let head = Head { last: head.last.max(last), ..head };
         store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])?;
         let latest = watch::Sender::new(head.last);
@@ -179,7 +203,7 @@ impl EventLog {
         let now = now_ms();
         // Who reads the log need not wait for the disk.
         let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut head = self.lock().head;
+        let mut head = self.lock().head.clone();
         let (mut kept, mut records) = (Vec::new(), Vec::new());
         for mut event in new {
             head.last += 1;
@@ -214,6 +238,24 @@ impl EventLog {
         Ok(kept)
     }
 
+    /// Has a log that nobody has open go on under another name, as it was brought here from elsewhere: what follows there is unknown
+    /// here, and the other way round. Tokens up to now hold in both.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn part_ways(store: &dyn Store, now_ms: u64) -> Result<(), StoreError> {
+        let Some(record) = store.get(&HEAD)? else { return Ok(()) };
+        // A damaged one is made anew when the log is opened.
+        let Some(mut head) = decode_record(&record).ok().and_then(|payload| Head::decode(payload).ok()) else {
+            return Ok(());
+        };
+        head.earlier.push(Earlier { epoch: head.epoch, until: head.last });
+        let too_many = head.earlier.len().saturating_sub(EARLIER_MAX);
+        head.earlier.drain(..too_many);
+        head.epoch = now_ms.max(head.epoch.saturating_add(1));
+        store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])
+    }
+
     /// Is told of every event.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.shared.latest.subscribe()
@@ -232,7 +274,7 @@ impl EventLog {
         let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| Expired);
         let (epoch, sequence) = (number(epoch)?, number(sequence)?);
         let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
-        let known = epoch == log.head.epoch && sequence <= log.head.last && sequence.saturating_add(1) >= oldest;
+        let known = log.head.has(epoch, sequence) && sequence.saturating_add(1) >= oldest;
         if known && token(epoch, sequence) == resume_token { Ok(sequence) } else { Err(Expired) }
     }
 
@@ -327,6 +369,32 @@ mod tests {
         NOW.store(1011, Ordering::Relaxed);
         log.append(events(1)).unwrap();
         assert_eq!(sequences(&log, 2), Ok(vec![3]));
+    }
+
+    #[test]
+    fn a_log_that_was_copied_goes_its_own_way() {
+        let store = Arc::new(MemoryStore::default());
+        let open = || EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
+        let tokens = |log: &EventLog, count| -> Vec<String> {
+            log.append(events(count)).unwrap().iter().map(|kept| kept.event.clone().unwrap().resume_token).collect()
+        };
+        let shared = tokens(&open(), 2);
+        EventLog::part_ways(store.as_ref(), 6_000).unwrap();
+        let log = open();
+        let own = tokens(&log, 1);
+        let elsewhere = token(5_000, 3);
+        assert_eq!(
+            (log.position(&shared[1]), log.position(&own[0]), log.position(&elsewhere)),
+            (Ok(2), Ok(3), Err(Expired))
+        );
+        EventLog::part_ways(store.as_ref(), 6_000).unwrap();
+        let log = open();
+        let next = tokens(&log, 1);
+        assert_eq!(
+            (log.position(&own[0]), log.position(&token(6_000, 4)), log.position(&next[0])),
+            (Ok(3), Err(Expired), Ok(4))
+        );
+        EventLog::part_ways(&MemoryStore::default(), 6_000).unwrap();
     }
 
     #[test]

@@ -175,10 +175,11 @@ impl Archives {
                     Ok(is_new) => topologies_added += u64::from(is_new),
                     Err(error) => refused = refused.take().or(Some(error)),
                 },
-                _ => {
+                Space::Plans => {
                     plans_added += u64::from(records.summary(record.key)?.is_none());
                     records.adopt(&record)?;
                 }
+                _ => {}
             }
             Ok(())
         })?;
@@ -221,14 +222,15 @@ impl Judged {
             return;
         }
         let size_bytes = archived.record.len() as u64;
-        self.contents.record_bytes += size_bytes;
         let (name, verdict) = match archived.space {
             Space::Topologies => {
+                self.contents.record_bytes += size_bytes;
                 self.contents.topologies += 1;
                 self.topologies.push((*archived.key, size_bytes));
                 (id_of(archived.key), judge_topology(archived.key, archived.record, limits))
             }
-            _ => {
+            Space::Plans => {
+                self.contents.record_bytes += size_bytes;
                 self.contents.plans += 1;
                 self.plans.insert(*archived.key);
                 self.plan_bytes += size_bytes;
@@ -236,6 +238,8 @@ impl Judged {
                 self.contents.pinned_plans += u64::from(summary.is_ok_and(|summary| summary.pinned));
                 (format!("plans/{:.32}", archived.key.to_string()), judge_record(archived, limits))
             }
+            // Jobs and faults of another server are none of this one's.
+            _ => return,
         };
         self.problem = verdict.err().map(|problem| (name, problem));
     }

@@ -1,11 +1,11 @@
-//! All plans and topologies of a store in one file that knows no engine: for backup, for moving between engines and
+//! What is worth keeping of a store in one file that knows no engine: for backup, for moving between engines and
 //! servers.
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 8 | magic `CNPYARC2` |
+//! | 8 | magic `CNPYARC2`, or `CNPYARC3` where it holds more than plans and topologies |
 //! | 4 | schema version of the records, little-endian |
-//! | per record | 1 for a plan or 2 for a topology, key (32), length of the record (8, little-endian), record, length of the summary (8), summary |
+//! | per record | 1 for a plan, 2 for a topology, 3 for what became of leases, 4 for a fault or 5 for a lease, key (32), length of the record (8, little-endian), record, length of the summary (8), summary |
 //! | 9 | 0, number of records (8, little-endian) |
 //! | 32 | BLAKE3 of all that precedes |
 //!
@@ -26,9 +26,11 @@ use crate::key::PlanKey;
 
 const MAGIC_1: [u8; 8] = *b"CNPYARC1";
 const MAGIC_2: [u8; 8] = *b"CNPYARC2";
-const PLAN: u8 = 1;
-const TOPOLOGY: u8 = 2;
+const MAGIC_3: [u8; 8] = *b"CNPYARC3";
 const END: u8 = 0;
+/// What each kind of record is, in the order in which they are written.
+const KINDS: [(u8, Space); 5] =
+    [(1, Space::Plans), (2, Space::Topologies), (3, Space::Replans), (4, Space::Faults), (5, Space::Leases)];
 /// Keys read at a time.
 const PAGE: usize = 256;
 
@@ -57,29 +59,39 @@ pub struct ArchiveCounts {
     pub plans: u64,
     /// Topologies.
     pub topologies: u64,
+    /// Records of what became of leases.
+    pub replans: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Leases.
+    pub leases: u64,
 }
 
 impl ArchiveCounts {
     fn total(self) -> u64 {
-        self.plans + self.topologies
+        self.plans + self.topologies + self.replans + self.faults + self.leases
     }
 
     fn count(&mut self, space: Space) {
         match space {
+            Space::Plans => self.plans += 1,
             Space::Topologies => self.topologies += 1,
-            _ => self.plans += 1,
+            Space::Replans => self.replans += 1,
+            Space::Faults => self.faults += 1,
+            Space::Leases => self.leases += 1,
+            Space::Jobs | Space::Requests | Space::Schedules | Space::Finds => {}
         }
     }
 }
 
-/// Writes every intact plan and topology of a data directory; damaged ones are left out. Memory for one record at a
-/// time.
+/// Writes every intact plan, topology, fault and lease of a data directory, and what became of leases; damaged ones are left out. Memory
+/// for one record at a time.
 ///
 /// # Errors
 /// The engine or the writer failed.
 pub fn write_archive(opened: &Opened, writer: &mut impl Write) -> Result<ArchiveCounts, ArchiveError> {
-    let mut archive = ArchiveWriter::begin(writer)?;
-    for space in [Space::Plans, Space::Topologies] {
+    let mut archive = ArchiveWriter::begin_as(MAGIC_3, writer)?;
+    for (kind, space) in KINDS {
         let store = opened.space(space).as_ref();
         let mut after = None;
         loop {
@@ -87,7 +99,7 @@ pub fn write_archive(opened: &Opened, writer: &mut impl Write) -> Result<Archive
             let Some(&last) = keys.last() else { break };
             after = Some(last);
             for key in keys {
-                archive.add(space, store, &key)?;
+                archive.add((kind, space), store, &key)?;
             }
         }
     }
@@ -103,13 +115,17 @@ pub struct ArchiveWriter<W> {
 }
 
 impl<W: Write> ArchiveWriter<W> {
-    /// Writes the head.
+    /// Writes the head of one that holds plans and topologies, as older versions read it as well.
     ///
     /// # Errors
     /// The writer failed.
     pub fn begin(writer: W) -> Result<Self, ArchiveError> {
+        Self::begin_as(MAGIC_2, writer)
+    }
+
+    fn begin_as(magic: [u8; 8], writer: W) -> Result<Self, ArchiveError> {
         let mut archive = Self { inner: writer, hasher: blake3::Hasher::new(), counts: ArchiveCounts::default() };
-        archive.write(&MAGIC_2)?;
+        archive.write(&magic)?;
         archive.write(&current_version().to_le_bytes())?;
         Ok(archive)
     }
@@ -119,7 +135,7 @@ impl<W: Write> ArchiveWriter<W> {
     /// # Errors
     /// The engine or the writer failed.
     pub fn plan(&mut self, plans: &dyn Store, key: &PlanKey) -> Result<bool, ArchiveError> {
-        self.add(Space::Plans, plans, key)
+        self.add(KINDS[0], plans, key)
     }
 
     /// Writes the topology under this key. False: there is none, or it is damaged.
@@ -127,14 +143,14 @@ impl<W: Write> ArchiveWriter<W> {
     /// # Errors
     /// The engine or the writer failed.
     pub fn topology(&mut self, topologies: &dyn Store, key: &PlanKey) -> Result<bool, ArchiveError> {
-        self.add(Space::Topologies, topologies, key)
+        self.add(KINDS[1], topologies, key)
     }
 
-    fn add(&mut self, space: Space, store: &dyn Store, key: &PlanKey) -> Result<bool, ArchiveError> {
+    fn add(&mut self, (kind, space): (u8, Space), store: &dyn Store, key: &PlanKey) -> Result<bool, ArchiveError> {
         let Some(record) = store.get(key)? else { return Ok(false) };
         // What is written must be what a reader accepts.
         let Some(entry) = upgrade(&[], space, key, record, store.summary(key)?, 0) else { return Ok(false) };
-        self.write(&[if space == Space::Topologies { TOPOLOGY } else { PLAN }])?;
+        self.write(&[kind])?;
         self.write(key.as_bytes())?;
         for part in [entry.record, entry.summary] {
             self.write(&(part.len() as u64).to_le_bytes())?;

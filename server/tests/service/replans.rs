@@ -1,5 +1,6 @@
 //! Faults, leases and plans that take the place of others.
 
+use std::path::Path;
 use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
@@ -11,7 +12,9 @@ use canopy_proto::v1::{
     Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply, ReportFaultsRequest,
     ReportOutcome, TopologySource, WatchReplansRequest, fault, replan_event::Event,
 };
-use canopy_server::{Options, ReplanOptions};
+use canopy_server::{
+    MaintenanceCommand, MaintenanceError, Options, ReplanOptions, ServerFlags, StoreError, run_maintenance,
+};
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
@@ -248,6 +251,66 @@ async fn a_watch_and_its_leases_go_on_in_the_next_server() {
     assert_eq!(leases(&server).release_lease(asked).await.unwrap().into_inner().released, 0);
     let expired = WatchReplansRequest { resume_token: "7-7".to_owned(), ..WatchReplansRequest::default() };
     assert_eq!(faults(&server).watch_replans(expired).await.unwrap_err().code(), Code::OutOfRange);
+    server.stop().await;
+}
+
+/// Does what an operator does with a directory that no server uses.
+fn maintain(directory: &Path, arguments: [&str; 2]) {
+    #[derive(Debug, clap::Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        server: ServerFlags,
+        #[command(subcommand)]
+        command: MaintenanceCommand,
+    }
+    let [command, file] = arguments;
+    let arguments = ["canopyd", "--data-dir", directory.to_str().unwrap(), command, file];
+    let Arguments { server, command } = clap::Parser::parse_from(arguments);
+    let mut tries = 0;
+    // Connections of a server that has ended hold its directory for a moment longer.
+    while let Err(error) = run_maintenance(&command, server.clone(), &mut Vec::new()) {
+        assert!(matches!(&error, MaintenanceError::Store(StoreError::InUse { .. })) && tries < 500, "{error}");
+        std::thread::sleep(Duration::from_millis(10));
+        tries += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_holds_faults_leases_and_the_place_of_a_watch() {
+    let server = start().await;
+    let lease = acquire(&server, "kept", vec![request("ring:6")]).await;
+    let mut events = watch(&server, "").await;
+    report(&server, "ring:6", vec![event("1", gpu("3"), false)]).await;
+    let (last, superseded) = next_final(&mut events).await;
+    drop(events);
+    let source = server.stop().await;
+    let file = source.path().join("all.canopy");
+    maintain(source.path(), ["backup", file.to_str().unwrap()]);
+
+    let server = start().await;
+    acquire(&server, "another", vec![request("ring:5")]).await;
+    report(&server, "ring:5", vec![event("1", gpu("2"), false)]).await;
+    let target = server.stop().await;
+    maintain(target.path(), ["restore", file.to_str().unwrap()]);
+
+    let planner = canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD);
+    let server = TestServer::start_in(target, quick, std::sync::Arc::new(planner)).await;
+    let listed = leases(&server).list_leases(ListLeasesRequest::default()).await.unwrap().into_inner().leases;
+    let held: Vec<_> = listed.iter().map(|lease| (lease.name.as_str(), lease.plans[0].current.as_str())).collect();
+    assert_eq!(held, [(lease.name.as_str(), superseded.new_plan.as_str())]);
+    let known = faults(&server).list_faults(ListFaultsRequest::default()).await.unwrap().into_inner().faults;
+    assert_eq!(known.iter().map(|fault| fault.text.as_str()).collect::<Vec<_>>(), ["gpu:3"]);
+    let mut events = watch(&server, &last.resume_token).await;
+    silence(&mut events, 500).await;
+    let asked = ClearFaultsRequest { topology: lease.topology.clone(), ..ClearFaultsRequest::default() };
+    faults(&server).clear_faults(asked).await.unwrap();
+    let (restored, found) = next_final(&mut events).await;
+    assert_eq!((restored.sequence, found.new_plan.as_str()), (last.sequence + 1, lease.plans[0].original.as_str()));
+    // The server that the backup is of may have told of another event under this number.
+    let (epoch, _) = last.resume_token.split_once('-').unwrap();
+    let resume_token = format!("{epoch}-{:016x}", restored.sequence);
+    let elsewhere = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
+    assert_eq!(faults(&server).watch_replans(elsewhere).await.unwrap_err().code(), Code::OutOfRange);
     server.stop().await;
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use canopy_migrations::{Version, steps_from};
 
-use super::{ArchiveCounts, ArchiveError, END, MAGIC_1, MAGIC_2, PLAN, TOPOLOGY};
+use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
 use crate::key::PlanKey;
 use crate::store::records::decode_plan;
 use crate::store::upgrade::upgrade;
@@ -20,13 +20,13 @@ const IN_MEMORY: usize = 4 << 20;
 /// A record of an archive, as the current version has it.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchivedRecord<'a> {
-    /// Where it belongs: plans or topologies.
+    /// Where it belongs: plans, topologies, what became of leases, faults or leases, in this order.
     pub space: Space,
     /// Its key.
     pub key: &'a PlanKey,
     /// The record, verified.
     pub record: &'a [u8],
-    /// Its summary; that of a topology may be empty.
+    /// Its summary; that of anything but a plan may be empty.
     pub summary: &'a [u8],
 }
 
@@ -111,19 +111,22 @@ fn for_each_record(
 ) -> Result<ArchiveCounts, ArchiveError> {
     let mut input = Hashed { inner: reader, hasher: blake3::Hasher::new(), offset: 0 };
     let magic = input.array::<8>().map_err(not_an_archive)?;
-    if magic != MAGIC_1 && magic != MAGIC_2 {
-        return Err(ArchiveError::Magic);
-    }
+    let kinds = match magic {
+        MAGIC_1 => &KINDS[..1],
+        MAGIC_2 => &KINDS[..2],
+        MAGIC_3 => &KINDS[..],
+        _ => return Err(ArchiveError::Magic),
+    };
     let steps: &[Version] = steps_from(u32::from_le_bytes(input.array()?))?;
     let mut counts = ArchiveCounts::default();
     loop {
         let offset = input.offset;
-        let space = match input.array::<1>()? {
-            [PLAN] => Space::Plans,
-            [TOPOLOGY] if magic == MAGIC_2 => Space::Topologies,
-            [END] => break,
-            _ => return Err(ArchiveError::Damaged { offset, what: "neither a record nor the end" }),
-        };
+        let [found] = input.array::<1>()?;
+        if found == END {
+            break;
+        }
+        let space = kinds.iter().find(|(kind, _)| *kind == found).map(|(_, space)| *space);
+        let space = space.ok_or(ArchiveError::Damaged { offset, what: "neither a record nor the end" })?;
         let key = PlanKey::from_bytes(input.array()?);
         let (record, summary) = (input.part()?, input.part()?);
         let damaged = ArchiveError::Damaged { offset, what: "this record is not intact" };
