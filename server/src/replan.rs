@@ -24,6 +24,7 @@ mod scribe;
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -284,7 +285,7 @@ impl Replanner {
             while let Some(course) = self.shared.begin() {
                 let shared = Arc::clone(&self.shared);
                 let seat = course.seat();
-                let occupied = Occupied { shared: Arc::clone(&shared), seat };
+                let occupied = Occupied { shared: Arc::clone(&shared), seat, ended: course.ended() };
                 let begun = courses.spawn(async move {
                     // The seat is free whatever becomes of it.
                     let _seat = occupied;
@@ -320,10 +321,13 @@ impl Replanner {
 struct Occupied {
     shared: Arc<Shared>,
     seat: Seat,
+    /// Tells what the course has begun on other threads.
+    ended: Arc<AtomicBool>,
 }
 
 impl Drop for Occupied {
     fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.running = state.running.saturating_sub(1);
         if let Some(known) = state.seats.get_mut(&self.seat) {

@@ -1,18 +1,20 @@
 //! One plan made anew: from the cache if it is there, else something that stands in, and then the one that is wanted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use canopy_faults::Loss;
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
+use prost::Message as _;
 use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
 use super::books::Count;
 use super::docket::Seat;
-use super::events::{EventLog, KeptEvent};
+use super::events::{Draft, EventLog, KeptEvent};
 use super::footprint::LinkSet;
 use super::leases::{Avoided, Lease, Leases, Valid, number_of};
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared, touched};
@@ -24,7 +26,6 @@ use crate::metrics::size_class;
 use crate::order::{Order, Priority};
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
 use crate::status::to_operation_error;
-use crate::store::StoreError;
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -41,6 +42,8 @@ pub(super) struct Course {
     since_ms: u64,
     /// What was told last.
     told: Option<v1::PlanSuperseded>,
+    /// Whether the seat is free again.
+    ended: Arc<AtomicBool>,
 }
 
 /// It has come to nothing for a reason that may pass.
@@ -58,11 +61,16 @@ impl Course {
         let (losses, since_ms) = count.map_or_else(|| (Arc::default(), now_ms), |count| (count.losses, count.since_ms));
         // A lease that was acquired since could not have a plan before.
         let since_ms = since_ms.max(lease.deed.created_ms);
-        Self { lease, item, losses, since_ms, told: None }
+        Self { lease, item, losses, since_ms, told: None, ended: Arc::default() }
     }
 
     pub(super) fn seat(&self) -> Seat {
         (self.lease.deed.number, self.item)
+    }
+
+    /// To be set once the seat is free again.
+    pub(super) fn ended(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.ended)
     }
 
     /// Of what counts.
@@ -103,7 +111,12 @@ impl Course {
             Err(failure) => return self.lost(shared, &failure).await,
         }
         let mut wanted = shared.queue.submit(key, order.clone(), Goal::Plan, terms).map_err(|_| Later)?;
-        let stand_in = StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_TIME));
+        self.told = self.told_before(shared);
+        let stand_in = match self.told {
+            // What stands in already is as good as any.
+            Some(_) => None,
+            None => StandIn::submit(&shared.queue, &order, (OnMiss::BestSoFar, Priority::Repair, SEARCH_TIME)),
+        };
         let wanted = wanted.ended();
         tokio::pin!(wanted);
         let Some(mut stand_in) = stand_in else {
@@ -141,9 +154,8 @@ impl Course {
             Err(failure) => match self.told.take().filter(|_| !may_pass(&failure)) {
                 // What stands in is all that there is.
                 Some(told) => {
-                    let (old_plan, is_final) = (told.new_plan.clone(), true);
-                    let event = v1::PlanSuperseded { old_plan, is_final, ..told };
-                    self.publish(shared, v1::replan_event::Event::Superseded(event)).await
+                    let event = v1::PlanSuperseded { is_final: true, ..told };
+                    self.publish(shared, v1::replan_event::Event::Superseded(event)).await.map(drop)
                 }
                 None => self.lost(shared, &failure).await,
             },
@@ -179,7 +191,7 @@ impl Course {
         let new_plan = delivery.plan.plan.id.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let event = v1::PlanSuperseded {
-            old_plan: self.current(shared).plan,
+            old_plan: String::new(),
             new_plan,
             stage: stage.into(),
             bound: quality.bound,
@@ -190,7 +202,9 @@ impl Course {
             is_final,
         };
         self.told = Some(event.clone());
-        self.publish(shared, v1::replan_event::Event::Superseded(event)).await?;
+        if !self.publish(shared, v1::replan_event::Event::Superseded(event)).await? {
+            return Ok(());
+        }
         let (outcome, class) = (stage_name(stage), size_class(ranks));
         shared.metrics.count("canopy_replans_total", &[("outcome", outcome.into())]);
         let labels = [("outcome", outcome.into()), ("size_class", class.into())];
@@ -204,13 +218,15 @@ impl Course {
         if may_pass(failure) {
             return Err(Later);
         }
-        let event = v1::PlanLost { old_plan: self.current(shared).plan, error: Some(to_operation_error(failure)) };
-        shared.metrics.count("canopy_replans_total", &[("outcome", "lost".into())]);
-        self.publish(shared, v1::replan_event::Event::Lost(event)).await
+        let event = v1::PlanLost { old_plan: String::new(), error: Some(to_operation_error(failure)) };
+        if self.publish(shared, v1::replan_event::Event::Lost(event)).await? {
+            shared.metrics.count("canopy_replans_total", &[("outcome", "lost".into())]);
+        }
+        Ok(())
     }
 
-    /// Writes an event down, and then with the lease what it says; those who watch are told.
-    async fn publish(&self, shared: &Arc<Shared>, event: v1::replan_event::Event) -> Result<(), Later> {
+    /// Writes an event down, and then with the lease what it says; those who watch are told. False: there is nothing to tell any more.
+    async fn publish(&self, shared: &Arc<Shared>, event: v1::replan_event::Event) -> Result<bool, Later> {
         let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(losses::on_the_wire).collect();
         let event = v1::ReplanEvent {
             lease: self.lease.name(),
@@ -226,18 +242,22 @@ impl Course {
             tenant: self.lease.deed.tenant.clone(),
             ..KeptEvent::default()
         };
-        let (shared, number) = (Arc::clone(shared), self.lease.deed.number);
-        let kept = spawn_blocking(move || {
-            if shared.leases.get(number).is_none() {
-                // It was released meanwhile: nobody wants to know.
-                return Ok(());
-            }
-            let kept = shared.events.append(vec![kept])?;
-            kept.iter().for_each(|event| apply(&shared.leases, event));
-            shared.unwritten.notify_one();
-            Ok(())
-        });
-        written(kept.await)
+        let (writer, reader, leases) = (Arc::clone(shared), shared.leases.clone(), shared.leases.clone());
+        let ended = Arc::clone(&self.ended);
+        let draft = Draft {
+            // A course that was ended may have been at this point; its seat is another one's by now.
+            make: Box::new(move || if ended.load(Ordering::Relaxed) { None } else { worth_telling(&reader, kept) }),
+            follow: Box::new(move |kept| apply(&leases, kept)),
+        };
+        let told = match spawn_blocking(move || writer.events.append(draft)).await {
+            Ok(told) => told.map_err(|error| chain(&*error)),
+            Err(error) => Err(error.to_string()),
+        };
+        shared.unwritten.notify_one();
+        told.map_err(|error| {
+            tracing::error!(error, "what became of a lease could not be written down; it is planned for again");
+            Later
+        })
     }
 
     /// Remembers which links the new plan is on; those of the original are written down.
@@ -269,6 +289,23 @@ impl Course {
         Some(links)
     }
 
+    /// What was told of a plan that stands in for the same faults, before this course began.
+    fn told_before(&self, shared: &Shared) -> Option<v1::PlanSuperseded> {
+        let valid =
+            Some(self.current(shared)).filter(|valid| valid.is_provisional && valid.avoided == self.digest())?;
+        let kept =
+            shared.events.after(valid.event.saturating_sub(1), 1).ok().and_then(|events| events.first().cloned());
+        match kept.and_then(|kept| kept.event.clone()?.event) {
+            Some(v1::replan_event::Event::Superseded(told)) if told.new_plan == valid.plan => Some(told),
+            // It is long ago.
+            _ => {
+                let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
+                let (stage, new_plan) = (v1::ReplanStage::StandIn.into(), valid.plan.clone());
+                Some(v1::PlanSuperseded { stage, new_plan, survivors: valid.survivors(ranks), ..Default::default() })
+            }
+        }
+    }
+
     /// The plan that is valid now.
     fn current(&self, shared: &Shared) -> Valid {
         let lease = shared.leases.get(self.lease.deed.number);
@@ -289,7 +326,7 @@ pub(super) fn order_for(
     let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
     let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
     let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
-    let mut request = item.request.clone().unwrap_or_default();
+    let mut request = v1::PlanRequest::decode(item.request.clone()).map_err(|_| broken())?;
     if !is_sound {
         let faults = losses.iter().map(losses::on_the_wire).collect();
         let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
@@ -330,22 +367,43 @@ pub(super) fn digest(losses: &[Loss]) -> Avoided {
     *hasher.finalize().as_bytes()
 }
 
+/// The event with the plan that is valid until then, unless the lease is gone or says the same already.
+fn worth_telling(leases: &Leases, mut kept: KeptEvent) -> Option<KeptEvent> {
+    let (lease, item) = subject(leases, kept.event.as_ref()?)?;
+    let valid = lease.standing.items.get(item)?;
+    let said = said_by(&kept, lease.deed.items.get(item)?.ranks);
+    if (Valid { event: valid.event, ..said }) == *valid {
+        return None;
+    }
+    match kept.event.as_mut()?.event.as_mut()? {
+        v1::replan_event::Event::Superseded(superseded) => superseded.old_plan.clone_from(&valid.plan),
+        v1::replan_event::Event::Lost(lost) => lost.old_plan.clone_from(&valid.plan),
+        v1::replan_event::Event::Idle(_) => {}
+    }
+    Some(kept)
+}
+
+/// The lease that an event is about, and which of its plans.
+fn subject(leases: &Leases, event: &v1::ReplanEvent) -> Option<(Lease, usize)> {
+    let lease = leases.get(number_of(&event.lease)?)?;
+    Some((lease, event.item as usize))
+}
+
 /// Has a lease say what an event says of it, unless it says something later.
 fn apply(leases: &Leases, kept: &KeptEvent) {
-    let Some(event) = &kept.event else { return };
-    let Some(lease) = number_of(&event.lease).and_then(|number| leases.get(number)) else { return };
-    let item = event.item as usize;
-    let Some(ranks) = lease.deed.items.get(item).map(|item| item.ranks) else { return };
-    if lease.standing.items.get(item).is_none_or(|valid| valid.event >= event.sequence) {
+    let Some((lease, item)) = kept.event.as_ref().and_then(|event| subject(leases, event)) else { return };
+    let Some((ranks, valid)) = lease.deed.items.get(item).map(|item| item.ranks).zip(lease.standing.items.get(item))
+    else {
         return;
+    };
+    if valid.event < kept.sequence() {
+        leases.follow(lease.deed.number, item, said_by(kept, ranks));
     }
-    leases.follow(lease.deed.number, |standing| {
-        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = said_by(kept, event, ranks))
-    });
 }
 
 /// What an event says of the plan that is valid.
-fn said_by(kept: &KeptEvent, event: &v1::ReplanEvent, ranks: u32) -> Valid {
+fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
+    let event = kept.event.clone().unwrap_or_default();
     let faults: Vec<Loss> = event.faults.iter().filter_map(|fault| losses::loss(fault).ok()).collect();
     // Of more faults than an event holds, these are not all.
     let is_whole = digest(&faults).as_slice() == kept.avoided;
@@ -355,14 +413,14 @@ fn said_by(kept: &KeptEvent, event: &v1::ReplanEvent, ranks: u32) -> Valid {
         faults: if is_whole { faults.iter().map(Loss::to_string).collect() } else { Vec::new() },
         ..Valid::default()
     };
-    match &event.event {
+    match event.event {
         Some(v1::replan_event::Event::Superseded(superseded)) => {
             let survivors = &superseded.survivors;
             let is_lost = |rank: &u32| !survivors.is_empty() && survivors.binary_search(rank).is_err();
             let lost = (0..ranks).filter(is_lost).collect();
-            Valid { plan: superseded.new_plan.clone(), lost, is_provisional: !superseded.is_final, ..valid }
+            Valid { plan: superseded.new_plan, lost, is_provisional: !superseded.is_final, ..valid }
         }
-        Some(v1::replan_event::Event::Lost(lost)) => Valid { error: lost.error.clone(), ..valid },
+        Some(v1::replan_event::Event::Lost(lost)) => Valid { error: lost.error, ..valid },
         Some(v1::replan_event::Event::Idle(_)) | None => valid,
     }
 }
@@ -382,18 +440,4 @@ const fn may_pass(failure: &PlanFailure) -> bool {
             | PlanFailure::Stopped
             | PlanFailure::NotCached
     )
-}
-
-fn written<T>(done: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, Later> {
-    match done {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => {
-            tracing::error!(error = chain(&error), "what became of a lease could not be written down");
-            Err(Later)
-        }
-        Err(error) => {
-            tracing::error!(%error, "what became of a lease could not be written down");
-            Err(Later)
-        }
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use canopy_proto::v1::ReplanEvent;
 use prost::Message;
@@ -102,11 +102,29 @@ pub(crate) struct EventLog {
     shared: Arc<Shared>,
 }
 
+/// An event that is to be told of.
+pub(crate) struct Draft {
+    /// Makes it when it is its turn; none: there is nothing to tell any more.
+    pub(crate) make: Box<dyn FnOnce() -> Option<KeptEvent> + Send>,
+    /// Is called with it once it is on the disk, before anybody is told and before the next one is made.
+    pub(crate) follow: Box<dyn FnOnce(&KeptEvent) + Send>,
+}
+
+/// Whether an event was there to be told of, or why it could not be written.
+type Told = Result<bool, Arc<StoreError>>;
+
+/// A draft that waits for its turn.
+struct Waiting {
+    draft: Draft,
+    told: Arc<OnceLock<Told>>,
+}
+
 struct Shared {
     store: Arc<dyn Store>,
     options: EventOptions,
     log: Mutex<Log>,
-    /// Held by who writes; taken before `log`.
+    waiting: Mutex<Vec<Waiting>>,
+    /// Held by who writes; taken before `log` and `waiting`.
     writing: Mutex<()>,
     /// The last event that is on the disk.
     latest: watch::Sender<u64>,
@@ -185,24 +203,57 @@ impl EventLog {
                 store,
                 options,
                 log: Mutex::new(Log { head, events }),
+                waiting: Mutex::default(),
                 writing: Mutex::new(()),
                 latest,
             }),
         })
     }
 
-    /// Keeps events, and tells those who watch once they survive a crash. Numbers and dates them.
+    /// Keeps an event, and tells those who watch once it survives a crash. True: there was one. Those that wait for the disk are
+    /// written together.
     ///
     /// # Errors
     /// The engine failed; nobody is told.
-    pub(crate) fn append(&self, new: Vec<KeptEvent>) -> Result<Vec<Arc<KeptEvent>>, StoreError> {
+    pub(crate) fn append(&self, draft: Draft) -> Told {
+        let told = Arc::new(OnceLock::new());
+        self.waiting().push(Waiting { draft, told: Arc::clone(&told) });
+        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = told.get() {
+            return told.clone();
+        }
+        let waiting = std::mem::take(&mut *self.waiting());
+        let (mut made, mut follow) = (Vec::new(), Vec::new());
+        for Waiting { draft, told } in waiting {
+            match (draft.make)() {
+                Some(event) => {
+                    made.push(event);
+                    follow.push((draft.follow, told));
+                }
+                None => told.set(Ok(false)).expect("it is set in one turn"),
+            }
+        }
+        let kept = self.keep(made, |kept| {
+            for (event, (follow, told)) in kept.iter().zip(std::mem::take(&mut follow)) {
+                follow(event);
+                told.set(Ok(true)).expect("it is set in one turn");
+            }
+        });
+        if let Err(error) = kept {
+            let error = Arc::new(error);
+            follow.into_iter().for_each(|(_, told)| told.set(Err(Arc::clone(&error))).expect("it is set in one turn"));
+        }
+        told.get().cloned().unwrap_or(Ok(false))
+    }
+
+    /// Writes events, has them followed, and tells of them. Numbers and dates them. In turn.
+    fn keep(&self, new: Vec<KeptEvent>, follow: impl FnOnce(&[Arc<KeptEvent>])) -> Result<(), StoreError> {
         if new.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
         let now = now_ms();
         // Who reads the log need not wait for the disk.
-        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut head = self.lock().head.clone();
         let (mut kept, mut records) = (Vec::new(), Vec::new());
         for mut event in new {
@@ -218,10 +269,11 @@ impl EventLog {
         }
         records.push((HEAD, encode_record(&head.encode_to_vec())));
         self.shared.store.put_all(&records)?;
+        follow(&kept);
         let last = head.last;
         let mut log = self.lock();
         log.head = head;
-        log.events.extend(kept.iter().map(Arc::clone));
+        log.events.extend(kept);
         let outdated = now.saturating_sub(age_max_ms);
         let mut gone = Vec::new();
         while log.events.len() > count_max || log.events.front().is_some_and(|oldest| oldest.unix_ms < outdated) {
@@ -235,7 +287,7 @@ impl EventLog {
             // The new ones are told of all the same. The old ones are read at the next start, and go after that.
             tracing::error!(error = chain(&error), count = gone.len(), "old events could not be removed");
         }
-        Ok(kept)
+        Ok(())
     }
 
     /// Has a log that nobody has open go on under another name, as it was brought here from elsewhere: what follows there is unknown
@@ -302,6 +354,10 @@ impl EventLog {
         self.lock().events.iter().map(Arc::clone).collect()
     }
 
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -313,6 +369,7 @@ fn token(epoch: u64, sequence: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use super::*;
@@ -324,6 +381,13 @@ mod tests {
         (0..count).map(|_| KeptEvent { event: Some(ReplanEvent::default()), ..KeptEvent::default() }).collect()
     }
 
+    /// Writes so many events, one with the other.
+    fn append(log: &EventLog, count: usize) -> Result<Vec<Arc<KeptEvent>>, StoreError> {
+        let mut all = Vec::new();
+        log.keep(events(count), |kept| all.extend(kept.iter().cloned()))?;
+        Ok(all)
+    }
+
     fn sequences(log: &EventLog, after: u64) -> Result<Vec<u64>, Expired> {
         Ok(log.after(after, 100)?.iter().map(|event| event.sequence()).collect())
     }
@@ -333,13 +397,13 @@ mod tests {
         let store = Arc::new(MemoryStore::default());
         let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
         assert_eq!((log.position(""), sequences(&log, 0)), (Ok(0), Ok(vec![])));
-        let kept = log.append(events(2)).unwrap();
+        let kept = append(&log, 2).unwrap();
         let first = kept[0].event.clone().unwrap();
         assert_eq!((first.sequence, *log.watch().borrow()), (1, 2));
         let again = EventLog::open(store, OPTIONS).unwrap();
         let position = again.position(&first.resume_token).unwrap();
         assert_eq!(sequences(&again, position), Ok(vec![2]));
-        again.append(events(1)).unwrap();
+        append(&again, 1).unwrap();
         assert_eq!(sequences(&again, position), Ok(vec![2, 3]));
     }
 
@@ -347,9 +411,9 @@ mod tests {
     fn what_is_kept_no_more_cannot_be_resumed() {
         let log = EventLog::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
         let token_of = |kept: &[Arc<KeptEvent>]| kept[0].event.clone().unwrap().resume_token;
-        let first = token_of(&log.append(events(1)).unwrap());
-        let second = token_of(&log.append(events(1)).unwrap());
-        log.append(events(3)).unwrap();
+        let first = token_of(&append(&log, 1).unwrap());
+        let second = token_of(&append(&log, 1).unwrap());
+        append(&log, 3).unwrap();
         assert_eq!((log.position(&first), log.position(&second)), (Err(Expired), Ok(2)));
         assert_eq!((sequences(&log, 1), sequences(&log, 2)), (Err(Expired), Ok(vec![3, 4, 5])));
         let stranger = EventLog::open(Arc::new(MemoryStore::default()), EventOptions { now_ms: || 6_000, ..OPTIONS });
@@ -365,9 +429,9 @@ mod tests {
         let now_ms: fn() -> u64 = || NOW.load(Ordering::Relaxed);
         let options = EventOptions { count_max: 100, age_max_ms: 10, now_ms };
         let log = EventLog::open(Arc::new(MemoryStore::default()), options).unwrap();
-        log.append(events(2)).unwrap();
+        append(&log, 2).unwrap();
         NOW.store(1011, Ordering::Relaxed);
-        log.append(events(1)).unwrap();
+        append(&log, 1).unwrap();
         assert_eq!(sequences(&log, 2), Ok(vec![3]));
     }
 
@@ -376,7 +440,7 @@ mod tests {
         let store = Arc::new(MemoryStore::default());
         let open = || EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
         let tokens = |log: &EventLog, count| -> Vec<String> {
-            log.append(events(count)).unwrap().iter().map(|kept| kept.event.clone().unwrap().resume_token).collect()
+            append(log, count).unwrap().iter().map(|kept| kept.event.clone().unwrap().resume_token).collect()
         };
         let shared = tokens(&open(), 2);
         EventLog::part_ways(store.as_ref(), 6_000).unwrap();
@@ -402,13 +466,53 @@ mod tests {
         let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let log = EventLog::open(Gated::over(&disk, |write| write != "remove"), OPTIONS).unwrap();
         for count in 1..=5 {
-            assert_eq!(log.append(events(1)).unwrap().len(), 1);
+            assert_eq!(append(&log, 1).unwrap().len(), 1);
             assert_eq!(*log.watch().borrow(), count);
         }
         let again = EventLog::open(disk, OPTIONS).unwrap();
         assert_eq!(sequences(&again, 0), Ok(vec![1, 2, 3, 4, 5]), "what could not go is there again");
-        again.append(events(1)).unwrap();
+        append(&again, 1).unwrap();
         assert_eq!(sequences(&again, 3), Ok(vec![4, 5, 6]));
+    }
+
+    #[test]
+    fn events_that_wait_for_the_disk_are_made_in_turn_and_followed_before_they_are_told() {
+        let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let (entered, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (first, writes) = (AtomicBool::new(true), Arc::new(AtomicU64::new(0)));
+        let (gate, count) = ((Arc::clone(&entered), Arc::clone(&leave)), Arc::clone(&writes));
+        let store = Gated::over(&disk, move |write| {
+            // The first one that is written, after the log was opened, is held up.
+            if write == "put_all" && count.fetch_add(1, Ordering::Relaxed) == 1 && first.swap(false, Ordering::Relaxed)
+            {
+                gate.0.wait();
+                gate.1.wait();
+            }
+            true
+        });
+        let log = EventLog::open(store, EventOptions { count_max: 100, ..OPTIONS }).unwrap();
+        let followed = Arc::new(Mutex::new(Vec::new()));
+        let append = |is_worth: bool| {
+            let (followed, watch) = (Arc::clone(&followed), log.watch());
+            let make = move || is_worth.then(|| events(1).remove(0));
+            let follow = move |kept: &KeptEvent| {
+                assert!(*watch.borrow() < kept.sequence(), "nobody has been told");
+                followed.lock().unwrap().push(kept.sequence());
+            };
+            log.append(Draft { make: Box::new(make), follow: Box::new(follow) }).unwrap()
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(append(true)));
+            entered.wait();
+            let others: Vec<_> = (0..8).map(|number| scope.spawn(move || append(number % 2 == 0))).collect();
+            while log.waiting().len() < 8 {
+                std::thread::yield_now();
+            }
+            leave.wait();
+            assert_eq!(others.into_iter().map(|other| usize::from(other.join().unwrap())).sum::<usize>(), 4);
+        });
+        assert_eq!(*followed.lock().unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!((sequences(&log, 0), writes.load(Ordering::Relaxed)), (Ok(vec![1, 2, 3, 4, 5]), 3));
     }
 
     #[test]
@@ -418,17 +522,19 @@ mod tests {
         let sound = Arc::clone(&is_sound);
         let log = EventLog::open(Gated::over(&disk, move |_| sound.load(Ordering::Relaxed)), OPTIONS).unwrap();
         is_sound.store(false, Ordering::Relaxed);
-        assert!(log.append(events(1)).is_err());
+        let draft =
+            Draft { make: Box::new(|| Some(events(1).remove(0))), follow: Box::new(|_| panic!("it is not there")) };
+        assert!(log.append(draft).is_err());
         assert_eq!((*log.watch().borrow(), sequences(&log, 0)), (0, Ok(vec![])));
         is_sound.store(true, Ordering::Relaxed);
-        assert_eq!(log.append(events(1)).unwrap()[0].sequence(), 1);
+        assert_eq!(append(&log, 1).unwrap()[0].sequence(), 1);
     }
 
     #[test]
     fn a_damaged_event_ends_what_can_be_resumed_before_it() {
         let store = Arc::new(MemoryStore::default());
         let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-        log.append(events(3)).unwrap();
+        append(&log, 3).unwrap();
         store.put_all(&[(PlanKey::numbered(2), vec![1, 2, 3])]).unwrap();
         let again = EventLog::open(store, OPTIONS).unwrap();
         assert_eq!((sequences(&again, 1), sequences(&again, 2)), (Err(Expired), Ok(vec![3])));
@@ -438,10 +544,10 @@ mod tests {
     fn a_damaged_last_event_is_not_followed_by_others() {
         let store = Arc::new(MemoryStore::default());
         let log = EventLog::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-        log.append(events(3)).unwrap();
+        append(&log, 3).unwrap();
         store.put_all(&[(PlanKey::numbered(3), vec![1, 2, 3])]).unwrap();
         let again = EventLog::open(store, OPTIONS).unwrap();
-        assert_eq!(again.append(events(1)).unwrap()[0].sequence(), 4);
+        assert_eq!(append(&again, 1).unwrap()[0].sequence(), 4);
         assert_eq!((sequences(&again, 2), sequences(&again, 3)), (Err(Expired), Ok(vec![4])));
     }
 }

@@ -67,12 +67,12 @@ pub(crate) struct Deed {
 /// A plan that is held.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Item {
-    /// What was asked for; the topology by its id or expression.
-    #[prost(message, optional, tag = "1")]
-    pub(crate) request: Option<v1::PlanRequest>,
+    /// What was asked for, a [`v1::PlanRequest`]; the topology by its id or expression.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(crate) request: Bytes,
     /// Key of the plan for the sound network.
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) original: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub(crate) original: Bytes,
     /// The links that it is on, see [`LinkSet`](super::footprint::LinkSet).
     #[prost(bytes = "bytes", tag = "3")]
     pub(crate) links: Bytes,
@@ -131,6 +131,14 @@ impl Valid {
     pub(crate) fn is_original(&self) -> bool {
         self.avoided.is_empty() && !self.plan.is_empty()
     }
+
+    /// By rank of the plan: its number among so many of the request. Empty where none is lost.
+    pub(crate) fn survivors(&self, ranks: u32) -> Vec<u32> {
+        match self.lost.is_empty() {
+            true => Vec::new(),
+            false => (0..ranks).filter(|rank| self.lost.binary_search(rank).is_err()).collect(),
+        }
+    }
 }
 
 /// Tells one set of faults from another: the hash of their texts in order.
@@ -172,10 +180,7 @@ impl Lease {
             current: valid.plan.clone(),
             is_replanning: is_replanning(number),
             error: valid.error.clone(),
-            survivors: match valid.lost.is_empty() {
-                true => Vec::new(),
-                false => (0..item.ranks).filter(|rank| valid.lost.binary_search(rank).is_err()).collect(),
-            },
+            survivors: valid.survivors(item.ranks),
         };
         v1::Lease {
             name: self.name(),
@@ -227,8 +232,8 @@ struct Shared {
     store: Arc<dyn Store>,
     options: LeaseOptions,
     table: Mutex<Table>,
-    /// Held by who writes; taken before `table`. Leases whose standing on the disk is behind.
-    writing: Mutex<BTreeSet<u64>>,
+    /// Held by who writes; taken before `table`.
+    writing: Mutex<()>,
 }
 
 impl fmt::Debug for Leases {
@@ -303,25 +308,34 @@ impl Leases {
         self.lock().get(number).cloned()
     }
 
-    /// Changes what has become of a lease; returns it once that survives a crash. `None`: it is not held.
-    pub(crate) fn change(&self, number: u64, change: impl FnOnce(&mut Standing)) -> Result<Option<Lease>, StoreError> {
-        let mut behind = self.turn();
+    /// Has a lease last for so long from now on, or as long as before; returns it once that survives a crash. `None`: it is not held.
+    pub(crate) fn renew(&self, number: u64, ttl_ms: Option<u64>) -> Result<Option<Lease>, StoreError> {
+        let _turn = self.turn();
         let Some(mut lease) = self.get(number) else { return Ok(None) };
-        change(Arc::make_mut(&mut lease.standing));
+        let now = self.now_ms();
+        let renew = |standing: &mut Standing| {
+            standing.ttl_ms = ttl_ms.unwrap_or(standing.ttl_ms);
+            standing.expire_ms = now.saturating_add(standing.ttl_ms);
+        };
+        renew(Arc::make_mut(&mut lease.standing));
         self.shared.store.set_summaries(&[summary_of(&lease)], Durability::Synced)?;
-        behind.remove(&number);
-        self.lock().put(lease.clone());
+        let mut table = self.lock();
+        // Its plans may be others by now.
+        let mut lease = table.get(number).expect("none is let go but in turn").clone();
+        renew(Arc::make_mut(&mut lease.standing));
+        table.put(lease.clone());
         Ok(Some(lease))
     }
 
-    /// Changes what has become of a lease to what an event says that is on the disk. The lease itself follows there with
+    /// Has a lease say of a plan what an event says that is on the disk. The lease itself follows there with
     /// [`Leases::write_behind`].
-    pub(crate) fn follow(&self, number: u64, change: impl FnOnce(&mut Standing)) {
-        let mut behind = self.turn();
-        let Some(mut lease) = self.get(number) else { return };
-        change(Arc::make_mut(&mut lease.standing));
-        behind.insert(number);
-        self.lock().put(lease);
+    pub(crate) fn follow(&self, number: u64, item: usize, valid: Valid) {
+        let mut table = self.lock();
+        let Some(mut lease) = table.get(number).cloned() else { return };
+        let standing = Arc::make_mut(&mut lease.standing);
+        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone());
+        table.put(lease);
+        table.behind.insert(number);
     }
 
     /// Writes some of the leases that are behind on the disk; false: none is left.
@@ -329,24 +343,28 @@ impl Leases {
     /// # Errors
     /// The engine failed; they are still behind.
     pub(crate) fn write_behind(&self) -> Result<bool, StoreError> {
-        let mut behind = self.turn();
-        let some: Vec<u64> = behind.iter().copied().take(BEHIND_AT_ONCE).collect();
-        let summaries: Vec<_> =
-            some.iter().filter_map(|number| self.get(*number)).map(|lease| summary_of(&lease)).collect();
-        if !summaries.is_empty() {
+        let _turn = self.turn();
+        let some: Vec<Lease> = {
+            let table = self.lock();
+            table.behind.iter().take(BEHIND_AT_ONCE).filter_map(|number| table.get(*number)).cloned().collect()
+        };
+        if !some.is_empty() {
+            let summaries: Vec<_> = some.iter().map(summary_of).collect();
             self.shared.store.set_summaries(&summaries, Durability::Synced)?;
         }
-        some.iter().for_each(|number| {
-            behind.remove(number);
-        });
-        Ok(!behind.is_empty())
+        let mut table = self.lock();
+        for written in &some {
+            let number = written.deed.number;
+            if table.get(number).is_some_and(|lease| Arc::ptr_eq(&lease.standing, &written.standing)) {
+                table.behind.remove(&number);
+            }
+        }
+        Ok(!table.behind.is_empty())
     }
 
     /// Lets go of leases; returns how many were held.
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
-        self.let_go(&mut self.turn(), |table| {
-            numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
-        })
+        self.let_go(|table| numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect())
     }
 
     /// Lets go of leases that nobody has renewed; returns how many there were.
@@ -356,20 +374,18 @@ impl Leases {
             return Ok(0);
         }
         // Asked again in turn: one may have been renewed meanwhile.
-        self.let_go(&mut self.turn(), |table| table.ended(now).collect())
+        self.let_go(|table| table.ended(now).collect())
     }
 
-    fn let_go(&self, behind: &mut BTreeSet<u64>, which: impl Fn(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
+    fn let_go(&self, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
+        let _turn = self.turn();
         let held = which(&self.lock());
         let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
         if !keys.is_empty() {
             self.shared.store.remove(&keys)?;
         }
         let mut table = self.lock();
-        for number in &held {
-            table.take_out(*number);
-            behind.remove(number);
-        }
+        held.iter().for_each(|number| table.take_out(*number));
         Ok(held.len())
     }
 
@@ -413,7 +429,7 @@ impl Leases {
         self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+    fn turn(&self) -> MutexGuard<'_, ()> {
         self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,7 @@ use canopy_proto::v1::{
 };
 use canopy_synth::Never;
 use canopy_topology::TopologyLimits;
+use prost::Message as _;
 use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -168,8 +169,8 @@ impl LeasesService {
         })?;
         let links = LinkSet::projected(base, &prepared.topology, &found.plan.plan.links_used);
         Ok(Item {
-            request: Some(request),
-            original: prepared.key.as_bytes().to_vec(),
+            request: request.encode_to_vec().into(),
+            original: prepared.key.as_bytes().to_vec().into(),
             links: links.into_bytes(),
             ranks: prepared.topology.rank_count(),
         })
@@ -190,12 +191,7 @@ impl LeasesService {
     fn renew(&self, headers: &MetadataMap, request: &RenewLeaseRequest) -> Result<WireLease, CallFailure> {
         let lease = self.find(&Viewer::of(headers)?, &request.name)?;
         let ttl_ms = ttl_of(request.ttl)?.map(millis);
-        let leases = self.replanner.leases();
-        let now = leases.now_ms();
-        let renewed = leases.change(lease.deed.number, |standing| {
-            standing.ttl_ms = ttl_ms.unwrap_or(standing.ttl_ms);
-            standing.expire_ms = now.saturating_add(standing.ttl_ms);
-        })?;
+        let renewed = self.replanner.leases().renew(lease.deed.number, ttl_ms)?;
         let lease = renewed.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(&request.name) })?;
         Ok(self.describe(&lease))
     }

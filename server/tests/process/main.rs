@@ -4,6 +4,7 @@
 mod abuse;
 mod configuration;
 mod crashes;
+mod kills;
 mod lifecycle;
 mod replans;
 mod support;

@@ -19,6 +19,8 @@ pub(super) struct Table {
     bytes: usize,
     /// The last number that was given.
     pub(super) last: u64,
+    /// Those of which the disk says less than is known.
+    pub(super) behind: BTreeSet<u64>,
 }
 
 /// The leases on one topology.
@@ -33,16 +35,33 @@ struct OnBase {
 /// A plan for the sound network, and who holds it.
 #[derive(Debug)]
 struct HeldPlan {
-    /// The links that it is on; the items of all leases share these bytes. Empty, which may be any links, should leases not agree.
+    /// What is the same for most who hold it, whose bytes they share.
+    shared: Item,
+    /// The links that it is on. Empty, which may be any links, should leases not agree.
     links: Bytes,
     leases: BTreeSet<u64>,
+}
+
+impl HeldPlan {
+    fn new(item: &Item) -> Self {
+        Self { shared: item.clone(), links: item.links.clone(), leases: BTreeSet::new() }
+    }
+
+    /// Has a lease hold the plan; gives it the same item with the bytes that others have as well.
+    fn take(&mut self, number: u64, item: &Item) -> Item {
+        self.leases.insert(number);
+        if self.links != item.links {
+            self.links = Bytes::new();
+        }
+        if self.shared == *item { self.shared.clone() } else { item.clone() }
+    }
 }
 
 impl Table {
     /// Puts a lease in, in place of the one of the same number. O(plans of the lease · log leases).
     pub(super) fn put(&mut self, mut lease: Lease) {
         let number = lease.deed.number;
-        self.take_out(number);
+        self.unlink(number);
         self.bytes += lease.record_bytes;
         self.last = self.last.max(number);
         self.ends.insert((lease.standing.expire_ms, number));
@@ -51,20 +70,13 @@ impl Table {
             if lease.standing.items.iter().any(|valid| !valid.avoided.is_empty()) {
                 of_base.moved.insert(number);
             }
-            let mut shared = Vec::with_capacity(lease.deed.items.len());
-            for item in &lease.deed.items {
-                let original = item.original_key();
-                let new = || HeldPlan { links: item.links.clone(), leases: BTreeSet::new() };
-                let held = of_base.plans.entry(original).or_insert_with(new);
-                held.leases.insert(number);
-                match held.links == item.links {
-                    true => shared.push(held.links.clone()),
-                    false => (held.links, _) = (Bytes::new(), shared.push(item.links.clone())),
-                }
-            }
-            // One that has just come has bytes of its own; its deed is nobody else's yet.
+            let items = lease.deed.items.iter().map(|item| {
+                of_base.plans.entry(item.original_key()).or_insert_with(|| HeldPlan::new(item)).take(number, item)
+            });
+            let items = items.collect();
+            // Of one that has been here before, others may look at the deed, and it has the bytes already.
             if let Some(deed) = Arc::get_mut(&mut lease.deed) {
-                deed.items.iter_mut().zip(shared).for_each(|(item, links)| item.links = links);
+                deed.items = items;
             }
         }
         self.leases.insert(number, lease);
@@ -72,6 +84,11 @@ impl Table {
 
     /// Takes a lease out.
     pub(super) fn take_out(&mut self, number: u64) {
+        self.behind.remove(&number);
+        self.unlink(number);
+    }
+
+    fn unlink(&mut self, number: u64) {
         let Some(lease) = self.leases.remove(&number) else { return };
         self.bytes = self.bytes.saturating_sub(lease.record_bytes);
         self.ends.remove(&(lease.standing.expire_ms, number));
@@ -152,7 +169,7 @@ mod tests {
 
     fn lease(number: u64, base: u8, plans: &[u8], expire_ms: u64, is_moved: bool) -> Lease {
         let item = |plan: &u8| Item {
-            original: vec![*plan; 32],
+            original: vec![*plan; 32].into(),
             links: vec![1 << (plan % 8)].into(),
             ranks: 4,
             ..Item::default()

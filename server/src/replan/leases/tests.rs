@@ -6,7 +6,7 @@ use crate::store::MemoryStore;
 const OPTIONS: LeaseOptions = LeaseOptions { count_max: 3, bytes_max: 1000, now_ms: || 7 };
 
 fn deed(job: &str) -> Deed {
-    let items = vec![Item { original: vec![1; 32], links: vec![0b101].into(), ranks: 4, ..Item::default() }];
+    let items = vec![Item { original: vec![1; 32].into(), links: vec![0b101].into(), ranks: 4, ..Item::default() }];
     Deed { job: job.to_owned(), base: vec![2; 32], items, ..Deed::default() }
 }
 
@@ -22,9 +22,10 @@ fn leases_survive_a_restart_with_what_became_of_them() {
     let first = leases.acquire(deed("a"), standing("plans/a")).unwrap();
     let second = leases.acquire(deed("b"), standing("plans/b")).unwrap();
     assert_eq!(number_of(&second.name()), Some(second.deed.number));
-    let changed = leases.change(second.deed.number, |known| *known = standing("plans/c")).unwrap();
-    assert_eq!(*changed.unwrap().standing, standing("plans/c"));
-    assert!(leases.change(99, |_| ()).unwrap().is_none());
+    leases.follow(second.deed.number, 0, standing("plans/c").items.remove(0));
+    let renewed = leases.renew(second.deed.number, Some(5)).unwrap().unwrap().standing;
+    assert_eq!((renewed.expire_ms, renewed.ttl_ms, renewed.items[0].plan.as_str()), (12, 5, "plans/c"));
+    assert!(leases.renew(99, None).unwrap().is_none());
     assert_eq!(leases.release(&[first.deed.number, 99]).unwrap(), 1);
     let again = Leases::open(store, OPTIONS).unwrap();
     assert_eq!((again.len(), again.get(first.deed.number).is_none()), (1, true));
@@ -56,7 +57,7 @@ fn who_renews_in_time_is_not_ended_and_others_are() {
     let [kept, ended] = ["a", "b"].map(|job| leases.acquire(deed(job), standing("")).unwrap().deed.number);
     NOW.store(9, Ordering::Relaxed);
     assert_eq!(leases.expire().unwrap(), 0);
-    leases.change(kept, |standing| standing.expire_ms = 11).unwrap();
+    leases.renew(kept, Some(2)).unwrap();
     NOW.store(10, Ordering::Relaxed);
     assert_eq!((leases.expire().unwrap(), leases.expire().unwrap()), (1, 0));
     let again = Leases::open(store, options).unwrap();
@@ -68,11 +69,14 @@ fn what_an_event_says_holds_at_once_and_is_written_later() {
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
     let number = leases.acquire(deed("a"), standing("plans/a")).unwrap().deed.number;
-    leases.follow(number, |known| *known = standing("plans/b"));
+    leases.follow(number, 0, standing("plans/b").items.remove(0));
     let plan = |leases: &Leases| leases.get(number).unwrap().standing.items[0].plan.clone();
     let reopened = || Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
     assert_eq!((plan(&leases), plan(&reopened())), ("plans/b".to_owned(), "plans/a".to_owned()));
-    assert_eq!((leases.write_behind().unwrap(), plan(&reopened()).as_str()), (false, "plans/b"));
+    leases.renew(number, None).unwrap();
+    leases.follow(number, 0, standing("plans/c").items.remove(0));
+    leases.renew(number, None).unwrap();
+    assert_eq!((leases.write_behind().unwrap(), plan(&reopened()).as_str()), (false, "plans/c"));
 }
 
 #[test]
