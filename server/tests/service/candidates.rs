@@ -9,50 +9,27 @@ use canopy_proto::v1::{
     CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanReply, PlanRequest, Punctured,
     QualityPolicy, TopologySource, fault,
 };
-use canopy_server::{Making, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
-use canopy_synth::{Algorithm, Stop};
-use canopy_topology::{Ratio, TopologyLimits};
+use canopy_server::Making;
+use canopy_synth::Algorithm;
+use canopy_topology::Ratio;
 use tonic::Request;
 
-use crate::support::{Gate, TestServer, request};
+use crate::support::{Gate, GatedPlanner, TestServer, request};
 
 /// Boxes that need all of their links, of which some lack one: `direct` is far from the best rate.
 const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
-
-/// Plans what lacks nothing once the gate is open, and everything else at once.
-struct LateOptimum {
-    inner: Pipeline,
-    gate: Arc<Gate>,
-}
-
-impl Planner for LateOptimum {
-    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        self.inner.prepare(order, stop)
-    }
-
-    fn produce(
-        &self,
-        order: &Order,
-        prepared: &Prepared,
-        stop: &dyn Stop,
-        watch: &dyn Watch,
-    ) -> Result<Produced, PlanFailure> {
-        let is_quick = order.algorithm == Algorithm::Direct || order.making == Making::Repaired;
-        if !is_quick && order.limits.tolerance.is_none() {
-            self.gate.pass(stop);
-        }
-        self.inner.produce(order, prepared, stop, watch)
-    }
-}
 
 fn optimality(plan: &Plan) -> Ratio {
     plan.quality.as_ref().unwrap().optimality.parse().unwrap()
 }
 
+/// A server that plans what lacks nothing once the gate is open, and everything else at once.
 async fn server() -> (TestServer, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    let planner = LateOptimum { inner: Pipeline::new(TopologyLimits::STANDARD), gate: Arc::clone(&gate) };
-    (TestServer::start_with(|_| {}, Arc::new(planner)).await, gate)
+    let (planner, gate) = GatedPlanner::holding(|order| {
+        let is_quick = order.algorithm == Algorithm::Direct || order.making == Making::Repaired;
+        !is_quick && order.limits.tolerance.is_none()
+    });
+    (TestServer::start_with(|_| {}, planner).await, gate)
 }
 
 /// What comes of a request whose plan is made once the candidates that are there are enough: these, and the plan.
@@ -148,7 +125,7 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
         quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
         ..without_a_nic(BOXES)
     });
-    asked.set_timeout(Duration::from_millis(600));
+    asked.set_timeout(Duration::from_millis(1500));
     let quick = server.client().plan(asked).await.unwrap().into_inner().plan.unwrap();
     assert_eq!(quick.algorithm, "direct");
 

@@ -17,7 +17,7 @@ use canopy_topology::{Ratio, TopologyLimits};
 use tonic::{Code, Request};
 use tonic_types::StatusExt as _;
 
-use crate::support::{Gate, Streamed, TestServer, request, stream};
+use crate::support::{GatedPlanner, Streamed, TestServer, request, stream};
 
 /// Makes plans of `direct` like the real planner, those that may lack a part of the rate if told to, and no others.
 struct OnlyDirect {
@@ -186,31 +186,6 @@ async fn what_cannot_be_made_exactly_is_made_nearly() {
     server.stop().await;
 }
 
-/// Plans by `direct` at once, and by anything else once the gate is open.
-struct SlowSearch {
-    inner: Pipeline,
-    gate: Arc<Gate>,
-}
-
-impl Planner for SlowSearch {
-    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        self.inner.prepare(order, stop)
-    }
-
-    fn produce(
-        &self,
-        order: &Order,
-        prepared: &Prepared,
-        stop: &dyn Stop,
-        watch: &dyn Watch,
-    ) -> Result<Produced, PlanFailure> {
-        if order.algorithm != Algorithm::Direct {
-            self.gate.pass(stop);
-        }
-        self.inner.produce(order, prepared, stop, watch)
-    }
-}
-
 /// The json file of a plan as it is fetched, and what the first event says of its successor.
 async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
     let format = OutputFormat::Json.into();
@@ -230,9 +205,8 @@ async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
 /// once it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provisional_plan_is_superseded_under_a_new_id() {
-    let gate = Arc::new(Gate::default());
-    let planner = SlowSearch { inner: Pipeline::new(TopologyLimits::STANDARD), gate: Arc::clone(&gate) };
-    let server = TestServer::start_with(|_| {}, Arc::new(planner)).await;
+    let (planner, gate) = GatedPlanner::holding(|order| order.algorithm != Algorithm::Direct);
+    let server = TestServer::start_with(|_| {}, planner).await;
     let mut asked = asking(OnMiss::Fallback, Duration::from_millis(1000));
     asked.get_mut().detached = true;
     let reply = server.client().plan(asked).await.unwrap().into_inner();

@@ -136,10 +136,11 @@ pub(crate) fn both_outputs() -> Vec<OutputSpec> {
         .collect()
 }
 
-/// Plans like the real planner, once the gate is open or nobody waits.
+/// Plans like the real planner: what it holds back, once the gate is open or nobody waits.
 pub(crate) struct GatedPlanner {
     inner: Pipeline,
     gate: Arc<Gate>,
+    holds_back: fn(&Order) -> bool,
 }
 
 /// Closed until it is opened; knows how many have come, and how many were told to go.
@@ -192,10 +193,16 @@ impl Gate {
 }
 
 impl GatedPlanner {
+    /// Holds back everything.
     pub(crate) fn new() -> (Arc<Self>, Arc<Gate>) {
+        Self::holding(|_| true)
+    }
+
+    /// Holds back some.
+    pub(crate) fn holding(holds_back: fn(&Order) -> bool) -> (Arc<Self>, Arc<Gate>) {
         let gate = Arc::new(Gate::default());
         let inner = Pipeline::new(TopologyLimits::STANDARD);
-        (Arc::new(Self { inner, gate: Arc::clone(&gate) }), gate)
+        (Arc::new(Self { inner, gate: Arc::clone(&gate), holds_back }), gate)
     }
 }
 
@@ -211,10 +218,12 @@ impl Planner for GatedPlanner {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        watch.stage("trees", 1, 2);
-        self.gate.pass(stop);
-        if stop.is_requested() {
-            return Err(PlanFailure::Stopped);
+        if (self.holds_back)(order) {
+            watch.stage("trees", 1, 2);
+            self.gate.pass(stop);
+            if stop.is_requested() {
+                return Err(PlanFailure::Stopped);
+            }
         }
         self.inner.produce(order, prepared, stop, watch)
     }
