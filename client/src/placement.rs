@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::io::Read as _;
 
 use canopy_proto::v1;
-use canopy_topology::{Topology, own_slots, same_host};
-
-use crate::hosts;
+use canopy_topology::{Topology, expand_hosts, host_items, own_slots, same_host};
 
 /// Most ranks that are placed.
 const RANKS_MAX: usize = 1 << 16;
@@ -39,12 +37,12 @@ pub(crate) fn read(text: &str) -> Result<v1::Placement, String> {
 
 fn parse(text: &str) -> Result<v1::Placement, String> {
     let mut slots = Vec::new();
-    for item in hosts::items(text).map_err(|error| error.to_string())? {
+    for item in host_items(text).map_err(|error| error.to_string())? {
         let shown: String = item.chars().take(80).collect();
         let error = || format!("`{shown}` places no rank; write nodes and devices such as gpu[001-002]:0-7 or a:0+2");
         let (nodes, devices) = item.rsplit_once(':').ok_or_else(error)?;
         let devices = numbers(devices).ok_or_else(error)?;
-        for node in hosts::expand(nodes).map_err(|error| error.to_string())? {
+        for node in expand_hosts(nodes).map_err(|error| error.to_string())? {
             if slots.len() + devices.len() > RANKS_MAX {
                 return Err(format!("more than {RANKS_MAX} ranks are placed"));
             }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_bundle::{Runtime, Variable};
+use canopy_topology::expand_hosts;
 use clap::ValueEnum;
 
 use crate::args;
 use crate::exit::Failure;
-use crate::hosts;
 use crate::output::write_stdout;
 
 use super::Manners;
@@ -96,7 +96,7 @@ fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Ve
         return Err(Obstacle::OtherJob { folder: manifest.job, task: task.clone() });
     }
     if let (Some(planned), Some(list)) = (&manifest.nodes, environment.get("SLURM_JOB_NODELIST"))
-        && hosts::expand(list).as_ref() != Ok(planned)
+        && expand_hosts(list).as_ref() != Ok(planned)
     {
         return Err(Obstacle::OtherNodes);
     }

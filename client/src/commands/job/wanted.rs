@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
+use canopy_topology::expand_hosts;
 
 use crate::args::{self, LimitArgs};
 use crate::commands::plan::target::{Format, Target};
@@ -86,7 +87,7 @@ impl WantedArgs {
         let (runtime, rules, format) = self.runtime()?;
         self.check_collectives(runtime, &rules)?;
         let nodes = match (&self.nodes, &self.nodes_file) {
-            (Some(list), _) => Some(hosts::expand(list).map_err(|error| Failure::input(error.to_string()))?),
+            (Some(list), _) => Some(expand_hosts(list).map_err(|error| Failure::input(error.to_string()))?),
             (None, Some(path)) => Some(hosts::read_file(path)?),
             (None, None) => None,
         };
