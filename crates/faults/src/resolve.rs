@@ -6,11 +6,13 @@
 mod directory;
 mod near;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_topology::{Fault, NodeIndex, NodeKind};
 
 pub use self::directory::Directory;
+use crate::event::Event;
 use crate::remaining::Remaining;
 use crate::target::{Device, Loss, Target, TargetError};
 
@@ -64,11 +66,17 @@ struct Damage {
     links: BTreeMap<(NodeIndex, NodeIndex), Remaining>,
 }
 
-impl Damage {
-    fn limit(&mut self, ends: (NodeIndex, NodeIndex), remaining: Remaining) {
-        let left = self.links.entry(ends).or_insert(remaining);
-        *left = remaining.min(*left);
-    }
+/// What a target is on a network.
+#[derive(Clone, Debug)]
+enum Meaning<'a> {
+    /// The links between these ends, in these directions, as far as there are any.
+    Links(Vec<(NodeIndex, NodeIndex)>),
+    Nodes(Cow<'a, [NodeIndex]>),
+    Feature {
+        switch: NodeIndex,
+        multicast: bool,
+        aggregate: bool,
+    },
 }
 
 impl Directory<'_> {
@@ -78,12 +86,20 @@ impl Directory<'_> {
     /// # Errors
     /// The first loss that means nothing here.
     ///
-    /// O(losses · log nodes + links touched · log links).
+    /// O(losses · (log nodes + ports of the card) + links touched by different targets · log links): of one target that is said
+    /// many times the worst is added up.
     pub fn resolve(&self, losses: &[Loss]) -> Result<Vec<Fault>, ResolveError> {
-        let mut damage = Damage::default();
-        for (position, loss) in losses.iter().enumerate() {
-            self.assess(loss, &mut damage).map_err(|problem| ResolveError { position, problem })?;
+        let mut worst: BTreeMap<Target, (Meaning<'_>, Remaining)> = BTreeMap::new();
+        for (position, Loss { target, remaining }) in losses.iter().enumerate() {
+            let meaning = |target: &Target| self.meaning(target, *remaining);
+            let meant =
+                target.clone().checked().map_err(MeaningError::from).and_then(|target| Ok((meaning(&target)?, target)));
+            let (meaning, target) = meant.map_err(|problem| ResolveError { position, problem })?;
+            let known = worst.entry(target).or_insert((meaning, *remaining));
+            known.1 = known.1.min(*remaining);
         }
+        let mut damage = Damage::default();
+        worst.values().for_each(|(meaning, remaining)| self.assess(meaning, *remaining, &mut damage));
         let Damage { gone, features, links } = damage;
         let id = |node: NodeIndex| self.topology().node(node).id.clone();
         let mut faults: Vec<Fault> = gone.iter().map(|&node| Fault::Node { id: id(node) }).collect();
@@ -111,88 +127,131 @@ impl Directory<'_> {
     /// # Errors
     /// The target means nothing here.
     pub fn canonical(&self, target: &Target) -> Result<Target, MeaningError> {
-        self.assess(&Loss { target: target.clone(), remaining: Remaining::GONE }, &mut Damage::default())?;
+        let loss = Loss { target: target.clone(), remaining: Remaining::GONE };
+        self.canonical_loss(&loss).map(|loss| loss.target)
+    }
+
+    /// The same of a loss that means something here.
+    ///
+    /// # Errors
+    /// The loss means nothing here.
+    pub fn canonical_loss(&self, loss: &Loss) -> Result<Loss, MeaningError> {
+        let target = loss.target.clone().checked()?;
+        self.meaning(&target, loss.remaining)?;
         let id = |node: NodeIndex| self.topology().node(node).id.clone();
         let device = |device: &Device| self.device(device).map(|node| Device::Node { id: id(node) });
-        Ok(match target.clone().checked()? {
+        let target = match target {
             Target::Gpu { device: of } => Target::Gpu { device: device(&of)? },
             Target::Nic { device: of, port } => {
                 let is_only = self.ports(self.device(&of)?)?.len() == 1;
                 Target::Nic { device: device(&of)?, port: port.filter(|_| !is_only) }
             }
             Target::Host { name } => Target::Host { name: self.machine(&name)?.0.to_owned() },
-            Target::Node { id } => match self.topology().node(self.node(&id)?).kind {
-                NodeKind::Switch { .. } => Target::Switch { id },
-                NodeKind::Compute | NodeKind::Forwarder => Target::Gpu { device: Device::Node { id } },
-            },
+            Target::Node { id } => self.node_by_kind(self.node(&id)?),
             Target::Plane { name } if !self.has_plane(&name) => Target::Switch { id: name },
             target @ (Target::Link { .. } | Target::Switch { .. } | Target::Feature { .. } | Target::Plane { .. }) => {
                 target
             }
-        })
+        };
+        Ok(Loss { target, remaining: loss.remaining })
     }
 
-    /// Adds what one loss does.
-    fn assess(&self, loss: &Loss, damage: &mut Damage) -> Result<(), MeaningError> {
-        let remaining = loss.remaining;
-        match loss.target.clone().checked()? {
+    /// An event under the canonical name of its target. What is left counts for nothing where it is cleared.
+    ///
+    /// # Errors
+    /// The event means nothing here.
+    pub fn canonical_event(&self, event: Event) -> Result<Event, MeaningError> {
+        let remaining = if event.cleared { Remaining::GONE } else { event.remaining };
+        let Loss { target, .. } = self.canonical_loss(&Loss { target: event.target.clone(), remaining })?;
+        Ok(Event { target, ..event })
+    }
+
+    /// All that has a name on a machine, each under its canonical one: the machine, its nodes, and the cards of its ranks.
+    ///
+    /// # Errors
+    /// There is no such machine.
+    pub fn parts(&self, machine: &str) -> Result<Vec<Target>, MeaningError> {
+        let (name, nodes) = self.machine(machine)?;
+        let mut parts = vec![Target::Host { name: name.to_owned() }];
+        parts.extend(nodes.iter().map(|&node| self.node_by_kind(node)));
+        let has_card = |node: &NodeIndex| self.topology().rank_of(*node).is_some() && self.ports(*node).is_ok();
+        parts.extend(nodes.iter().copied().filter(has_card).map(|node| {
+            let device = Device::Node { id: self.topology().node(node).id.clone() };
+            Target::Nic { device, port: None }
+        }));
+        Ok(parts)
+    }
+
+    fn node_by_kind(&self, node: NodeIndex) -> Target {
+        let node = self.topology().node(node);
+        let id = node.id.clone();
+        match node.kind {
+            NodeKind::Switch { .. } => Target::Switch { id },
+            NodeKind::Compute | NodeKind::Forwarder => Target::Gpu { device: Device::Node { id } },
+        }
+    }
+
+    /// What so much less of a target is here.
+    fn meaning(&self, target: &Target, remaining: Remaining) -> Result<Meaning<'_>, MeaningError> {
+        Ok(match target {
             Target::Link { from, to, both_ways } => {
-                let (from, to) = (self.node(&from)?, self.node(&to)?);
-                let opposite = both_ways.then_some((to, from));
-                for ends in [Some((from, to)), opposite].into_iter().flatten() {
-                    self.require_link(ends)?;
-                    self.limit(ends, remaining, damage);
-                }
+                let (from, to) = (self.node(from)?, self.node(to)?);
+                let ends: Vec<_> = [Some((from, to)), both_ways.then_some((to, from))].into_iter().flatten().collect();
+                ends.iter().try_for_each(|&ends| self.require_link(ends))?;
+                Meaning::Links(ends)
             }
             Target::Nic { device, port } => {
-                let node = self.device(&device)?;
+                let node = self.device(device)?;
                 let ports = self.ports(node)?;
                 let far_ends = match port {
                     None => ports,
-                    Some(port) => vec![self.port(node, &ports, &port)?],
+                    Some(port) => vec![self.port(node, &ports, port)?],
                 };
-                for far_end in far_ends {
-                    self.limit((node, far_end), remaining, damage);
-                    self.limit((far_end, node), remaining, damage);
-                }
+                Meaning::Links(far_ends.into_iter().flat_map(|far| [(node, far), (far, node)]).collect())
             }
-            Target::Gpu { device } => self.lose(&[self.device(&device)?], remaining, damage),
-            Target::Host { name } => self.lose(self.machine(&name)?.1, remaining, damage),
-            Target::Node { id } => self.lose(&[self.node(&id)?], remaining, damage),
-            Target::Switch { id } => self.lose(&[self.switch(&id)?], remaining, damage),
-            Target::Plane { name } => self.lose(&self.plane(&name)?, remaining, damage),
+            Target::Gpu { device } => Meaning::Nodes(Cow::Owned(vec![self.device(device)?])),
+            Target::Host { name } => Meaning::Nodes(Cow::Borrowed(self.machine(name)?.1)),
+            Target::Node { id } => Meaning::Nodes(Cow::Owned(vec![self.node(id)?])),
+            Target::Switch { id } => Meaning::Nodes(Cow::Owned(vec![self.switch(id)?])),
+            Target::Plane { name } => Meaning::Nodes(self.plane(name)?),
             Target::Feature { switch, multicast, aggregate } => {
-                let node = self.switch(&switch)?;
+                let node = self.switch(switch)?;
                 if !remaining.is_gone() && !remaining.is_whole() {
-                    return Err(MeaningError::PartOfFeature { switch, remaining });
+                    return Err(MeaningError::PartOfFeature { switch: switch.clone(), remaining });
                 }
-                if remaining.is_gone() {
-                    let lost = damage.features.entry(node).or_default();
-                    *lost = (lost.0 || multicast, lost.1 || aggregate);
-                }
+                Meaning::Feature { switch: node, multicast: *multicast, aggregate: *aggregate }
             }
-        }
-        Ok(())
+        })
     }
 
-    /// Nodes are gone, or all their links are slower.
-    fn lose(&self, nodes: &[NodeIndex], remaining: Remaining, damage: &mut Damage) {
-        if remaining.is_gone() {
-            damage.gone.extend(nodes);
+    /// Adds what so much less of it does.
+    fn assess(&self, meaning: &Meaning<'_>, remaining: Remaining, damage: &mut Damage) {
+        if remaining.is_whole() {
             return;
         }
-        for &node in nodes {
-            for far_end in self.neighbours(node) {
-                self.limit((node, far_end), remaining, damage);
-                self.limit((far_end, node), remaining, damage);
+        match meaning {
+            Meaning::Links(links) => links.iter().for_each(|&ends| self.limit(ends, remaining, damage)),
+            Meaning::Nodes(nodes) if remaining.is_gone() => damage.gone.extend(nodes.iter()),
+            Meaning::Nodes(nodes) => {
+                for &node in nodes.iter() {
+                    for far_end in self.neighbours(node) {
+                        self.limit((node, far_end), remaining, damage);
+                        self.limit((far_end, node), remaining, damage);
+                    }
+                }
+            }
+            Meaning::Feature { switch, multicast, aggregate } => {
+                let lost = damage.features.entry(*switch).or_default();
+                *lost = (lost.0 || *multicast, lost.1 || *aggregate);
             }
         }
     }
 
-    /// What is left of links of one direction, if there are any and something is missing.
+    /// What is left of links of one direction, if there are any.
     fn limit(&self, ends: (NodeIndex, NodeIndex), remaining: Remaining, damage: &mut Damage) {
-        if !remaining.is_whole() && self.has_link(ends) {
-            damage.limit(ends, remaining);
+        if self.topology().has_link(ends.0, ends.1) {
+            let left = damage.links.entry(ends).or_insert(remaining);
+            *left = remaining.min(*left);
         }
     }
 }

@@ -129,7 +129,7 @@ impl Topology {
     /// ranks left. A network that falls apart is *not* refused here; see [`Topology::first_unreachable`] and
     /// [`Topology::components`].
     ///
-    /// O(nodes + links · log links + faults · log faults), and the square of the degradations of any one link.
+    /// O(nodes + (links + faults) · log links), and the square of the degradations of any one link.
     pub fn puncture(&self, faults: &[Fault]) -> Result<Puncture, FaultError> {
         let damage = self.assess(faults)?;
         let survives = |node: NodeIndex| damage.kinds[node.index()].is_some();
@@ -216,7 +216,7 @@ impl Topology {
         (numerator, denominator): (u64, u64),
     ) -> Result<(), FaultError> {
         let id = |node| self.node(node).id.clone();
-        if !self.links_from(from).any(|link| self.link(link).to == to) {
+        if !self.has_link(from, to) {
             return Err(FaultError::UnknownLink { position, from: id(from), to: id(to) });
         }
         let one = || Fraction { numerator: 1_u32.into(), denominator: 1_u32.into() };

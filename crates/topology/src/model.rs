@@ -145,6 +145,11 @@ impl Topology {
         (self.out_start[node.index()]..self.out_start[node.index() + 1]).map(LinkIndex::new)
     }
 
+    /// Whether any link leads from one node to another. O(log links).
+    pub fn has_link(&self, from: NodeIndex, to: NodeIndex) -> bool {
+        self.links.binary_search_by_key(&(from, to), |link| (link.from, link.to)).is_ok()
+    }
+
     /// Index of the node with this id, in O(nodes).
     pub fn find_node(&self, id: &str) -> Option<NodeIndex> {
         let position = self.nodes.iter().position(|node| node.id == id)?;

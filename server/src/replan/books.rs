@@ -143,10 +143,9 @@ impl Books {
             None => books.entry(*key).or_insert_with(|| Kind::new(Book::new(self.shared.policy), now)),
         };
         let enter = |event: Event| -> Result<Entered, ReportError> {
-            let event = event.checked().map_err(BookError::from)?;
-            let target = directory.canonical(&event.target)?;
+            let event = directory.canonical_event(event.checked().map_err(BookError::from)?)?;
             let before = kind.book.version();
-            let outcome = kind.book.report(Event { target, ..event }, now)?;
+            let outcome = kind.book.report(event, now)?;
             Ok(Entered { outcome, changes: kind.book.version() != before })
         };
         let entered = events.into_iter().map(enter).collect();

@@ -1,5 +1,6 @@
 //! Finding nodes, machines, cards and planes of a network by name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use canopy_topology::{Attributes, NodeIndex, NodeKind, Topology, hosts_named, same_host};
@@ -127,13 +128,13 @@ impl<'t> Directory<'t> {
     }
 
     /// The switches of a plane.
-    pub(super) fn plane(&self, name: &str) -> Result<Vec<NodeIndex>, MeaningError> {
+    pub(super) fn plane(&self, name: &str) -> Result<Cow<'_, [NodeIndex]>, MeaningError> {
         if let Some(switches) = self.planes.get(name) {
-            return Ok(switches.clone());
+            return Ok(Cow::Borrowed(switches));
         }
         let near = || near(name, &beside(&self.planes, name));
         self.switch(name)
-            .map(|switch| vec![switch])
+            .map(|switch| Cow::Owned(vec![switch]))
             .map_err(|_| MeaningError::UnknownPlane { name: shown(name), near: near() })
     }
 
@@ -175,14 +176,11 @@ impl<'t> Directory<'t> {
         self.neighbours[node.index()].iter().copied()
     }
 
-    /// O(log links).
-    pub(super) fn has_link(&self, ends: (NodeIndex, NodeIndex)) -> bool {
-        self.topology.links().binary_search_by_key(&ends, |link| (link.from, link.to)).is_ok()
-    }
-
     pub(super) fn require_link(&self, (from, to): (NodeIndex, NodeIndex)) -> Result<(), MeaningError> {
         let id = |node: NodeIndex| self.topology.node(node).id.clone();
-        let is_there = self.has_link((from, to));
-        is_there.then_some(()).ok_or_else(|| MeaningError::UnknownLink { from: id(from), to: id(to) })
+        self.topology
+            .has_link(from, to)
+            .then_some(())
+            .ok_or_else(|| MeaningError::UnknownLink { from: id(from), to: id(to) })
     }
 }
