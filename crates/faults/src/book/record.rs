@@ -20,7 +20,7 @@ pub struct Word {
     pub observed_ms: u64,
     /// From when on it no longer counts.
     pub expires_ms: Option<u64>,
-    /// Whether it counts: neither taken back nor expired.
+    /// Whether it counts: something is missing, and that is neither taken back nor expired.
     pub is_live: bool,
     /// Ids of its last events with the times they were observed, oldest first.
     recent: Vec<(String, u64)>,
@@ -178,7 +178,7 @@ impl Record {
         let was_well = self.counts_as.is_whole();
         let Event { source, event_id, remaining, severity, observed_ms, expires_ms, cleared, .. } = event;
         recent.push((event_id, observed_ms));
-        let is_live = !cleared && expires_ms.is_none_or(|expires| expires > now_ms);
+        let is_live = !cleared && !remaining.is_whole() && expires_ms.is_none_or(|expires| expires > now_ms);
         self.sources.insert(source, Word { remaining, severity, observed_ms, expires_ms, is_live, recent });
         self.follow(policy, now_ms);
         self.settle(policy, now_ms);

@@ -241,6 +241,20 @@ fn limits_are_named_and_the_well_make_room() {
     assert!(book.report(on("a>b", down(1)), 30).unwrap_err().to_string().starts_with("target: id `a>b` is no name"));
 }
 
+/// Who says that nothing is missing says nothing: it is forgotten like a clear, and makes room like one.
+#[test]
+fn a_fault_of_nothing_is_none() {
+    let whole = |observed_ms| Event { remaining: Remaining::WHOLE, ..down(observed_ms) };
+    let mut book = Book::new(POLICY);
+    check(&mut book, &[(whole(1), Outcome::NothingToClear, "-"), (down(2), Outcome::New, "0/1")]);
+    check(&mut book, &[(whole(3), Outcome::ClearPending, "0/1")]);
+    book.tick(13);
+    assert_eq!((counts(&book).as_str(), book.next_wake()), ("-", Some(10_003)));
+    for index in 0..2 * POLICY.elements_max {
+        assert_eq!(book.report(on(&index.to_string(), whole(20)), 20), Ok(Outcome::NothingToClear));
+    }
+}
+
 #[test]
 fn policies_out_of_range_are_refused() {
     assert_eq!(Policy::STANDARD.checked(), Ok(Policy::STANDARD));
