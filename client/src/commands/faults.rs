@@ -11,6 +11,7 @@ pub(super) mod wire;
 use clap::Subcommand;
 
 use crate::commands::on_a_thread;
+use crate::commands::operate::ListArgs;
 use crate::exit::Failure;
 
 /// Faults of a network: rank, report, list, clear, feed
@@ -21,7 +22,14 @@ feature:SWITCH:multicast, plane:NAME; nothing is left unless it ends with a frac
 pub(crate) enum FaultsCommand {
     WhatIf(what_if::WhatIfArgs),
     Report(report::ReportArgs),
-    List(list::ListArgs),
+    /// List what counts as broken or slow
+    #[command(after_help = "\
+Fields: topology, text, state, severity, since, reported. By topology and element unless --sort says otherwise.
+
+Examples:
+  canopy faults list
+  canopy faults list --filter 'state=held AND severity=fatal' --sort -since --json")]
+    List(ListArgs),
     Clear(clear::ClearArgs),
     Feed(feed::FeedArgs),
 }

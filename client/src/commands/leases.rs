@@ -10,7 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, Page, full_name, listed, say_rest};
+use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
 use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
@@ -29,6 +29,8 @@ Examples:
   canopy leases release --job 17")]
 pub(crate) enum LeasesCommand {
     /// List leases, newest first
+    #[command(after_help = "\
+Fields: name, job, topology, priority, replanned, created, expires. Newest first unless --sort says otherwise, such as -expires.")]
     List(ListArgs),
     /// Follow what becomes of leases, line by line
     Watch(watch::WatchArgs),
@@ -36,22 +38,6 @@ pub(crate) enum LeasesCommand {
     Renew(RenewArgs),
     /// End a lease, or all of a job
     Release(ReleaseArgs),
-}
-
-/// Arguments of `list`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ListArgs {
-    /// `field op value` with AND, OR, NOT and parentheses, over name, job, topology, priority, replanned, created and expires
-    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
-    filter: String,
-    /// Fields to sort by, each with `-` before it for falling order, such as -expires [default: newest first]
-    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
-    sort: Vec<String>,
-    /// Most leases to list
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    limit: usize,
-    #[command(flatten)]
-    common: CommonArgs,
 }
 
 /// Arguments of `renew`.
@@ -169,11 +155,9 @@ pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let paging = (args.limit, args.sort.as_slice());
-    let (leases, total) = listed(&args.common, paging, async |client, page, left| {
-        let Page { page_size, page_token, order_by } = page;
-        let request = ListLeasesRequest { page_size, page_token, filter: args.filter.clone(), order_by };
-        let page = client.list_leases(request, left).await?;
+    let (leases, total) = listed(args, async |client, page, left| {
+        let Page { filter, page_size, page_token, order_by } = page;
+        let page = client.list_leases(ListLeasesRequest { page_size, page_token, filter, order_by }, left).await?;
         Ok((page.leases, page.next_page_token, page.total_size))
     })
     .await?;

@@ -29,6 +29,22 @@ pub(in crate::commands) struct CommonArgs {
     pub(in crate::commands) server: ServerArgs,
 }
 
+/// What all lists take. Which fields there are, each list says below its help.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct ListArgs {
+    /// Which entries: `field op value` with AND, OR, NOT and parentheses
+    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Fields to sort by, each with `-` before it for falling order
+    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    sort: Vec<String>,
+    /// Most entries to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    #[command(flatten)]
+    pub(in crate::commands) common: CommonArgs,
+}
+
 /// Most entries the server puts on a page.
 const PAGE_MAX: u32 = 1000;
 
@@ -51,28 +67,25 @@ where
     }
 }
 
-/// Which page of a list is asked for, and in which order.
+/// Which page of a list is asked for, of which entries and in which order.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct Page {
+    pub(in crate::commands) filter: String,
     pub(in crate::commands) page_size: u32,
     pub(in crate::commands) page_token: String,
     pub(in crate::commands) order_by: String,
 }
 
-/// At most `limit` entries of a list, sorted by these fields, and how many the server has. `page` answers with the entries of a
-/// page, the token of the next one, and that number.
-pub(in crate::commands) async fn listed<T, F>(
-    common: &CommonArgs,
-    (limit, sort): (usize, &[String]),
-    page: F,
-) -> Result<(Vec<T>, u64), Failure>
+/// The entries that are wanted, and how many the server has. `page` answers with the entries of a page, the token of the next one,
+/// and that number.
+pub(in crate::commands) async fn listed<T, F>(args: &ListArgs, page: F) -> Result<(Vec<T>, u64), Failure>
 where
     F: AsyncFn(&Client, Page, Option<Duration>) -> Result<(Vec<T>, String, u64), ClientError>,
 {
-    let order_by = order(sort)?;
-    ask(&common.server, Some(common.deadline), async |connection, left| {
-        pages(limit, async |page_size, page_token| {
-            let asked = Page { page_size, page_token, order_by: order_by.clone() };
+    let (filter, order_by) = (&args.filter, order(&args.sort)?);
+    ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+        pages(args.limit, async |page_size, page_token| {
+            let asked = Page { filter: filter.clone(), page_size, page_token, order_by: order_by.clone() };
             page(connection.shared(), asked, left).await
         })
         .await

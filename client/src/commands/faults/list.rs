@@ -4,30 +4,10 @@ use canopy_proto::v1::{KnownFault, ListFaultsRequest};
 use serde::Serialize;
 
 use super::wire;
-use crate::commands::operate::{CommonArgs, Page, listed, say_rest};
+use crate::commands::operate::{ListArgs, Page, listed, say_rest};
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::table::Table;
-
-/// List what counts as broken or slow
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  canopy faults list
-  canopy faults list --filter 'state=held AND severity=fatal' --sort -since --json")]
-pub(crate) struct ListArgs {
-    /// `field op value` with AND, OR, NOT and parentheses, over topology, text, state, severity, since and reported
-    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
-    filter: String,
-    /// Fields to sort by, each with `-` before it for falling order, such as -since [default: topology, then element]
-    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
-    sort: Vec<String>,
-    /// Most faults to list
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    limit: usize,
-    #[command(flatten)]
-    common: CommonArgs,
-}
 
 /// JSON object of the command.
 #[derive(Serialize)]
@@ -70,11 +50,9 @@ impl Row {
 
 /// Asks for as many pages as are wanted.
 pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
-    let paging = (args.limit, args.sort.as_slice());
-    let (faults, total) = listed(&args.common, paging, async |client, page, left| {
-        let Page { page_size, page_token, order_by } = page;
-        let request = ListFaultsRequest { page_size, page_token, filter: args.filter.clone(), order_by };
-        let page = client.list_faults(request, left).await?;
+    let (faults, total) = listed(args, async |client, page, left| {
+        let Page { filter, page_size, page_token, order_by } = page;
+        let page = client.list_faults(ListFaultsRequest { page_size, page_token, filter, order_by }, left).await?;
         Ok((page.faults, page.next_page_token, page.total_size))
     })
     .await?;

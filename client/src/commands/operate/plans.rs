@@ -14,7 +14,7 @@ use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, Page, archive, diff, full_name, listed, say_rest, show};
+use super::{CommonArgs, ListArgs, Page, archive, diff, full_name, listed, say_rest, show};
 
 /// Cached plans: list, show, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -28,6 +28,9 @@ Examples:
   canopy plans import plans.canopy")]
 pub(crate) enum PlansCommand {
     /// List cached plans
+    #[command(after_help = "\
+Fields: id, collective, algorithm, topology, ranks, optimality, size_bytes, hits, pinned, tenant, created, last_used. Sorted by id unless
+--sort says otherwise, such as -hits,ranks.")]
     List(ListArgs),
     /// Describe a cached plan
     Show(show::ShowArgs),
@@ -45,23 +48,6 @@ pub(crate) enum PlansCommand {
     Export(archive::ExportArgs),
     /// Store what such a file holds; a damaged one is refused whole
     Import(archive::ImportArgs),
-}
-
-/// Arguments of `list`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ListArgs {
-    /// `field op value` with AND, OR, NOT and parentheses, over id, collective, algorithm, topology, ranks, optimality,
-    /// size_bytes, hits, pinned, tenant, created and last_used
-    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
-    filter: String,
-    /// Fields to sort by, each with `-` before it for falling order, such as -hits,ranks [default: id]
-    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
-    sort: Vec<String>,
-    /// Most plans to list
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    limit: usize,
-    #[command(flatten)]
-    common: CommonArgs,
 }
 
 /// Arguments of `pin` and `unpin`.
@@ -183,11 +169,9 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let paging = (args.limit, args.sort.as_slice());
-    let (plans, total) = listed(&args.common, paging, async |client, page, left| {
-        let Page { page_size, page_token, order_by } = page;
-        let request = ListPlansRequest { page_size, page_token, filter: args.filter.clone(), order_by };
-        let page = client.list_plans(request, left).await?;
+    let (plans, total) = listed(args, async |client, page, left| {
+        let Page { filter, page_size, page_token, order_by } = page;
+        let page = client.list_plans(ListPlansRequest { page_size, page_token, filter, order_by }, left).await?;
         Ok((page.plans, page.next_page_token, page.total_size))
     })
     .await?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::Format;
-use crate::commands::operate::{CommonArgs, Page, full_name, listed, say_rest};
+use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
 use crate::connection::{ServerArgs, ask};
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
@@ -25,6 +25,8 @@ pub(crate) enum StoredCommand {
     /// Store a topology at a server, so that requests can name it
     Put(TopologyArgs),
     /// List the topologies that a server keeps
+    #[command(after_help = "\
+Fields: id, name, hash, ranks, nodes, links, size_bytes, created. Sorted by id unless --sort says otherwise, such as -ranks,name.")]
     List(ListArgs),
     /// Write a topology that a server keeps
     Get(GetArgs),
@@ -40,22 +42,6 @@ pub(crate) struct TopologyArgs {
     /// Generator expression, file, or id of a stored topology
     #[arg(value_name = "T")]
     topology: String,
-    #[command(flatten)]
-    common: CommonArgs,
-}
-
-/// Arguments of `list`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ListArgs {
-    /// `field op value` with AND, OR, NOT and parentheses, over id, name, hash, ranks, nodes, links, size_bytes and created
-    #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
-    filter: String,
-    /// Fields to sort by, each with `-` before it for falling order, such as -ranks,name [default: id]
-    #[arg(long, value_name = "FIELD,...", value_delimiter = ',', allow_hyphen_values = true)]
-    sort: Vec<String>,
-    /// Most topologies to list
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    limit: usize,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -230,11 +216,10 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let paging = (args.limit, args.sort.as_slice());
-    let (topologies, total) = listed(&args.common, paging, async |client, page, left| {
-        let Page { page_size, page_token, order_by } = page;
-        let request = ListTopologiesRequest { page_size, page_token, filter: args.filter.clone(), order_by };
-        let page = client.list_topologies(request, left).await?;
+    let (topologies, total) = listed(args, async |client, page, left| {
+        let Page { filter, page_size, page_token, order_by } = page;
+        let page =
+            client.list_topologies(ListTopologiesRequest { page_size, page_token, filter, order_by }, left).await?;
         Ok((page.topologies, page.next_page_token, page.total_size))
     })
     .await?;
