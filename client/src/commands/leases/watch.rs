@@ -8,6 +8,7 @@ use canopy_proto::v1::{PlanSuperseded, ReplanEvent, ReplanStage, WatchReplansReq
 use serde::Serialize;
 
 use crate::clock;
+use crate::commands::operate::full_name;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, print, print_json};
@@ -18,7 +19,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 /// Arguments of `watch`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
-    /// Only this lease
+    /// Only this lease, such as leases/0000019abc012345
     #[arg(long, value_name = "LEASE")]
     lease: Option<String>,
     /// Only leases of this job
@@ -70,7 +71,7 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
     let mut connections = Connections::new(&args.server)?;
     let mut request = WatchReplansRequest {
         resume_token: args.resume.clone(),
-        lease: args.lease.clone().unwrap_or_default(),
+        lease: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
         job: args.job.clone().unwrap_or_default(),
     };
     let (mut seen, mut is_told) = (0_u64, false);
@@ -159,7 +160,8 @@ fn line(event: ReplanEvent) -> Option<Line> {
                 new_plan: Some(new_plan),
                 stage,
                 optimality: Some(optimality),
-                elapsed_ms: elapsed.map(|elapsed| elapsed.seconds * 1000 + i64::from(elapsed.nanos) / 1_000_000),
+                elapsed_ms: elapsed
+                    .map(|it| it.seconds.saturating_mul(1000).saturating_add(i64::from(it.nanos) / 1_000_000)),
                 r#final: Some(is_final),
                 survivors,
                 ..bare
