@@ -10,7 +10,7 @@ use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
     GetLeaseRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PlanLost, PlanRequest, PlanSuperseded,
     Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply, ReportFaultsRequest,
-    ReportOutcome, TopologySource, WatchReplansRequest, fault, replan_event::Event,
+    ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
 };
 use canopy_server::{
     MaintenanceCommand, MaintenanceError, Options, ReplanOptions, ServerFlags, StoreError, run_maintenance,
@@ -339,6 +339,14 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     let reasons: Vec<&str> =
         reply.outcomes.iter().filter_map(|outcome| outcome.error.as_ref()).map(|error| error.reason.as_str()).collect();
     assert_eq!(reasons, ["FAULT_INVALID", "FAULT_UNKNOWN", "FAULT_INVALID"]);
+    // What no plan could be made for is in no book.
+    let multicast = SwitchFeature { switch_name: "ib".to_owned(), multicast: true, aggregate: false };
+    let half = Some(Ratio { numerator: 1, denominator: 2 });
+    let half = Fault { target: Some(fault::Target::SwitchFeature(multicast)), remaining: half };
+    let reply = report(&server, BOXES, vec![event("1", half, false)]).await;
+    let refused = reply.outcomes[0].error.as_ref().unwrap();
+    assert_eq!((refused.reason.as_str(), reply.active), ("FAULT_UNKNOWN", 0));
+    assert!(refused.message.starts_with("1/2 of a feature of switch ib cannot be left"), "{refused:?}");
     let Some(Event::Lost(lost)) = next(&mut events).await.event else { panic!("the root is lost") };
     assert_eq!(lost.error.unwrap().reason, "ROOT_LOST");
 
