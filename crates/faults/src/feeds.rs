@@ -4,11 +4,13 @@
 //! a word, and what cannot be read is an error of that message alone. Which elements of a network the names mean is left to
 //! [`Directory`](crate::Directory); [`Aliases`] say what other names mean.
 //!
-//! Messages come from outside: they are read within [`MESSAGE_BYTES_MAX`], and what they say is bounded by their length.
+//! Messages come from outside: one has [`MESSAGE_BYTES_MAX`] at most and says at most [`ITEMS_MAX`] things, each of some hundred
+//! bytes.
 
 mod aliases;
 mod documents;
 mod json_lines;
+mod labels;
 mod ras;
 mod sentinel;
 mod slurm;
@@ -19,14 +21,16 @@ pub use self::documents::{Documents, Line};
 pub use self::json_lines::read_json_line;
 pub use self::ras::read_ras;
 pub use self::sentinel::{Entity, HealthEvent, read_health};
-pub use self::slurm::read_slurm;
+pub use self::slurm::{read_slurm, read_slurm_json};
 pub use self::time::{TimeError, read_time};
 use crate::event::Event;
 use crate::remaining::Remaining;
 use crate::target::{Target, TargetError};
 
-/// Longest message that is read: the state of some ten thousand ranks.
-pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Longest message that is read: the state of some ten thousand ranks or nodes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Most things that one message says.
+pub const ITEMS_MAX: usize = 65_536;
 
 /// How a feed is read.
 #[derive(Clone, Debug)]
@@ -47,12 +51,14 @@ pub struct FeedOptions {
 pub enum Item {
     /// Something happened to an element.
     Event(Event),
+    /// A source takes back all that it said against a machine, which is the event's target, and against anything in it.
+    AllClear(Event),
     /// A device has a name that means no element.
     Unmapped {
         /// The name.
         device: String,
         /// What would give it a meaning.
-        remedy: &'static str,
+        remedy: String,
     },
     /// It is not about what works and what does not.
     Passed {
@@ -67,12 +73,20 @@ pub enum Item {
 pub enum FeedError {
     #[error("the message has more than {limit} bytes; split it")]
     TooLong { limit: usize },
+    #[error("the message says more than {limit} things; split it")]
+    TooMany { limit: usize },
+    #[error("the document ends before its braces close; its writer broke off, and what it said is lost")]
+    Unfinished,
     #[error("not JSON of this form: {problem}")]
     Json { problem: String },
-    #[error("`{found}` is neither `NODE STATE` nor `NodeName=NODE … State=STATE`; use sinfo -h -N -o \"%N %T\"")]
+    #[error("`{found}` is neither `NODE STATE` nor `NodeName=NODE … State=STATE`; use sinfo -h -o \"%N %T\"")]
     Slurm { found: String },
+    #[error(transparent)]
+    Hosts(#[from] canopy_topology::HostsError),
     #[error("{field} `{found}`: {problem}")]
     Time { field: &'static str, found: String, problem: TimeError },
+    #[error("expires_after_s is 0, so it would never count; give whole seconds above it, or leave it out")]
+    Lifetime,
     #[error("fault: {0}")]
     Fault(#[from] TargetError),
     #[error("{field}: give it; {remedy}")]
@@ -94,6 +108,11 @@ fn from_json<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<T, FeedE
         return Err(FeedError::TooLong { limit: MESSAGE_BYTES_MAX });
     }
     serde_json::from_str(text).map_err(|error| FeedError::Json { problem: crate::target::shown(&error.to_string()) })
+}
+
+/// So many things, if one message may say them.
+fn check_count(items: usize) -> Result<(), FeedError> {
+    if items > ITEMS_MAX { Err(FeedError::TooMany { limit: ITEMS_MAX }) } else { Ok(()) }
 }
 
 /// A text cut to so many bytes, at a character.

@@ -9,7 +9,7 @@ mod near;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_topology::{Fault, NodeIndex, NodeKind};
+use canopy_topology::{Fault, NodeIndex};
 
 pub use self::directory::Directory;
 use crate::event::Event;
@@ -147,7 +147,7 @@ impl Directory<'_> {
                 Target::Nic { device: device(&of)?, port: port.filter(|_| !is_only) }
             }
             Target::Host { name } => Target::Host { name: self.machine(&name)?.0.to_owned() },
-            Target::Node { id } => self.node_by_kind(self.node(&id)?),
+            Target::Node { id } => Target::of_node(self.topology().node(self.node(&id)?)),
             Target::Plane { name } if !self.has_plane(&name) => Target::Switch { id: name },
             target @ (Target::Link { .. } | Target::Switch { .. } | Target::Feature { .. } | Target::Plane { .. }) => {
                 target
@@ -173,22 +173,13 @@ impl Directory<'_> {
     pub fn parts(&self, machine: &str) -> Result<Vec<Target>, MeaningError> {
         let (name, nodes) = self.machine(machine)?;
         let mut parts = vec![Target::Host { name: name.to_owned() }];
-        parts.extend(nodes.iter().map(|&node| self.node_by_kind(node)));
+        parts.extend(nodes.iter().map(|&node| Target::of_node(self.topology().node(node))));
         let has_card = |node: &NodeIndex| self.topology().rank_of(*node).is_some() && self.ports(*node).is_ok();
         parts.extend(nodes.iter().copied().filter(has_card).map(|node| {
             let device = Device::Node { id: self.topology().node(node).id.clone() };
             Target::Nic { device, port: None }
         }));
         Ok(parts)
-    }
-
-    fn node_by_kind(&self, node: NodeIndex) -> Target {
-        let node = self.topology().node(node);
-        let id = node.id.clone();
-        match node.kind {
-            NodeKind::Switch { .. } => Target::Switch { id },
-            NodeKind::Compute | NodeKind::Forwarder => Target::Gpu { device: Device::Node { id } },
-        }
     }
 
     /// What so much less of a target is here.

@@ -147,15 +147,7 @@ impl Symmetry<'_, '_> {
 
     fn nodes(&self, is_meant: fn(NodeKind) -> bool) -> Vec<(Key, Target)> {
         let nodes = (0_u32..).zip(self.topology().nodes()).filter(|(_, node)| is_meant(node.kind));
-        let keyed = nodes.map(|(index, node)| {
-            let id = node.id.clone();
-            let target = match node.kind {
-                NodeKind::Switch { .. } => Target::Switch { id },
-                NodeKind::Compute | NodeKind::Forwarder => Target::Gpu { device: Device::Node { id } },
-            };
-            (Key::Node(self.nodes.orbits.representative(index)), target)
-        });
-        keyed.collect()
+        nodes.map(|(index, node)| (Key::Node(self.nodes.orbits.representative(index)), Target::of_node(node))).collect()
     }
 
     fn cards(&self) -> Vec<(Key, Target)> {

@@ -18,6 +18,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use canopy_topology::{Node, NodeKind};
 use serde::{Deserialize, Serialize};
 
 use crate::remaining::{Remaining, RemainingError};
@@ -89,7 +90,11 @@ pub enum Target {
 
 /// A device by its own name, or by its place in a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a device is {\"id\": ID} of its node, or {\"host\": NAME, \"index\": NUMBER} from 0"
+)]
 pub enum Device {
     /// The node with this id.
     Node {
@@ -107,6 +112,7 @@ pub enum Device {
 
 /// Something broken, and what is left of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Loss {
     /// What is broken.
     pub target: Target,
@@ -179,6 +185,15 @@ impl Target {
             }
         }
         Ok(self)
+    }
+
+    /// A node by what it is: a switch, or else a compute node.
+    pub(crate) fn of_node(node: &Node) -> Self {
+        let id = node.id.clone();
+        match node.kind {
+            NodeKind::Switch { .. } => Self::Switch { id },
+            NodeKind::Compute | NodeKind::Forwarder => Self::Gpu { device: Device::Node { id } },
+        }
     }
 
     /// The word before the first colon of its text form.

@@ -10,26 +10,24 @@ mod sentinel;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::ErrorClass;
 use canopy_faults::feeds::{Aliases, FeedOptions, Item};
 use canopy_faults::{Event, Remaining};
-use canopy_proto::v1::{ReportFaultsRequest, ReportOutcome};
+use canopy_proto::v1::ReportOutcome;
 use tokio::sync::mpsc;
 
-use self::lines::Reader;
-use self::mapping::{Mapping, Tally};
+use self::lines::{LineFormat, Reader};
+use self::mapping::{Fed, Mapping};
 use super::network::Network;
 use super::wire;
 use crate::args;
 use crate::commands::operate::CommonArgs;
-use crate::connection::ask;
 use crate::exit::{Failure, say};
 use crate::input;
 use crate::output::{print, print_json};
 
 /// Most events of one report.
 const BATCH_MAX: usize = 1_000;
-/// Most messages that wait for their report; who sends more waits.
+/// Most things said that wait for their report; who says more waits.
 const WAITING_MAX: usize = 4_096;
 /// Largest file of aliases in bytes.
 const ALIASES_BYTES_MAX: usize = 64 << 20;
@@ -42,12 +40,12 @@ const UTC_OFFSET_MAX: i32 = 14 * 60;
 Formats:
   json        lines such as {\"source\": \"ufm\", \"event_id\": \"7\", \"fault\": \"link:b0g3>ib*1/2\"}
   nccl-ras    JSON of ncclras, states and monitor mode
-  slurm       lines of sinfo -h -N -o \"%N %T\" or of scontrol show node -o
+  slurm       lines of sinfo -h -o \"%N %T\" or of scontrol show node -o, or their JSON
   nvsentinel  gRPC of health monitors, with --listen
 
 Examples:
   ncclras -m -f json | canopy faults feed cluster.yaml --format nccl-ras --aliases names.txt
-  while sleep 15; do sinfo -h -N -o '%N %T'; done | canopy faults feed topologies/0123abcd --format slurm
+  while sleep 15; do sinfo -h -o '%N %T'; done | canopy faults feed topologies/0123abcd --format slurm
   canopy faults feed cluster.yaml --format nvsentinel --listen unix:/var/run/nvsentinel.sock
   canopy faults feed cluster.yaml --format json --dry-run events.jsonl")]
 pub(crate) struct FeedArgs {
@@ -92,6 +90,13 @@ enum Format {
     Nvsentinel,
 }
 
+/// Where they say it.
+enum From<'a> {
+    Lines(LineFormat),
+    /// At this address.
+    Monitors(&'a str),
+}
+
 impl FeedArgs {
     fn options(&self) -> Result<FeedOptions, Failure> {
         let aliases = match &self.aliases {
@@ -108,38 +113,52 @@ impl FeedArgs {
     }
 }
 
-/// What came in one message: items, or why it could not be read.
-type Received = Result<Vec<Item>, String>;
+/// What comes in: the things that a message says one by one, so that what waits is bounded, and where it ends.
+#[derive(Debug)]
+enum Received {
+    Item(Item),
+    /// A message could not be read.
+    Unreadable(String),
+    /// All of a message has come.
+    End,
+}
 
 /// Reads to the end, and says what became of it all.
 pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
-    if (args.format == Format::Nvsentinel) != args.listen.is_some() {
-        let words = "--format nvsentinel and --listen ADDR go together: monitors of NVSentinel send over gRPC";
-        return Err(Failure::input(words).help("give both, or another format and a file or standard input"));
-    }
-    let options = args.options()?;
+    let from = match (args.format, &args.listen) {
+        (Format::Json, None) => From::Lines(LineFormat::Json),
+        (Format::NcclRas, None) => From::Lines(LineFormat::NcclRas),
+        (Format::Slurm, None) => From::Lines(LineFormat::Slurm),
+        (Format::Nvsentinel, Some(address)) => From::Monitors(address),
+        _ => {
+            let words = "--format nvsentinel and --listen ADDR go together: monitors of NVSentinel send over gRPC";
+            return Err(Failure::input(words).help("give both, or another format and a file or standard input"));
+        }
+    };
+    let mut options = args.options()?;
     let network = Network::read(&args.topology, &args.common).await?;
+    options.aliases = options.aliases.with_labels(&network.topology);
     let (sender, mut waiting) = mpsc::channel::<Received>(WAITING_MAX);
-    let mut mapping =
-        Mapping::new(&network.topology, args.format == Format::Slurm && options.expires_after_ms.is_none());
-    let outcome = if let Some(address) = &args.listen {
-        tokio::select! {
+    let repeats_states = matches!(args.format, Format::Slurm | Format::NcclRas);
+    let mut mapping = Mapping::new(&network.topology, repeats_states && options.expires_after_ms.is_none());
+    let outcome = match from {
+        From::Monitors(address) => tokio::select! {
             served = sentinel::serve(address, options, sender) => served,
             passed = pass_on(&args, &network, &mut waiting, &mut mapping) => passed,
-        }
-    } else {
-        let reader = Reader::open(args.file.as_deref(), args.format, options)?;
-        let reading = tokio::task::spawn_blocking(move || reader.run(&sender));
-        let passed = pass_on(&args, &network, &mut waiting, &mut mapping).await;
-        match passed {
-            // Nobody takes what is still read: the thread ends with the process.
-            Err(failure) => Err(failure),
-            Ok(()) => reading.await.map_err(|error| Failure::fault(format!("reading ended early: {error}")))?,
+        },
+        From::Lines(format) => {
+            let reader = Reader::open(args.file.as_deref(), format, options)?;
+            let reading = tokio::task::spawn_blocking(move || reader.run(&sender));
+            match pass_on(&args, &network, &mut waiting, &mut mapping).await {
+                // Nobody takes what is still read: the thread ends with the process.
+                Err(failure) => Err(failure),
+                Ok(()) => reading.await.map_err(|error| Failure::fault(format!("reading ended early: {error}")))?,
+            }
         }
     };
     let tally = mapping.into_tally();
     match (&outcome, args.common.json) {
-        (Ok(()), true) => print_json(&tally.object(args.dry_run))?,
+        (Ok(()), true) => print_json(&Fed::of(&tally, args.dry_run))?,
         (Err(_), _) if tally.is_empty() => {}
         _ => say(&tally.sentence()),
     }
@@ -160,35 +179,28 @@ async fn pass_on(
             mapping.take(received, &mut events);
             next = (events.len() < BATCH_MAX).then(|| waiting.try_recv().ok()).flatten();
         }
-        // One message may hold more than a batch.
+        if args.dry_run {
+            events.iter().try_for_each(|event| print(&mapping::line(event)))?;
+            continue;
+        }
+        // An all clear of a large machine may be more than a batch.
         for batch in events.chunks(BATCH_MAX) {
-            if args.dry_run {
-                batch.iter().try_for_each(|event| print(&mapping::line(event)))?;
-            } else {
-                report(args, network, batch, mapping.tally()).await?;
-            }
+            report(args, network, batch, mapping).await?;
         }
     }
     Ok(())
 }
 
 /// Reports a batch, and counts what became of it.
-async fn report(args: &FeedArgs, network: &Network, batch: &[Event], tally: &mut Tally) -> Result<(), Failure> {
-    let events = batch.iter().map(wire::event).collect();
-    let request = ReportFaultsRequest { topology: Some(network.source.clone()), events };
-    let asked = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().report_faults(request.clone(), left).await
-    });
-    let reply =
-        asked.await.map_err(|failure| failure.note(format!("events not reported, at least: {}", batch.len())))?;
-    if reply.outcomes.len() != batch.len() {
-        return Err(Failure::new(ErrorClass::Fault, "the server does not answer for every event"));
-    }
+async fn report(args: &FeedArgs, network: &Network, batch: &[Event], mapping: &mut Mapping<'_>) -> Result<(), Failure> {
+    let reported = network.report(batch, &args.common).await;
+    let reply = reported.map_err(|failure| failure.note(format!("events not reported, at least: {}", batch.len())))?;
     for (event, reported) in batch.iter().zip(&reply.outcomes) {
-        tally.reported(wire::outcome_name(reported.outcome()));
+        mapping.tally().reported(wire::outcome_name(reported.outcome()));
         if reported.outcome() == ReportOutcome::Refused {
             let why = reported.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
             say(&format!("refused: {}: {why}", mapping::line(event)));
+            mapping.forget(event);
         }
     }
     Ok(())

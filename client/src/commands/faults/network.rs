@@ -1,10 +1,11 @@
 //! The topology that faults are about: read here, so that names are understood before anything is sent.
 
 use canopy_client::RequestId;
-use canopy_faults::{Directory, Loss, MeaningError};
-use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, TopologySource};
+use canopy_faults::{Directory, Event, Loss, MeaningError};
+use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsReply, ReportFaultsRequest, TopologySource};
 use canopy_topology::Topology;
 
+use super::wire;
 use crate::clock::Deadline;
 use crate::commands::operate::CommonArgs;
 use crate::commands::topology::download;
@@ -54,12 +55,21 @@ impl Network {
     /// Losses by the names that the network knows their elements by.
     pub(super) fn named(&self, losses: &[Loss]) -> Result<Vec<Loss>, Failure> {
         let directory = Directory::new(&self.topology);
-        let canonical = |loss: &Loss| -> Result<Loss, Failure> {
-            let refused = |error: MeaningError| Failure::input(format!("{loss}: {}", words(&error)));
-            let named = Loss { target: directory.canonical(&loss.target).map_err(refused)?, remaining: loss.remaining };
-            directory.resolve(std::slice::from_ref(&named)).map_err(|error| refused(error.problem))?;
-            Ok(named)
-        };
-        losses.iter().map(canonical).collect()
+        let refused = |loss: &Loss, error: MeaningError| Failure::input(format!("{loss}: {}", words(&error)));
+        losses.iter().map(|loss| directory.canonical_loss(loss).map_err(|error| refused(loss, error))).collect()
+    }
+
+    /// Reports events, and hands over the answer that has an outcome for each of them.
+    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsReply, Failure> {
+        let events: Vec<_> = events.iter().map(wire::event).collect();
+        let request = ReportFaultsRequest { topology: Some(self.source.clone()), events };
+        let reply = ask(&common.server, Some(common.deadline), async |connection, left| {
+            connection.shared().report_faults(request.clone(), left).await
+        })
+        .await?;
+        match reply.outcomes.len() == request.events.len() {
+            true => Ok(reply),
+            false => Err(Failure::fault("the server does not answer for every event")),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_client::{ErrorClass, RequestId};
 use canopy_faults::{Event, Loss, Severity};
-use canopy_proto::v1::{ReportFaultsReply, ReportFaultsRequest, ReportOutcome};
+use canopy_proto::v1::{ReportFaultsReply, ReportOutcome};
 use serde::Serialize;
 
 use super::network::Network;
@@ -12,7 +12,6 @@ use super::wire;
 use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
-use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 
@@ -94,14 +93,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::input(error.to_string()))
     };
     let events = named.iter().enumerate().map(event).collect::<Result<Vec<Event>, Failure>>()?;
-    let request = ReportFaultsRequest {
-        topology: Some(network.source.clone()),
-        events: events.iter().map(wire::event).collect(),
-    };
-    let reply: ReportFaultsReply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().report_faults(request.clone(), left).await
-    })
-    .await?;
+    let reply = network.report(&events, &args.common).await?;
     let rows: Vec<Row> = named
         .iter()
         .zip(&reply.outcomes)

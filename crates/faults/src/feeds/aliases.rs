@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::feeds::labels::{normal, short_forms};
 use crate::target::{Device, Target, TargetError, shown};
 
 /// Most names that are told.
@@ -9,7 +10,7 @@ const ALIASES_MAX: usize = 1_000_000;
 
 /// Names and what they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aliases(BTreeMap<String, Target>);
+pub struct Aliases(pub(super) BTreeMap<String, Target>);
 
 /// Why a line tells no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +43,7 @@ impl Aliases {
             let parts = text.split_once(char::is_whitespace);
             let (name, target) = parts.ok_or_else(|| AliasError::Form { line, found: shown(text) })?;
             let target = target.trim().parse().map_err(|problem| AliasError::Target { line, problem })?;
-            if aliases.insert(name.to_owned(), target).is_some() {
+            if aliases.insert(normal(name), target).is_some() {
                 return Err(AliasError::Twice { line, name: shown(name) });
             }
             if aliases.len() > ALIASES_MAX {
@@ -52,9 +53,18 @@ impl Aliases {
         Ok(Self(aliases))
     }
 
-    /// What a machine's device is, by its own name or as `MACHINE/NAME`.
+    /// What a machine's device is, by the machine's name, whole or short, and its own, or by its own alone.
     pub(super) fn device(&self, machine: &str, name: &str) -> Option<&Target> {
-        self.0.get(&format!("{machine}/{name}")).or_else(|| self.0.get(name))
+        let name = normal(name);
+        let on_it = short_forms(machine).find_map(|machine| self.0.get(&format!("{machine}/{name}")));
+        on_it.or_else(|| self.0.get(&name))
+    }
+
+    /// What devices of a machine are that have names with the machine's name.
+    pub(super) fn devices(&self, machine: &str) -> impl Iterator<Item = &Target> {
+        let start = format!("{machine}/");
+        let from = self.0.range(start.clone()..);
+        from.take_while(move |(name, _)| name.starts_with(&start)).map(|(_, target)| target)
     }
 
     /// The machine of a name: another one where that is an alias of a host.
@@ -65,8 +75,11 @@ impl Aliases {
         }
     }
 
-    /// The GPU of this number on a machine.
+    /// The GPU of this number on a machine: what `MACHINE/gpu3` means, or else the how-manieth rank of it.
     pub(super) fn gpu(&self, machine: &str, index: u32) -> Target {
+        if let Some(target) = self.device(machine, &format!("gpu{index}")) {
+            return target.clone();
+        }
         Target::Gpu { device: Device::Slot { host: self.machine(machine).to_owned(), index } }
     }
 }
@@ -84,6 +97,14 @@ mod tests {
         assert_eq!(device("node7", "mlx5_3").as_deref(), Some("nic:node7:3"));
         assert_eq!((device("node8", "mlx5_3"), device("node8", "GPU-1").as_deref()), (None, Some("gpu:x")));
         assert_eq!(aliases.gpu("10.0.0.7", 3).to_string(), "gpu:node7:3");
+        let other = Aliases::read("n7/gpu3 gpu:a\nn7/0000:3B:00 gpu:b\nn70/gpu3 gpu:c\nn7.east/gpu4 gpu:d").unwrap();
+        assert_eq!(
+            (other.gpu("n7", 3).to_string(), other.gpu("n7.east", 3).to_string()),
+            ("gpu:a".into(), "gpu:a".into())
+        );
+        let named = |machine, name| other.device(machine, name).map(ToString::to_string);
+        assert_eq!((named("n7", "00000000:3b:00.0").as_deref(), named("n7", "0000:3b:00.1")), (Some("gpu:b"), None));
+        assert_eq!(other.devices("n7").map(ToString::to_string).collect::<Vec<_>>(), ["gpu:b", "gpu:a"]);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::feeds::{FeedError, MESSAGE_BYTES_MAX};
 
 /// Collects lines until braces close.
 ///
-/// Lines between documents that do not begin with a brace are greetings and rules of clients; they are handed back.
+/// Lines between documents that do not begin with a brace are greetings and rules of clients; they are handed back. What is inside
+/// a document is indented, as all its writers do: a line that begins with a brace begins a document, so that one that breaks
+/// off takes no other with it.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     collected: String,
@@ -27,7 +29,7 @@ pub enum Line {
 }
 
 impl Documents {
-    /// Takes the next line, without its end.
+    /// Takes the next line, without its end, after [`Documents::break_off`].
     ///
     /// # Errors
     /// The document is longer than [`MESSAGE_BYTES_MAX`], once; the rest of it is passed over.
@@ -63,9 +65,15 @@ impl Documents {
         Ok(if is_closed { Line::Document(std::mem::take(&mut self.collected)) } else { Line::Open })
     }
 
-    /// Whether a document has begun and not ended.
-    pub const fn is_open(&self) -> bool {
-        self.depth > 0
+    /// Gives up a document that is not complete when the next line begins another one, or when there is none; says so, unless it
+    /// was too long anyhow.
+    pub fn break_off(&mut self, next: Option<&str>) -> Option<FeedError> {
+        let goes_on = next.is_some_and(|line| !line.starts_with('{'));
+        if self.depth == 0 || goes_on {
+            return None;
+        }
+        let given_up = std::mem::take(self);
+        (!given_up.is_too_long).then_some(FeedError::Unfinished)
     }
 }
 
@@ -90,8 +98,30 @@ mod tests {
         documents.push("{").unwrap();
         let long = "x".repeat(MESSAGE_BYTES_MAX);
         assert_eq!(documents.push(&long), Err(FeedError::TooLong { limit: MESSAGE_BYTES_MAX }));
-        assert_eq!((documents.push("more"), documents.is_open()), (Ok(Line::Open), true));
-        assert_eq!((documents.push("}"), documents.is_open()), (Ok(Line::Open), false));
+        assert_eq!((documents.push("more"), documents.break_off(Some("}"))), (Ok(Line::Open), None));
+        assert_eq!(documents.push("}"), Ok(Line::Open));
         assert_eq!(documents.push("{}"), Ok(Line::Document("{}\n".to_owned())));
+    }
+
+    #[test]
+    fn a_document_that_breaks_off_takes_no_other_with_it() {
+        let mut documents = Documents::default();
+        let mut lines = |lines: &[&str]| -> Vec<String> {
+            let mut told = Vec::new();
+            for line in lines {
+                told.extend(documents.break_off(Some(line)).map(|error| error.to_string()));
+                if let Ok(Line::Document(document)) = documents.push(line) {
+                    told.push(document.replace('\n', ""));
+                }
+            }
+            told.extend(documents.break_off(None).map(|error| error.to_string()));
+            told
+        };
+        let broken = FeedError::Unfinished.to_string();
+        assert_eq!(
+            lines(&["{", "  \"a\": [", "    {", "{", "  \"b\": {", "  }", "}", "{\"c\": [1", "{\"d\": 1}"]),
+            [broken.clone(), "{\"b\": {}}".to_owned(), broken.clone(), "{\"d\": 1}".to_owned()]
+        );
+        assert_eq!((lines(&["{", "words"]), lines(&["{}"])), (vec![broken], vec!["{}".to_owned()]));
     }
 }

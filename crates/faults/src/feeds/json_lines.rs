@@ -6,14 +6,17 @@
 //! ```
 //! `source`, `event_id` and `fault` must be there. `fault` is a text as [`Loss`] prints it, or its JSON.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::{Event, Severity};
 use crate::feeds::{FeedError, FeedOptions, Item, from_json, read_time};
 use crate::target::{Loss, shown};
 
 /// An event as it is written.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     source: String,
@@ -26,17 +29,40 @@ struct Line {
     cleared: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+/// In either form; what is wrong is said of the one it has.
+#[derive(Debug)]
 enum Fault {
     Text(String),
     Parts(Loss),
 }
 
+impl<'de> Deserialize<'de> for Fault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Fault;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a fault as text, such as \"nic:b0g3*1/2\", or as an object of target and remaining")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Fault, E> {
+                Ok(Fault::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, parts: A) -> Result<Fault, A::Error> {
+                Loss::deserialize(MapAccessDeserializer::new(parts)).map(Fault::Parts)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
 /// Reads one event; it was observed when it came, unless it says otherwise.
 ///
 /// # Errors
-/// A line that is no such object, with unknown fields, or with names, fractions and times that are none.
+/// A line that is no such object, with unknown fields, or with names, fractions, times and lifetimes that are none.
 pub fn read_json_line(line: &str, options: &FeedOptions, received_ms: u64) -> Result<Vec<Item>, FeedError> {
     let line: Line = from_json(line)?;
     let Loss { target, remaining } = match line.fault {
@@ -51,6 +77,9 @@ pub fn read_json_line(line: &str, options: &FeedOptions, received_ms: u64) -> Re
             problem,
         })?,
     };
+    if line.expires_after_s == Some(0) {
+        return Err(FeedError::Lifetime);
+    }
     let expires = line.expires_after_s.map(|after| observed_ms.saturating_add(after.saturating_mul(1_000)));
     let severity = line.severity.unwrap_or(if remaining.is_gone() { Severity::Fatal } else { Severity::Degraded });
     let event = Event {

@@ -4,14 +4,15 @@
 //! next job on a machine ends what the one before it left. Other events of a process are passed over: a peer that does not respond
 //! for seconds is no fault yet.
 //!
-//! * **Source.** NCCL user guide, "RAS", since 2.28.7 (status) and 2.29 (monitor mode).
+//! * **Source.** NCCL user guide, "RAS", since 2.28.7 (status) and 2.29 (monitor mode). 2.28.9 leaves out the comma before the
+//!   `status` of a missing rank; it is read as if it were there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
 use crate::event::{Event, Severity};
-use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, cut, from_json, read_time};
+use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut, from_json, read_time};
 use crate::remaining::Remaining;
 use crate::target::shown;
 
@@ -34,9 +35,9 @@ struct Peer {
     host: Option<String>,
     pid: Option<i64>,
     #[serde(default)]
-    cuda_devs: Vec<u32>,
+    cuda_devs: BTreeSet<u32>,
     #[serde(default)]
-    nvml_devs: Vec<u32>,
+    nvml_devs: BTreeSet<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,9 +66,12 @@ struct Status {
 /// Reads one document.
 ///
 /// # Errors
-/// What is neither an event nor a state, or has a time that is none.
+/// What is neither an event nor a state, has a time that is none, or names too many devices.
 pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Result<Vec<Item>, FeedError> {
-    let document: Document = from_json(document)?;
+    let document: Document = from_json(document).or_else(|error| match with_commas(document) {
+        Some(mended) => from_json(&mended),
+        None => Err(error),
+    })?;
     let stamp = document.timestamp.unwrap_or_default();
     let observed_ms = match stamp.as_str() {
         "" => received_ms,
@@ -88,8 +92,12 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
             let process = peer.pid.map_or_else(String::new, |pid| format!("pid {pid} "));
             if devices.is_empty() {
                 let device = format!("{process}on {}", shown(&host));
-                return Ok(vec![Item::Unmapped { device, remedy: "the event names no GPU; report it by hand" }]);
+                return Ok(vec![Item::Unmapped {
+                    device,
+                    remedy: "the event names no GPU; report it by hand".to_owned(),
+                }]);
             }
+            check_count(devices.len())?;
             Ok(devices.into_iter().map(|device| said.of(&host, device, true)).collect())
         }
         (Some(event), _) => Ok(vec![Item::Passed { what: shown(&event) }]),
@@ -104,6 +112,7 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
                     *dead.entry((rank.host, device)).or_default() |= is_dead;
                 }
             }
+            check_count(dead.len())?;
             Ok(dead.into_iter().map(|((host, device), is_dead)| said.of(&host, device, is_dead)).collect())
         }
         (None, None) => {
@@ -111,6 +120,22 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
             Err(FeedError::Missing { field: "event", remedy })
         }
     }
+}
+
+/// The document with a comma wherever a `"status"` follows a number without one, which is no JSON; none: nowhere.
+fn with_commas(document: &str) -> Option<String> {
+    let mut mended = String::new();
+    let mut rest = document;
+    while let Some(at) = rest.find("\"status\"") {
+        let (before, after) = rest.split_at(at);
+        let number = before.trim_end();
+        let lacks_one = number.ends_with(|c: char| c.is_ascii_digit());
+        mended.push_str(if lacks_one { number } else { before });
+        mended.push_str(if lacks_one { ", \"status\"" } else { "\"status\"" });
+        rest = &after["\"status\"".len()..];
+    }
+    mended.push_str(rest);
+    (mended != document).then_some(mended)
 }
 
 /// What all events of a document have in common.
@@ -123,7 +148,7 @@ impl Said<'_> {
     /// The GPU of this number is dead, or answers.
     fn of(&self, host: &str, device: u32, is_dead: bool) -> Item {
         if !can_be_host(self.options.aliases.machine(host)) {
-            let remedy = "its host is no name of a machine; give it an alias";
+            let remedy = "its host is no name of a machine; give it an alias".to_owned();
             return Item::Unmapped { device: format!("{}:{device}", shown(host)), remedy };
         }
         let state = if is_dead { "dead" } else { "up" };

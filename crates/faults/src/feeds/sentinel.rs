@@ -2,12 +2,18 @@
 //!
 //! Each check is a source of its own (`nvsentinel/NAME`), so that one that is content does not clear what another one found.
 //! A GPU is known by its number, a card by the number that its name ends with (`mlx5_3` is the card of GPU 3), both unless an
-//! alias says otherwise; all else by aliases alone. An event without devices is about the node.
+//! alias says otherwise; all else by aliases and labels alone. An event without devices is about the node, and takes back all that
+//! its check found in it where it is a healthy one.
 //!
-//! * **Source.** NVSentinel, `data-models/protobufs/health_event.proto`.
+//! A GPU is named in several ways, and so is where on it something is wrong: an address, serial number, NVLink, NVSwitch or port that
+//! means nothing is no more than a detail where the GPU or card is known. Registers are never more.
+//!
+//! * **Source.** NVSentinel, `data-models/protobufs/health_event.proto`, and the entities that its monitors fill in.
+
+use std::collections::BTreeSet;
 
 use crate::event::{Event, Severity};
-use crate::feeds::{FeedOptions, Item, can_be_host, cut};
+use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut};
 use crate::remaining::Remaining;
 use crate::target::{Device, Target, shown};
 
@@ -44,12 +50,60 @@ pub struct HealthEvent {
     pub is_store_only: bool,
 }
 
+/// What kinds of devices monitors name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The node itself.
+    Node,
+    /// A GPU by its number.
+    Gpu,
+    /// Another name of a GPU or card: its address or serial number.
+    Name,
+    /// One of several that lead from a GPU to a switch.
+    Link,
+    Switch,
+    Nic,
+    /// A port of a card.
+    Port,
+    /// A value, no device.
+    Register,
+    Other,
+}
+
+impl Entity {
+    fn kind(&self) -> Kind {
+        match self.kind.to_ascii_uppercase().as_str() {
+            "NODE" => Kind::Node,
+            "GPU" => Kind::Gpu,
+            "PCI" | "GPU_UUID" => Kind::Name,
+            "NVLINK" => Kind::Link,
+            "NVSWITCH" => Kind::Switch,
+            "NIC" => Kind::Nic,
+            "NICPORT" => Kind::Port,
+            kind if kind.starts_with("REG") => Kind::Register,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Its name on its node: a number alone gets its kind before it, as in `nvlink14`.
+    fn name(&self) -> String {
+        match number(&self.value) {
+            Some(_) => format!("{}{}", self.kind.to_ascii_lowercase(), self.value),
+            None => self.value.clone(),
+        }
+    }
+}
+
 /// What one event says, for each of its devices.
 ///
-/// Of a GPU that is named in several ways the number counts. O(entities).
-pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64) -> Vec<Item> {
+/// Of a GPU that is named in several ways the number counts. O(entities · log names).
+///
+/// # Errors
+/// It names too many devices.
+pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64) -> Result<Vec<Item>, FeedError> {
+    check_count(event.entities.len())?;
     let check = cut(&event.check_name, CHECK_BYTES_MAX);
-    let passed = |why: &str| vec![Item::Passed { what: format!("{check} of {}: {why}", shown(&event.node_name)) }];
+    let passed = |why: &str| Ok(vec![Item::Passed { what: format!("{check} of {}: {why}", shown(&event.node_name)) }]);
     if event.is_store_only {
         return passed("for the records only");
     }
@@ -60,13 +114,13 @@ pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64)
     };
     let machine = options.aliases.machine(&event.node_name);
     if !can_be_host(machine) {
-        let remedy = "the event names no node";
-        return vec![Item::Unmapped { device: shown(&event.node_name), remedy }];
+        let remedy = "the event names no node".to_owned();
+        return Ok(vec![Item::Unmapped { device: shown(&event.node_name), remedy }]);
     }
     let observed_ms = event.generated_ms.unwrap_or(received_ms);
-    let item = |name: &str, target: Target| {
+    let said = |name: &str, target: Target| {
         let state = if event.is_healthy { "up" } else { "down" };
-        Item::Event(Event {
+        Event {
             source: format!("nvsentinel/{check}"),
             event_id: format!("{} {state} {observed_ms}", cut(name, DEVICE_BYTES_MAX)),
             target,
@@ -75,39 +129,79 @@ pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64)
             observed_ms,
             expires_ms: options.expiry(observed_ms),
             cleared: event.is_healthy,
-        })
-    };
-    let devices: Vec<&Entity> =
-        event.entities.iter().filter(|entity| !entity.kind.eq_ignore_ascii_case("NODE")).collect();
-    if devices.is_empty() {
-        return vec![item(machine, Target::Host { name: machine.to_owned() })];
-    }
-    let is_numbered = |entity: &Entity| entity.kind.eq_ignore_ascii_case("GPU") && entity.value.parse::<u32>().is_ok();
-    let has_number = devices.iter().any(|entity| is_numbered(entity));
-    let other_name = |entity: &Entity| ["PCI", "GPU_UUID"].iter().any(|kind| entity.kind.eq_ignore_ascii_case(kind));
-    let told = devices.into_iter().filter(|entity| !has_number || !other_name(entity));
-    told.map(|entity| match target(options, &event.node_name, machine, entity) {
-        Some(target) => item(&entity.value, target),
-        None => {
-            let device = format!("{}/{}", shown(&event.node_name), shown(&entity.value));
-            Item::Unmapped { device, remedy: "give it an alias: NODE/NAME and what it is" }
         }
-    })
-    .collect()
+    };
+    let node = || said(machine, Target::Host { name: machine.to_owned() });
+    if event.entities.is_empty() && event.is_healthy {
+        let named = options.aliases.devices(machine).cloned().collect::<BTreeSet<Target>>();
+        let named = named.into_iter().map(|target| Item::Event(said(&target.to_string(), target)));
+        return Ok(std::iter::once(Item::AllClear(node())).chain(named).collect());
+    }
+    let target = |entity: &Entity| target(options, &event.node_name, machine, entity);
+    let devices: Vec<(&Entity, Kind)> = event.entities.iter().map(|entity| (entity, entity.kind())).collect();
+    let is_known =
+        |kinds: &[Kind]| devices.iter().any(|(entity, kind)| kinds.contains(kind) && target(entity).is_some());
+    let (has_number, has_gpu, has_card) =
+        (is_known(&[Kind::Gpu]), is_known(&[Kind::Gpu, Kind::Name]), is_known(&[Kind::Nic]));
+    let is_detail = |kind: Kind| match kind {
+        Kind::Node | Kind::Register => true,
+        Kind::Name => has_gpu || has_card,
+        Kind::Link | Kind::Switch => has_gpu,
+        Kind::Port => has_card,
+        Kind::Gpu | Kind::Nic | Kind::Other => false,
+    };
+    let mut items = Vec::new();
+    let mut told = BTreeSet::new();
+    for &(entity, kind) in devices.iter().filter(|(_, kind)| *kind != Kind::Name || !has_number) {
+        match target(entity) {
+            Some(target) if told.contains(&target) => {}
+            Some(target) => {
+                told.insert(target.clone());
+                items.push(Item::Event(said(&entity.value, target)));
+            }
+            None if is_detail(kind) => {}
+            None => items.push(unmapped(&event.node_name, entity, kind)),
+        }
+    }
+    if items.is_empty() {
+        items.push(Item::Event(node()));
+    }
+    Ok(items)
+}
+
+/// A device of which nobody says what it is, and what would say so.
+fn unmapped(node: &str, entity: &Entity, kind: Kind) -> Item {
+    let device = format!("{}/{}", shown(node), shown(&entity.name()));
+    let example = match kind {
+        Kind::Gpu | Kind::Name => "gpu:GPU",
+        Kind::Link => "link:A=B",
+        Kind::Switch => "switch:ID",
+        Kind::Nic | Kind::Port => "nic:GPU",
+        Kind::Node | Kind::Register | Kind::Other => "node:ID",
+    };
+    let remedy = format!("give it an alias, a line such as `{device} {example}`");
+    Item::Unmapped { device, remedy }
 }
 
 /// The element that an entity of a node is.
 fn target(options: &FeedOptions, node: &str, machine: &str, entity: &Entity) -> Option<Target> {
-    if let Some(target) = options.aliases.device(node, &entity.value) {
+    let aliases = &options.aliases;
+    let name = entity.name();
+    if let Some(target) = aliases.device(node, &name).or_else(|| aliases.device(machine, &name)) {
         return Some(target.clone());
     }
     let slot = |index| Device::Slot { host: machine.to_owned(), index };
-    match entity.kind.to_ascii_uppercase().as_str() {
-        "GPU" => Some(Target::Gpu { device: slot(entity.value.parse().ok()?) }),
-        "NIC" => {
-            let digits = entity.value.trim_start_matches(|c: char| c != '_');
-            Some(Target::Nic { device: slot(digits.strip_prefix('_')?.parse().ok()?), port: None })
-        }
+    // `mlx5_3`; its ports are `mlx5_3_port1`.
+    let card = |name: &str| Some(Target::Nic { device: slot(number(name.split_once('_')?.1)?), port: None });
+    match entity.kind() {
+        Kind::Gpu => Some(Target::Gpu { device: slot(number(&entity.value)?) }),
+        Kind::Nic => card(&entity.value),
+        Kind::Port => card(entity.value.split_once("_port")?.0),
         _ => None,
     }
+}
+
+/// Digits alone.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,6 +1,6 @@
 //! Targets mean what the machines, cards and planes of a network are.
 
-use canopy_topology::{Attributes, Capacity, Latency, Topology, TopologyDraft, TopologyLimits, generate};
+use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits, generate};
 
 use super::*;
 

@@ -6,24 +6,33 @@ use std::path::Path;
 
 use canopy_faults::feeds::{
     Documents, FeedError, FeedOptions, Item, Line, MESSAGE_BYTES_MAX, read_json_line, read_ras, read_slurm,
+    read_slurm_json,
 };
 use tokio::sync::mpsc;
 
-use super::{Format, Received};
+use super::Received;
 use crate::clock;
 use crate::exit::{Failure, words};
+
+/// How the lines of a feed are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineFormat {
+    Json,
+    NcclRas,
+    Slurm,
+}
 
 /// A feed that is read line by line.
 pub(super) struct Reader {
     input: Box<dyn BufRead + Send>,
-    format: Format,
+    format: LineFormat,
     options: FeedOptions,
     documents: Documents,
 }
 
 impl Reader {
     /// Opens a file, or standard input; `-` is standard input, too.
-    pub(super) fn open(path: Option<&Path>, format: Format, options: FeedOptions) -> Result<Self, Failure> {
+    pub(super) fn open(path: Option<&Path>, format: LineFormat, options: FeedOptions) -> Result<Self, Failure> {
         let input: Box<dyn BufRead + Send> = match path.filter(|path| *path != Path::new("-")) {
             None => Box::new(BufReader::new(std::io::stdin())),
             Some(path) => {
@@ -36,37 +45,40 @@ impl Reader {
 
     /// Reads to the end, or until nobody takes what is read. Blocks.
     pub(super) fn run(mut self, sender: &mpsc::Sender<Received>) -> Result<(), Failure> {
-        while let Some(line) = next_line(&mut self.input)? {
-            let read = line.and_then(|line| self.read(&line));
-            let received = match read {
-                Ok(None) => continue,
-                Ok(Some(items)) => Ok(items),
-                Err(error) => Err(words(&error)),
+        let send = |received: Received| sender.blocking_send(received).is_ok();
+        loop {
+            let line = next_line(&mut self.input)?;
+            let next = line.as_ref().map(|line| line.as_ref().map_or("", String::as_str));
+            let broken = self.documents.break_off(next);
+            let mut is_heard = broken.is_none_or(|error| send(Received::Unreadable(words(&error))));
+            let Some(line) = line else { return Ok(()) };
+            is_heard &= match line.and_then(|line| self.read(&line)) {
+                Ok(None) => true,
+                Ok(Some(items)) => items.into_iter().map(Received::Item).chain([Received::End]).all(send),
+                Err(error) => send(Received::Unreadable(words(&error))),
             };
-            if sender.blocking_send(received).is_err() {
+            if !is_heard {
                 return Ok(());
             }
         }
-        if self.documents.is_open() {
-            // If nobody listens any more, nobody misses it.
-            let _unheard = sender.blocking_send(Err("the feed ends within a document".to_owned()));
-        }
-        Ok(())
     }
 
     /// What a line says; none where it ends no message.
     fn read(&mut self, line: &str) -> Result<Option<Vec<Item>>, FeedError> {
         let now_ms = clock::since_1970_ms();
-        match self.format {
-            _ if line.trim().is_empty() => Ok(None),
-            Format::Json => read_json_line(line, &self.options, now_ms).map(Some),
-            Format::Slurm => read_slurm(line, &self.options, now_ms).map(Some),
-            Format::NcclRas => match self.documents.push(line)? {
-                Line::Document(document) => read_ras(&document, &self.options, now_ms).map(Some),
-                Line::Open => Ok(None),
-                Line::Words(what) => Ok(Some(vec![Item::Passed { what }])),
-            },
-            Format::Nvsentinel => Ok(None),
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        let read_document = match self.format {
+            LineFormat::Json => return read_json_line(line, &self.options, now_ms).map(Some),
+            LineFormat::Slurm => read_slurm_json,
+            LineFormat::NcclRas => read_ras,
+        };
+        match self.documents.push(line)? {
+            Line::Document(document) => read_document(&document, &self.options, now_ms).map(Some),
+            Line::Open => Ok(None),
+            Line::Words(line) if self.format == LineFormat::Slurm => read_slurm(&line, &self.options, now_ms).map(Some),
+            Line::Words(_) => Ok(Some(vec![Item::Passed { what: "words between documents".to_owned() }])),
         }
     }
 }

@@ -18,13 +18,19 @@ const UNMAPPED_MAX: usize = 10_000;
 pub(super) struct Mapping<'t> {
     directory: Directory<'t>,
     /// What was said last of each element, where saying it again says nothing.
-    said: Option<BTreeMap<Target, (bool, Remaining)>>,
+    said: Option<BTreeMap<Target, Said>>,
     complained_of: BTreeSet<String>,
     tally: Tally,
 }
 
+/// What was said of an element: whether it is cleared, and what is left.
+type State = (bool, Remaining);
+
+/// And when, in milliseconds since 1970.
+type Said = (State, u64);
+
 /// How much was said.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Tally {
     messages: u64,
     unreadable: u64,
@@ -42,13 +48,14 @@ pub(super) struct Fed<'a> {
     canopy: u32,
     command: &'static str,
     dry_run: bool,
-    messages: u64,
-    unreadable: u64,
-    passed: u64,
-    unmapped: u64,
-    unchanged: u64,
-    events: u64,
-    outcomes: &'a BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    tally: &'a Tally,
+}
+
+impl<'a> Fed<'a> {
+    pub(super) const fn of(tally: &'a Tally, dry_run: bool) -> Self {
+        Self { canopy: FORMAT_VERSION, command: "faults feed", dry_run, tally }
+    }
 }
 
 impl<'t> Mapping<'t> {
@@ -70,46 +77,65 @@ impl<'t> Mapping<'t> {
         self.tally
     }
 
-    /// Adds the events of a message that are to be reported.
+    /// Adds the events that are to be reported of what was said.
     pub(super) fn take(&mut self, received: Received, events: &mut Vec<Event>) {
-        self.tally.messages += 1;
-        let items = match received {
-            Ok(items) => items,
-            Err(problem) => {
+        match received {
+            Received::End => self.tally.messages += 1,
+            Received::Unreadable(problem) => {
+                self.tally.messages += 1;
                 self.tally.unreadable += 1;
                 say(&format!("unreadable: {problem}"));
-                return;
             }
-        };
-        for item in items {
-            match item {
-                Item::Passed { .. } => self.tally.passed += 1,
-                Item::Unmapped { device, remedy } => self.complain(device, remedy),
-                Item::Event(event) => match self.canonical(&event) {
-                    Ok(target) => self.add(Event { target, ..event }, events),
-                    Err(problem) => self.complain(event.target.to_string(), &problem),
-                },
-            }
+            Received::Item(Item::Passed { .. }) => self.tally.passed += 1,
+            Received::Item(Item::Unmapped { device, remedy }) => self.complain(device, &remedy),
+            Received::Item(Item::Event(event)) => self.map(event, events),
+            Received::Item(Item::AllClear(event)) => match self.parts(&event.target) {
+                Ok(parts) => parts.into_iter().for_each(|target| self.add(Event { target, ..event.clone() }, events)),
+                Err(problem) => self.complain(event.target.to_string(), &problem),
+            },
         }
     }
 
-    fn canonical(&self, event: &Event) -> Result<Target, String> {
-        let target = self.directory.canonical(&event.target).map_err(|error| words(&error))?;
-        let loss = Loss { target, remaining: event.remaining };
-        self.directory.resolve(std::slice::from_ref(&loss)).map_err(|error| words(&error.problem))?;
-        Ok(loss.target)
+    fn map(&mut self, event: Event, events: &mut Vec<Event>) {
+        let name = event.target.to_string();
+        match self.directory.canonical_event(event) {
+            Ok(event) => self.add(event, events),
+            Err(error) => self.complain(name, &words(&error)),
+        }
+    }
+
+    /// A machine and all in it.
+    fn parts(&self, machine: &Target) -> Result<Vec<Target>, String> {
+        match machine {
+            Target::Host { name } => self.directory.parts(name).map_err(|error| words(&error)),
+            other => Ok(vec![other.clone()]),
+        }
     }
 
     fn add(&mut self, event: Event, events: &mut Vec<Event>) {
         if let Some(said) = &mut self.said {
-            let state = (event.cleared, event.remaining);
-            if said.insert(event.target.clone(), state) == Some(state) {
-                self.tally.unchanged += 1;
-                return;
+            let state: State = (event.cleared, event.remaining);
+            match said.get(&event.target) {
+                Some((last, then_ms)) if *last == state && *then_ms <= event.observed_ms => {
+                    self.tally.unchanged += 1;
+                    return;
+                }
+                // It comes late: what is known stays the last word.
+                Some((_, then_ms)) if *then_ms > event.observed_ms => {}
+                _ => {
+                    said.insert(event.target.clone(), (state, event.observed_ms));
+                }
             }
         }
         self.tally.events += 1;
         events.push(event);
+    }
+
+    /// What was refused has not been said.
+    pub(super) fn forget(&mut self, event: &Event) {
+        if let Some(said) = &mut self.said {
+            said.remove(&event.target);
+        }
     }
 
     /// Counts a device that means nothing here, and says so the first time.
@@ -143,12 +169,6 @@ impl Tally {
         self.messages == 0
     }
 
-    pub(super) fn object(&self, dry_run: bool) -> Fed<'_> {
-        let Self { messages, unreadable, passed, unmapped, unchanged, events, ref outcomes } = *self;
-        let (canopy, command) = (FORMAT_VERSION, "faults feed");
-        Fed { canopy, command, dry_run, messages, unreadable, passed, unmapped, unchanged, events, outcomes }
-    }
-
     pub(super) fn sentence(&self) -> String {
         let Self { messages, unreadable, passed, unmapped, unchanged, events, outcomes } = self;
         let mut text = format!(
@@ -158,5 +178,56 @@ impl Tally {
             text += &format!("; {count} {outcome}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_faults::Severity;
+    use canopy_topology::{TopologyLimits, generate};
+
+    use super::*;
+
+    fn event(target: &str, cleared: bool, observed_ms: u64) -> Event {
+        Event {
+            source: "s".to_owned(),
+            event_id: observed_ms.to_string(),
+            target: target.parse().unwrap(),
+            remaining: Remaining::GONE,
+            severity: Severity::Fatal,
+            observed_ms,
+            expires_ms: None,
+            cleared,
+        }
+    }
+
+    /// A state that is repeated is told once, under whatever name; what comes late or was refused hides nothing.
+    #[test]
+    fn states_are_told_when_they_change() {
+        let network = generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap();
+        let mut mapping = Mapping::new(&network, true);
+        let told = |mapping: &mut Mapping<'_>, said: Event| {
+            let mut events = Vec::new();
+            mapping.take(Received::Item(Item::Event(said)), &mut events);
+            events.len()
+        };
+        let steps = [
+            ("gpu:b0:3", false, 10, 1),
+            ("gpu:b0g3", false, 20, 0),
+            ("gpu:b0g4", false, 20, 1),
+            ("gpu:b0g3", true, 5, 1),
+            ("gpu:b0g3", false, 30, 0),
+            ("gpu:b0g3", true, 40, 1),
+            ("node:b0g3", true, 50, 0),
+            ("gpu:b9g9", true, 60, 0),
+        ];
+        for (target, cleared, at, expected) in steps {
+            assert_eq!(told(&mut mapping, event(target, cleared, at)), expected, "{target} at {at}");
+        }
+        mapping.forget(&event("gpu:b0g3", true, 50));
+        assert_eq!(told(&mut mapping, event("gpu:b0g3", true, 60)), 1);
+        assert_eq!((mapping.tally.events, mapping.tally.unchanged, mapping.tally.unmapped), (5, 3, 1));
+        let mut always = Mapping::new(&network, false);
+        assert_eq!((1..4).map(|at| told(&mut always, event("host:b0", true, at))).sum::<usize>(), 3);
     }
 }
