@@ -2,6 +2,8 @@
 
 use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits, generate};
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn network(expression: &str) -> Topology {
@@ -189,4 +191,61 @@ fn what_is_not_there_is_named_with_what_is() {
         resolved(&twins, &["host:n1"]),
         Err("fault 0: `n1` may be n1.east or n1.west of the topology; write the whole name".to_owned())
     );
+}
+
+/// Words for elements of [`hosts`] and of boxes, some of which mean nothing on the one or the other.
+fn losses() -> impl Strategy<Value = Vec<Loss>> {
+    let names = || prop::sample::select(vec!["a0", "a1", "b0", "l0", "l1", "b0g0", "b0g1", "b1g1", "b1nv", "ib", "zz"]);
+    let machines = prop::sample::select(vec!["node1", "node1.cluster", "node12", "b0", "b1", "zz"]);
+    let device = prop_oneof![
+        names().prop_map(|id| Device::Node { id: id.to_owned() }),
+        (machines.clone(), 0_u32..3).prop_map(|(host, index)| Device::Slot { host: host.to_owned(), index }),
+    ];
+    let target = prop_oneof![
+        (names(), names(), any::<bool>())
+            .prop_filter("a loop", |(from, to, _)| from != to)
+            .prop_map(|(from, to, both_ways)| Target::Link { from: from.to_owned(), to: to.to_owned(), both_ways }),
+        (device.clone(), prop::option::of(names().prop_map(str::to_owned)))
+            .prop_map(|(device, port)| Target::Nic { device, port }),
+        device.prop_map(|device| Target::Gpu { device }),
+        machines.prop_map(|name| Target::Host { name: name.to_owned() }),
+        names().prop_map(|id| Target::Node { id: id.to_owned() }),
+        names().prop_map(|id| Target::Switch { id: id.to_owned() }),
+        (names(), any::<bool>()).prop_map(|(switch, multicast)| Target::Feature {
+            switch: switch.to_owned(),
+            multicast,
+            aggregate: !multicast
+        }),
+        prop::sample::select(vec!["r0", "r1", "ib", "l0"]).prop_map(|name| Target::Plane { name: name.to_owned() }),
+    ];
+    let part = prop_oneof![2 => Just((0, 1)), 1 => Just((1, 3)), 1 => Just((1, 2)), 1 => Just((1, 1))];
+    let loss = (target, part)
+        .prop_map(|(target, (top, bottom))| Loss { target, remaining: Remaining::new(top, bottom).unwrap() });
+    prop::collection::vec(loss, 0..6)
+}
+
+proptest! {
+    /// A loss means the same under its canonical name, which is that of no other name; what losses add up to depends neither on
+    /// their order nor on how often they are said; and the first that means nothing is the one that is refused.
+    #[test]
+    fn names_and_order_and_repetition_change_nothing(losses in losses(), of_hosts: bool, seed: usize) {
+        let topology = if of_hosts { hosts() } else { network("dgx-a100:boxes=2,gpus=2") };
+        let directory = Directory::new(&topology);
+        let canonical: Vec<_> = losses.iter().map(|loss| directory.canonical_loss(loss)).collect();
+        let refused = canonical.iter().position(Result::is_err);
+        let resolved = directory.resolve(&losses);
+        prop_assert_eq!(resolved.as_ref().err().map(|error| error.position), refused);
+        let meant: Vec<Loss> = canonical.into_iter().flatten().collect();
+        for loss in &meant {
+            prop_assert_eq!(directory.canonical_loss(loss), Ok(loss.clone()));
+        }
+        let all = directory.resolve(&meant).unwrap();
+        prop_assert!(refused.is_some() || resolved == Ok(all.clone()));
+        let mut again: Vec<Loss> = meant.iter().chain(&meant).cloned().collect();
+        let by = seed % again.len().max(1);
+        again.rotate_left(by);
+        again.reverse();
+        prop_assert_eq!(directory.resolve(&again).unwrap(), all.clone());
+        prop_assert!(!matches!(topology.puncture(&all), Err(error) if error.position().is_some()));
+    }
 }
