@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::target::digits;
+
 /// The fraction of its capacity that an element keeps, 0 (gone) to 1 (nothing is missing), in lowest terms.
 ///
 /// Both parts fit 64 bits, so that a product with a capacity is exact in 128. The worse is the smaller.
@@ -96,11 +98,8 @@ impl FromStr for Remaining {
 
     fn from_str(text: &str) -> Result<Self, RemainingError> {
         let error = || RemainingError { found: text.chars().take(40).collect() };
-        let number = |digits: &str| -> Option<u64> {
-            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
-        };
         let (numerator, denominator) = text.split_once('/').ok_or_else(error)?;
-        let (numerator, denominator) = number(numerator).zip(number(denominator)).ok_or_else(error)?;
+        let (numerator, denominator) = digits(numerator).zip(digits(denominator)).ok_or_else(error)?;
         Self::new(numerator, denominator)
     }
 }

@@ -153,6 +153,11 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
+/// A number of digits alone, without sign or white space, if it fits.
+pub(crate) fn digits<N: FromStr>(text: &str) -> Option<N> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
 impl Target {
     /// The same thing under the one name of several that mean it in any network: a link both ways has its lower end first.
     ///
@@ -317,9 +322,8 @@ impl FromStr for Device {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let Some((host, digits)) = text.split_once(':') else { return Ok(Self::Node { id: text.to_owned() }) };
-        let index = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
-        let index = index.ok_or_else(|| TargetError::Device { found: shown(text) })?;
+        let Some((host, index)) = text.split_once(':') else { return Ok(Self::Node { id: text.to_owned() }) };
+        let index = digits(index).ok_or_else(|| TargetError::Device { found: shown(text) })?;
         Ok(Self::Slot { host: host.to_owned(), index })
     }
 }

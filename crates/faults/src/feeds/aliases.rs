@@ -53,18 +53,26 @@ impl Aliases {
         Ok(Self(aliases))
     }
 
-    /// What a machine's device is, by the machine's name, whole or short, and its own, or by its own alone.
+    /// What a machine's device is, by one of the machine's names and its own, or by its own alone.
     pub(super) fn device(&self, machine: &str, name: &str) -> Option<&Target> {
         let name = normal(name);
-        let on_it = short_forms(machine).find_map(|machine| self.0.get(&format!("{machine}/{name}")));
+        let on_it = self.names(machine).find_map(|machine| self.0.get(&format!("{machine}/{name}")));
         on_it.or_else(|| self.0.get(&name))
     }
 
-    /// What devices of a machine are that have names with the machine's name.
-    pub(super) fn devices(&self, machine: &str) -> impl Iterator<Item = &Target> {
-        let start = format!("{machine}/");
-        let from = self.0.range(start.clone()..);
-        from.take_while(move |(name, _)| name.starts_with(&start)).map(|(_, target)| target)
+    /// What devices of a machine are that have names with one of the machine's.
+    pub(super) fn devices<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a Target> {
+        self.names(machine).flat_map(|machine| {
+            let start = format!("{machine}/");
+            let from = self.0.range(start.clone()..);
+            from.take_while(move |(name, _)| name.starts_with(&start)).map(|(_, target)| target)
+        })
+    }
+
+    /// A machine's names: the one that is said and the one that it means, whole and short.
+    fn names<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a str> {
+        let meant = self.machine(machine);
+        short_forms(machine).chain(short_forms(meant).filter(move |_| meant != machine))
     }
 
     /// The machine of a name: another one where that is an alias of a host.
@@ -104,6 +112,11 @@ mod tests {
         );
         let named = |machine, name| other.device(machine, name).map(ToString::to_string);
         assert_eq!((named("n7", "00000000:3b:00.0").as_deref(), named("n7", "0000:3b:00.1")), (Some("gpu:b"), None));
+        let both =
+            Aliases::read("10.0.0.7 host:n7.east\nn7/a gpu:a\nn7.east/b gpu:b\n10.0.0.7/c gpu:c\nn70/d gpu:d").unwrap();
+        let named: Vec<String> = both.devices("10.0.0.7").map(ToString::to_string).collect();
+        assert_eq!(named, ["gpu:c", "gpu:b", "gpu:a"]);
+        assert_eq!(both.device("10.0.0.7", "a").map(ToString::to_string).as_deref(), Some("gpu:a"));
         assert_eq!(other.devices("n7").map(ToString::to_string).collect::<Vec<_>>(), ["gpu:b", "gpu:a"]);
     }
 

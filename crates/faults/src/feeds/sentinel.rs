@@ -13,9 +13,9 @@
 use std::collections::BTreeSet;
 
 use crate::event::{Event, Severity};
-use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut};
+use crate::feeds::{Aliases, FeedError, FeedOptions, Item, can_be_host, check_count, cut};
 use crate::remaining::Remaining;
-use crate::target::{Device, Target, shown};
+use crate::target::{Device, Target, digits, shown};
 
 /// Bytes of a check's name in the name of a source, beside `nvsentinel/`.
 const CHECK_BYTES_MAX: usize = 48;
@@ -87,7 +87,7 @@ impl Entity {
 
     /// Its name on its node: a number alone gets its kind before it, as in `nvlink14`.
     fn name(&self) -> String {
-        match number(&self.value) {
+        match digits::<u32>(&self.value) {
             Some(_) => format!("{}{}", self.kind.to_ascii_lowercase(), self.value),
             None => self.value.clone(),
         }
@@ -133,11 +133,11 @@ pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64)
     };
     let node = || said(machine, Target::Host { name: machine.to_owned() });
     if event.entities.is_empty() && event.is_healthy {
-        let named = options.aliases.devices(machine).cloned().collect::<BTreeSet<Target>>();
+        let named = options.aliases.devices(&event.node_name).cloned().collect::<BTreeSet<Target>>();
         let named = named.into_iter().map(|target| Item::Event(said(&target.to_string(), target)));
         return Ok(std::iter::once(Item::AllClear(node())).chain(named).collect());
     }
-    let target = |entity: &Entity| target(options, &event.node_name, machine, entity);
+    let target = |entity: &Entity| target(&options.aliases, &event.node_name, entity);
     let devices: Vec<(&Entity, Kind)> = event.entities.iter().map(|entity| (entity, entity.kind())).collect();
     let is_known =
         |kinds: &[Kind]| devices.iter().any(|(entity, kind)| kinds.contains(kind) && target(entity).is_some());
@@ -184,24 +184,17 @@ fn unmapped(node: &str, entity: &Entity, kind: Kind) -> Item {
 }
 
 /// The element that an entity of a node is.
-fn target(options: &FeedOptions, node: &str, machine: &str, entity: &Entity) -> Option<Target> {
-    let aliases = &options.aliases;
-    let name = entity.name();
-    if let Some(target) = aliases.device(node, &name).or_else(|| aliases.device(machine, &name)) {
+fn target(aliases: &Aliases, node: &str, entity: &Entity) -> Option<Target> {
+    if let Some(target) = aliases.device(node, &entity.name()) {
         return Some(target.clone());
     }
-    let slot = |index| Device::Slot { host: machine.to_owned(), index };
+    let slot = |index| Device::Slot { host: aliases.machine(node).to_owned(), index };
     // `mlx5_3`; its ports are `mlx5_3_port1`.
-    let card = |name: &str| Some(Target::Nic { device: slot(number(name.split_once('_')?.1)?), port: None });
+    let card = |name: &str| Some(Target::Nic { device: slot(digits(name.split_once('_')?.1)?), port: None });
     match entity.kind() {
-        Kind::Gpu => Some(Target::Gpu { device: slot(number(&entity.value)?) }),
+        Kind::Gpu => Some(Target::Gpu { device: slot(digits(&entity.value)?) }),
         Kind::Nic => card(&entity.value),
         Kind::Port => card(entity.value.split_once("_port")?.0),
         _ => None,
     }
-}
-
-/// Digits alone.
-fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
