@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::target::digits;
+use crate::target::{digits, shown};
 
 /// The fraction of its capacity that an element keeps, 0 (gone) to 1 (nothing is missing), in lowest terms.
 ///
@@ -97,7 +97,7 @@ impl FromStr for Remaining {
     type Err = RemainingError;
 
     fn from_str(text: &str) -> Result<Self, RemainingError> {
-        let error = || RemainingError { found: text.chars().take(40).collect() };
+        let error = || RemainingError { found: shown(text) };
         let (numerator, denominator) = text.split_once('/').ok_or_else(error)?;
         let (numerator, denominator) = digits(numerator).zip(digits(denominator)).ok_or_else(error)?;
         Self::new(numerator, denominator)

@@ -145,12 +145,14 @@ pub enum TargetError {
     Remaining(#[from] RemainingError),
 }
 
-/// As much of a text from outside as a message shows.
+/// As much of a text from outside as a message shows, without what a terminal would obey.
 pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut shown: String = text.chars().take(SHOWN_MAX).map(plain).collect();
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
     }
+    shown
 }
 
 /// A number of digits alone, without sign or white space, if it fits.

@@ -99,6 +99,7 @@ fn what_names_nothing_is_refused_with_what_would() {
     }
     let long = refusal(&format!("node:{}", "x".repeat(300)));
     assert!(long.len() < 300 && long.contains("1 to 255 bytes"), "{long}");
+    assert!(refusal("fan:\u{1b}[2J\n").starts_with("`fan:\u{fffd}[2J\u{fffd}` names nothing"));
     let none = Target::Feature { switch: "s".to_owned(), multicast: false, aggregate: false };
     assert_eq!(none.checked(), Err(TargetError::NoFeature { switch: "s".to_owned() }));
 }
