@@ -75,11 +75,10 @@ pub enum SynthesisError {
     )]
     TooLargeForSteps { ranks: u32, links: usize, limit: u64 },
     #[error(
-        "{} chunks for each share are more than can be counted, at most {limit}; state max_chunks, such as 12, or round \
-         the bandwidths to multiples of a common unit",
-        needed.map_or_else(|| "2^64 or more".to_owned(), |needed| needed.to_string())
+        "{needed} chunks for each share are more than can be counted, at most {limit}; state fewer by chunks or max_chunks, such as \
+         12, or weights of shares with fewer digits"
     )]
-    TooManyChunks { needed: Option<u64>, limit: u128 },
+    TooManyChunks { needed: u64, limit: u128 },
     #[error(
         "an all-to-all of {ranks} ranks over {links} links by flow has {ranks} · {links} variables, over the limit of {limit}; use \
          direct, or plan for fewer ranks"

@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+use std::num::NonZeroU64;
+
 use canopy_schedule::{Collective, CollectiveKind, StepCost, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, Symmetry, SynthesisRequest, TreeLimits, breadth_first, synthesize};
 use canopy_topology::{Topology, TopologyLimits, generate};
@@ -92,6 +94,26 @@ fn reduce_scatters_are_built_for_themselves() {
         assert_eq!(spread.bandwidth.to_string(), allgather, "{expression}");
         assert_eq!(summed.bandwidth.to_string(), reduce_scatter, "{expression}");
         assert_eq!(of(CollectiveKind::Allreduce).count, spread.count + summed.count);
+    }
+}
+
+/// What fractions leave of a rate is rounded to whole bytes per second and has no common unit with the others: no number of chunks
+/// that can be counted is exact, and a small one comes within a hundredth of what ten thousand take, which is as near as matters.
+#[test]
+fn rates_without_a_common_unit_are_come_close_to() {
+    for expression in ["torus:4x4,degrade=00-01*1/3", "ring:6,degrade=0>1*2/7+3-4*5/11"] {
+        let topology = network(expression);
+        for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+            let (chunks, found) = cost(&topology, kind, TreeLimits::NONE, Symmetry::Used);
+            let fine = TreeLimits { chunks: NonZeroU64::new(10_000), ..TreeLimits::NONE };
+            let (_, near) = cost(&topology, kind, fine, Symmetry::Used);
+            assert!((2..=64).contains(&chunks), "{expression}: {chunks} chunks");
+            let more = found.bandwidth.to_f64() / near.bandwidth.to_f64();
+            assert!(
+                (0.999..1.011).contains(&more),
+                "{expression}, {kind:?}: {chunks} chunks take {more} times as long"
+            );
+        }
     }
 }
 

@@ -18,7 +18,7 @@ const CHUNKS_MAX: u128 = 1 << 62;
 /// Numbers of chunks that are tried where there is a limit, besides the limit itself: one to so many.
 const TRIED: u64 = 16;
 
-/// Numbers beyond these that are tried where no number is exact, because latencies count.
+/// Numbers beyond these that are tried where no number is exact, because latencies count or rates have no common unit.
 const TRIED_IN_TIME: [u64; 3] = [24, 32, 64];
 
 /// Then a number will do that takes no more than this part longer than undivided shares.
@@ -27,12 +27,13 @@ const SLACK: (u128, u128) = (1, 100);
 /// The number of chunks for each unit of a share's weight, and by phase the loads of all steps, in chunks.
 ///
 /// A number that is stated is taken. Else it is one with which links reach the exact optimum of each step, the smallest one on
-/// links of one width, and on others if it is one of the first few; where that
-/// exceeds the stated limit, the best one found of those within it: of the first few numbers and the limit itself, the one
-/// of least time in all, the smaller one among equals.
+/// links of one width, and on others if it is one of the first few. Where that
+/// exceeds the stated limit, it is the best one found of those within it: of the first few numbers and the limit itself, the one
+/// of least time in all, the smaller one among equals. Where nothing is stated and it cannot be counted, because rates that
+/// faults left have no common unit, it is the first one tried that comes close to the optimum, or else the best.
 ///
 /// # Errors
-/// More chunks than can be counted; stopped.
+/// More chunks than can be counted though they are stated, or with one for each unit of weight; stopped.
 pub(super) fn choose(
     directions: &[Direction],
     likeness: &Likeness,
@@ -49,16 +50,31 @@ pub(super) fn choose(
     if let Some(few) = fewer(directions, &exact, needed.into_iter().chain(limit).min(), with)? {
         return Ok(few);
     }
+    let is_countable = |&chunks: &u64| require_countable(directions, chunks).is_ok();
     match (needed, limit) {
-        (Some(needed), limit) if limit.is_none_or(|limit| needed <= limit) => {
+        (Some(needed), Some(limit)) if needed <= limit => {
             require_countable(directions, needed)?;
             Ok((needed, exact.iter().map(|loads| in_chunks(loads, needed)).collect()))
         }
-        (_, None) => Err(SynthesisError::TooManyChunks { needed: None, limit: CHUNKS_MAX }),
         (_, Some(limit)) => {
             best_of((1..=limit.min(TRIED)).chain((limit > TRIED).then_some(limit)), Fraction::ZERO, with)
         }
+        (needed, None) => match needed.filter(is_countable) {
+            Some(needed) => Ok((needed, exact.iter().map(|loads| in_chunks(loads, needed)).collect())),
+            None => {
+                let more = (2..=TRIED).chain(TRIED_IN_TIME).filter(is_countable);
+                best_of(std::iter::once(1).chain(more), close_to(&exact), with)
+            }
+        },
     }
+}
+
+/// A time per share that will do where the optimum is not reached: of these loads of undivided shares, and [`SLACK`].
+fn close_to(undivided: &[StepLoads]) -> Fraction {
+    let (over, of) = SLACK;
+    let least = time_per_share(undivided, 1);
+    let parts = least.numerator.checked_mul(of + over).zip(least.denominator.checked_mul(of));
+    parts.and_then(|(top, bottom)| Fraction::new(top, bottom)).unwrap_or(Fraction::ZERO)
 }
 
 /// A small number of chunks below `limit` with which links reach the exact times, where links are of different widths.
@@ -115,10 +131,7 @@ pub(super) fn choose_in_time(
         let loads = with(chunks)?;
         return Ok((delayed, chunks, loads));
     }
-    let (over, of) = SLACK;
-    let least = time_per_share(&all_loads(&delayed, likeness, None, stop)?, 1);
-    let parts = least.numerator.checked_mul(of + over).zip(least.denominator.checked_mul(of));
-    let enough = parts.and_then(|(top, bottom)| Fraction::new(top, bottom)).unwrap_or(Fraction::ZERO);
+    let enough = close_to(&all_loads(&delayed, likeness, None, stop)?);
     let limit = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
     let exactly = needed_by(&exact).filter(|&needed| require_countable(&delayed, needed).is_ok());
     let mut tried: Vec<u64> =
@@ -210,5 +223,5 @@ fn require_countable(directions: &[Direction], chunks: u64) -> Result<(), Synthe
     if is_countable && share * u128::from(chunks) <= u128::from(u32::MAX) {
         return Ok(());
     }
-    Err(SynthesisError::TooManyChunks { needed: Some(chunks), limit: u128::from(u32::MAX) / share.max(1) })
+    Err(SynthesisError::TooManyChunks { needed: chunks, limit: u128::from(u32::MAX) / share.max(1) })
 }
