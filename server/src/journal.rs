@@ -20,6 +20,7 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::entry::{decode_entry, decode_progress, encode_entry, encode_progress};
+pub(crate) use self::entry::{decode_order, encode_order};
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Job, JobState, Written};
 use crate::key::PlanKey;

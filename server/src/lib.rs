@@ -6,6 +6,7 @@
 
 mod admin;
 mod answers;
+mod asked;
 mod call;
 mod clock;
 mod config;

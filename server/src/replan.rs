@@ -48,7 +48,7 @@ use crate::key::PlanKey;
 use crate::metrics::Metrics;
 use crate::planner::Planner;
 use crate::queue::Queue;
-use crate::store::{Store, StoreError};
+use crate::store::{Records, Store, StoreError};
 use crate::tasks;
 use crate::topologies::Shelf;
 
@@ -76,16 +76,19 @@ pub struct ReplanOptions {
     pub hold_down: Duration,
     /// Whether plans are made for faults that have not happened.
     pub plans_ahead: bool,
+    /// Most pinned plans that nobody holds a lease on for which such plans are made.
+    pub pinned_ahead: usize,
 }
 
 impl ReplanOptions {
-    /// Five seconds, a hundred, ten seconds, a minute; ahead.
+    /// Five seconds, a hundred, ten seconds, a minute; ahead, also of 64 pinned plans.
     pub const STANDARD: Self = Self {
         window: Duration::from_secs(5),
         per_second: NonZeroUsize::new(100).expect("100 is not zero"),
         debounce: Duration::from_secs(10),
         hold_down: Duration::from_secs(60),
         plans_ahead: true,
+        pinned_ahead: 64,
     };
 
     pub(crate) fn policy(&self) -> Policy {
@@ -115,6 +118,7 @@ pub(crate) struct Replanner {
 struct Shared {
     queue: Queue,
     planner: Arc<dyn Planner>,
+    records: Records,
     shelf: Shelf,
     bases: Bases,
     books: Books,
@@ -123,6 +127,7 @@ struct Shared {
     /// Shortest time between two plans anew for one seat.
     window_ms: u64,
     plans_ahead: bool,
+    pinned_ahead: usize,
     metrics: Metrics,
     state: Mutex<State>,
     /// Something may have to be done.
@@ -187,7 +192,7 @@ impl Replanner {
     /// The engine failed.
     pub(crate) fn open(
         spaces: ReplanSpaces,
-        (queue, planner, shelf, bases): (Queue, Arc<dyn Planner>, Shelf, Bases),
+        (queue, planner, records, shelf, bases): (Queue, Arc<dyn Planner>, Records, Shelf, Bases),
         metrics: Metrics,
         options: &ReplanOptions,
     ) -> Result<Self, StoreError> {
@@ -204,10 +209,12 @@ impl Replanner {
             shown_ms: None,
         };
         let (state, stir, unwritten, begun) = (Mutex::new(state), Notify::new(), Notify::new(), clock::now());
-        let (window_ms, plans_ahead) = (options.pace().window_ms, options.plans_ahead);
+        let window_ms = options.pace().window_ms;
+        let &ReplanOptions { plans_ahead, pinned_ahead, .. } = options;
         let shared = Shared {
             queue,
             planner,
+            records,
             shelf,
             bases,
             books,
@@ -215,6 +222,7 @@ impl Replanner {
             events,
             window_ms,
             plans_ahead,
+            pinned_ahead,
             metrics,
             state,
             stir,
@@ -396,18 +404,12 @@ impl Shared {
         }
     }
 
-    /// Jobs that run or wait.
-    fn jobs(&self) -> usize {
-        let counts = self.queue.counts();
-        counts.running + counts.waiting
-    }
-
     /// Whether nothing is to be done but to think ahead.
     fn is_calm(&self) -> bool {
         let state = self.lock();
         let is_idle = state.running == 0 && state.docket.len() == 0;
         drop(state);
-        is_idle && self.jobs() == 0
+        is_idle && self.queue.searches() == 0
     }
 
     /// Shows figures, at most once in a second: counting takes a look at all faults.

@@ -176,7 +176,8 @@ impl Server {
         });
         let replanner = {
             let bases = Bases::new(shelf.clone(), options.limits);
-            let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone(), bases);
+            let (queue, records) = (workshop.queue.clone(), workshop.records.clone());
+            let parts = (queue, Arc::clone(&workshop.planner), records, shelf.clone(), bases);
             let (replans, of_replans) = (options.replans, metrics.clone());
             let opened = spawn_blocking(move || Replanner::open(spaces, parts, of_replans, &replans)).await;
             opened.map_err(|error| StartError::Threads(io::Error::other(error)))??

@@ -86,7 +86,7 @@ pub(crate) use decode::{Decoded, Method, OnMiss, decode};
 pub(crate) use desk::Desk;
 pub(crate) use oversize::OversizeLayer;
 pub(crate) use stand_in::StandIn;
-pub(crate) use topologies::resolve;
+pub(crate) use topologies::{read_deeply, resolve};
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;

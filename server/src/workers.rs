@@ -15,6 +15,7 @@ use canopy_proto::v1;
 use canopy_synth::Stop;
 use canopy_topology::Rate;
 
+use crate::asked;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Delivery, Goal, Job, Outcome, Read};
@@ -296,7 +297,8 @@ impl Workshop {
         job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
         // What was made without a search can be made again: its schedule survives crashes of the machine.
         let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
-        if let Err(error) = self.records.put_with(&read.prepared.key, &plan, durability) {
+        let asked = asked::encode(&job.order, &read.prepared);
+        if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";
             warnings.push(v1::Warning { code: "NOT_STORED".to_owned(), text: text.to_owned() });

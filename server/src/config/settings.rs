@@ -93,6 +93,9 @@ pub struct Settings {
     #[arg(long, env = "CANOPY_PLAN_AHEAD", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub plan_ahead: Option<bool>,
+    /// Most pinned plans without a lease of which that is done as well, those used most [default: 64].
+    #[arg(long, env = "CANOPY_PLAN_AHEAD_PINNED", value_name = "COUNT")]
+    pub plan_ahead_pinned: Option<usize>,
     /// Deadline of calls that state none [default: 30s].
     #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
     pub default_deadline: Option<Time>,
@@ -218,6 +221,7 @@ impl Settings {
             fault_debounce: Some(Time(ReplanOptions::STANDARD.debounce)),
             fault_hold_down: Some(Time(ReplanOptions::STANDARD.hold_down)),
             plan_ahead: Some(ReplanOptions::STANDARD.plans_ahead),
+            plan_ahead_pinned: Some(ReplanOptions::STANDARD.pinned_ahead),
             default_deadline: Some(Time(Duration::from_secs(30))),
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
@@ -283,6 +287,7 @@ impl Settings {
                 debounce: all.fault_debounce.expect(GIVEN).0,
                 hold_down: all.fault_hold_down.expect(GIVEN).0,
                 plans_ahead: all.plan_ahead.expect(GIVEN),
+                pinned_ahead: all.plan_ahead_pinned.expect(GIVEN),
             },
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
@@ -330,6 +335,7 @@ impl Settings {
             fault_debounce,
             fault_hold_down,
             plan_ahead,
+            plan_ahead_pinned,
             default_deadline,
             max_deadline,
             drain_timeout,

@@ -85,6 +85,16 @@ pub(super) struct Progress {
     pub(super) request: Vec<u8>,
 }
 
+/// An order by itself.
+pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
+    encode_entry(0, order, Priority::Prefetch, 0)
+}
+
+/// Reads what [`encode_order`] wrote. None: it is damaged, or this build does not know it.
+pub(crate) fn decode_order(bytes: &[u8]) -> Option<Order> {
+    decode_entry(bytes).map(|unfinished| unfinished.order)
+}
+
 /// The record of a job.
 pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
     let source = match &order.topology {

@@ -95,6 +95,13 @@ impl Queue {
         loads
     }
 
+    /// Jobs whose plans are not there, and are made or will be: not those that are looked for only. O(unfinished jobs).
+    pub(crate) fn searches(&self) -> usize {
+        let is_search =
+            |job: &&Arc<Job>| matches!(job.ties().phase, Phase::Queued | Phase::Following | Phase::Planning);
+        self.lines().live.values().filter(is_search).count()
+    }
+
     /// What runs and what waits. O(unfinished jobs).
     pub(crate) fn counts(&self) -> QueueCounts {
         let lines = self.lines();

@@ -68,6 +68,11 @@ impl Bases {
         Self { shelf, limits, at_hand: Arc::default() }
     }
 
+    /// What a network may be like.
+    pub(crate) const fn limits(&self) -> &TopologyLimits {
+        &self.limits
+    }
+
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
         let key = self.shelf.put(&topology)?.0.key;

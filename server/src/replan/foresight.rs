@@ -1,5 +1,5 @@
-//! Plans for faults that have not happened: of what jobs run on, one element at a time, the most harmful first, while nothing else
-//! is to be done.
+//! Plans for faults that have not happened: of what jobs run on and of what operators have pinned, one element at a time, the most
+//! harmful first, while nothing else is to be done.
 //!
 //! Faults that are alike leave networks of one shape, and what is kept for a shape serves all of them: one of each kind is planned for.
 
@@ -18,13 +18,17 @@ use tokio::time;
 use super::Shared;
 use super::bases::Base;
 use super::course::order_for;
-use super::leases::HeldKey;
+use super::footprint::LinkSet;
+use super::leases::{HeldKey, Lease};
+use crate::asked;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::job::{Goal, Terms, Worker};
-use crate::key::RequestKey;
+use crate::key::{PlanKey, RequestKey};
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
+use crate::service::read_deeply;
+use crate::store::Lookup;
 
 /// How long nothing else must have been there to do before anything is planned ahead.
 const CALM: Duration = Duration::from_secs(2);
@@ -45,14 +49,23 @@ const WEIGHED_RANKS_MAX: u32 = 512;
 #[derive(Default)]
 pub(super) struct Foresight {
     ahead: Option<Ahead>,
-    done: HashSet<HeldKey>,
+    done: HashSet<Subject>,
     /// The size of `done` at which it is looked through.
     done_max: usize,
 }
 
-/// A plan that is held, and the faults that are still to be planned for.
+/// Whose faults are planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Subject {
+    /// A plan that leases hold.
+    Held(HeldKey),
+    /// One that an operator has pinned.
+    Pinned(PlanKey),
+}
+
+/// A plan whose single faults are still to be planned for.
 struct Ahead {
-    held: HeldKey,
+    subject: Subject,
     /// What was asked for, on the sound network.
     sound: Order,
     /// The most harmful last.
@@ -89,40 +102,84 @@ impl Foresight {
             };
         }
         let Some(ahead) = &mut self.ahead else { return false };
-        match ahead.losses.pop().filter(|_| shared.leases.holder(&ahead.held).is_some()) {
+        match ahead.losses.pop().filter(|_| is_held(shared, &ahead.subject)) {
             Some(loss) => make(shared, Order { faults: vec![loss], ..ahead.sound.clone() }).await,
             None => {
-                self.done.insert(ahead.held);
+                self.done.insert(ahead.subject);
                 self.ahead = None;
             }
         }
         true
     }
 
-    /// Takes up the plan of a lease that nothing was planned ahead of yet.
+    /// Takes up a plan that nothing was planned ahead of yet: of leases, then of operators.
     async fn look_for_more(&mut self, shared: &Arc<Shared>) -> Option<Ahead> {
         if self.done.len() >= self.done_max {
-            self.done.retain(|held| shared.leases.holder(held).is_some());
+            self.done.retain(|subject| is_held(shared, subject));
             self.done_max = DONE_MAX.max(2 * self.done.len());
         }
-        let (held, lease) = shared.leases.other_than(|held| self.done.contains(held))?;
-        let item = (0..).zip(&lease.deed.items).find(|(_, item)| item.original_key() == held.plan);
-        let (number, links) = item.map(|(number, item)| (number, item.links.clone()))?;
-        let errand = Errand::default();
-        let (stop, reader) = (errand.stop(), Arc::clone(shared));
-        let found = spawn_blocking(move || {
-            let base = reader.bases.get(&held.base).ok().flatten()?;
-            let (sound, _) = order_for(&reader, &lease, number, &[]).ok()?;
-            let losses = ranked(&reader, &base, &links, &sound, &stop);
-            Some((sound, losses))
-        });
-        let found = found.await.ok().flatten();
-        if found.is_none() {
-            // It cannot be planned for, and will not be asked for again.
-            self.done.insert(held);
+        loop {
+            let held = shared.leases.other_than(|held| self.done.contains(&Subject::Held(*held)));
+            let errand = Errand::default();
+            let (stop, reader) = (errand.stop(), Arc::clone(shared));
+            let (subject, found) = match held {
+                Some((held, lease)) => {
+                    let found = spawn_blocking(move || of_lease(&reader, &held, &lease, &stop)).await;
+                    (Subject::Held(held), found)
+                }
+                None => {
+                    let key = self.next_pinned(shared).await?;
+                    (Subject::Pinned(key), spawn_blocking(move || of_pinned(&reader, &key, &stop)).await)
+                }
+            };
+            match found.ok().flatten() {
+                Some((sound, losses)) => return Some(Ahead { subject, sound, losses }),
+                // It cannot be planned for, and is not looked at again.
+                None => self.done.insert(subject),
+            };
         }
-        found.map(|(sound, losses)| Ahead { held, sound, losses })
     }
+
+    /// A pinned plan of which nothing was planned ahead yet.
+    async fn next_pinned(&self, shared: &Arc<Shared>) -> Option<PlanKey> {
+        if shared.pinned_ahead == 0 {
+            return None;
+        }
+        let reader = Arc::clone(shared);
+        // The ledger is held while plans are written.
+        let pinned = spawn_blocking(move || reader.records.pinned(reader.pinned_ahead)).await;
+        pinned.ok()?.ok()?.into_iter().find(|key| !self.done.contains(&Subject::Pinned(*key)))
+    }
+}
+
+/// Whether anybody still wants plans ahead of this one. What is pinned is taken to stay so.
+fn is_held(shared: &Shared, subject: &Subject) -> bool {
+    match subject {
+        Subject::Held(held) => shared.leases.holder(held).is_some(),
+        Subject::Pinned(_) => true,
+    }
+}
+
+/// What was asked for where a lease holds a plan, and the faults to be planned for.
+fn of_lease(shared: &Shared, held: &HeldKey, lease: &Lease, stop: &Recalled) -> Option<(Order, Vec<Loss>)> {
+    let (number, item) = (0..).zip(&lease.deed.items).find(|(_, item)| item.original_key() == held.plan)?;
+    let base = shared.bases.get(&held.base).ok().flatten()?;
+    let (sound, _) = order_for(shared, lease, number, &[]).ok()?;
+    let losses = ranked(shared, &base, &item.links, &sound, stop);
+    Some((sound, losses))
+}
+
+/// The same of a pinned plan. None: it is not known what it was asked for by.
+fn of_pinned(shared: &Shared, key: &PlanKey, stop: &Recalled) -> Option<(Order, Vec<Loss>)> {
+    let summary = shared.records.summary(key).ok().flatten()?;
+    let sound = asked::decode(&summary.asked, &shared.shelf)?;
+    let Ok(Lookup::Found(stored)) = shared.records.peek(key) else { return None };
+    let (topology, _) = read_deeply(&sound.topology, shared.bases.limits(), &|| stop.is_requested()).ok()?;
+    let prepared = shared.planner.prepare(&sound, stop).ok()?;
+    let base = Base::new(topology);
+    let links = LinkSet::projected(&base, &prepared.topology, &stored.plan.links_used).into_bytes();
+    let losses = ranked(shared, &base, &links, &sound, stop);
+    Some((sound, losses))
 }
 
 /// Work on another thread, which is told to end when this is dropped.
@@ -202,9 +259,9 @@ async fn make(shared: &Arc<Shared>, order: Order) {
     }
 }
 
-/// Waits until there are more jobs than one's own.
+/// Waits until more is searched for than one's own. Whoever finds what is there takes no time worth speaking of.
 async fn others(shared: &Shared, own: usize) {
-    while shared.jobs() <= own {
+    while shared.queue.searches() <= own {
         time::sleep(GLANCE).await;
     }
 }

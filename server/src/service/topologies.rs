@@ -240,7 +240,7 @@ pub(super) fn read(
 }
 
 /// Reads on a thread whose stack the deepest document cannot exhaust. A panic there ends the call alone.
-fn read_deeply(
+pub(crate) fn read_deeply(
     input: &TopologyInput,
     limits: &TopologyLimits,
     gone: &(dyn Fn() -> bool + Sync),

@@ -1,6 +1,6 @@
 //! What the store holds, in some hundred bytes of memory per plan: enough to decide what goes when room is needed.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use super::PlanSummary;
@@ -90,6 +90,16 @@ impl Ledger {
 
     pub(super) fn pinned_count(&self) -> usize {
         self.pinned_count
+    }
+
+    /// The pinned plans with most uses, the last used first among equals. O(plans) where any is pinned.
+    pub(super) fn pinned(&self, limit: usize) -> Vec<PlanKey> {
+        if self.pinned_count == 0 {
+            return Vec::new();
+        }
+        let mut pinned: Vec<_> = self.entries.iter().filter(|(_, weight)| weight.pinned).collect();
+        pinned.sort_by_key(|(key, weight)| (Reverse(weight.hits), Reverse(weight.last_used_ms), **key));
+        pinned.into_iter().take(limit).map(|(key, _)| *key).collect()
     }
 
     pub(super) fn owned_count(&self) -> usize {

@@ -177,9 +177,21 @@ impl Records {
     /// # Errors
     /// As [`Records::put`].
     pub fn put_with(&self, key: &PlanKey, plan: &StoredPlan, durability: Durability) -> Result<(), StoreError> {
+        self.put_asked(key, plan, Vec::new(), durability)
+    }
+
+    /// The same with what the plan was asked for by.
+    pub(crate) fn put_asked(
+        &self,
+        key: &PlanKey,
+        plan: &StoredPlan,
+        asked: Vec<u8>,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
         let record = encode_plan(plan);
         let size_bytes = record.len() as u64;
-        let mut summary = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
+        let fresh = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
+        let mut summary = PlanSummary { asked, ..fresh };
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
         if let Some(old) = self.shared.stored_summary(key)? {
@@ -297,6 +309,15 @@ impl Records {
         }
         drop(guard);
         self.summary(key)
+    }
+
+    /// The pinned plans that are used most, at most so many.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn pinned(&self, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
+        let mut guard = self.shared.lock_ledger();
+        Ok(self.shared.ledger_of(&mut guard)?.pinned(limit))
     }
 
     /// Removes a plan unless it is pinned.

@@ -47,6 +47,8 @@ pub struct PlanSummary {
     pub tenant: String,
     /// The schedules that it was made of.
     pub schedules: Vec<ScheduleKey>,
+    /// What it was asked for by, where that is known; whoever stores the plan says what these bytes mean.
+    pub asked: Vec<u8>,
 }
 
 /// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
@@ -88,6 +90,8 @@ struct Fields {
     tenant: String,
     #[prost(bytes = "vec", repeated, tag = "18")]
     schedules: Vec<Vec<u8>>,
+    #[prost(bytes = "vec", tag = "19")]
+    asked: Vec<u8>,
 }
 
 impl PlanSummary {
@@ -116,6 +120,7 @@ impl PlanSummary {
             stood_in_for: None,
             tenant: plan.provenance.as_ref().map(|provenance| provenance.tenant.clone()).unwrap_or_default(),
             schedules: plan.provenance.as_ref().map(schedules).unwrap_or_default(),
+            asked: Vec::new(),
         }
     }
 
@@ -140,6 +145,7 @@ impl PlanSummary {
             stood_in_for: self.stood_in_for.map(|key| key.as_bytes().to_vec()).unwrap_or_default(),
             tenant: self.tenant.clone(),
             schedules: self.schedules.iter().map(|key| key.as_bytes().to_vec()).collect(),
+            asked: self.asked.clone(),
         };
         encode_record(&fields.encode_to_vec())
     }
@@ -169,14 +175,16 @@ impl PlanSummary {
             stood_in_for: fields.stood_in_for.try_into().ok().map(PlanKey::from_bytes),
             tenant: fields.tenant,
             schedules: keys(fields.schedules).ok_or(DamagedRecord::Payload)?,
+            asked: fields.asked,
         })
     }
 
-    /// The same with the uses, the pin and the creation of another.
+    /// The same with the uses, the pin and the creation of another, and what that was asked for by where nothing else is known.
     pub(crate) fn with_history_of(&self, other: &Self) -> Self {
         let Self { created_ms, hits, pinned, stood_in_for, .. } = *other;
         let last_used_ms = self.last_used_ms.max(other.last_used_ms);
-        Self { created_ms, last_used_ms, hits, pinned, stood_in_for, ..self.clone() }
+        let asked = if self.asked.is_empty() { other.asked.clone() } else { self.asked.clone() };
+        Self { created_ms, last_used_ms, hits, pinned, stood_in_for, asked, ..self.clone() }
     }
 
     /// Whether both are of the same record, whatever its history.
@@ -187,6 +195,7 @@ impl PlanSummary {
             hits: 0,
             pinned: false,
             stood_in_for: None,
+            asked: Vec::new(),
             ..summary.clone()
         };
         bare(self) == bare(other)

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
-    GetLeaseRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PlanLost, PlanRequest, PlanSuperseded,
-    Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply, ReportFaultsRequest,
-    ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
+    GetLeaseRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost, PlanRequest,
+    PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply,
+    ReportFaultsRequest, ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
 };
 use canopy_server::{
     MaintenanceCommand, MaintenanceError, Options, ReplanOptions, ServerFlags, StoreError, run_maintenance,
@@ -251,6 +252,43 @@ async fn a_watch_and_its_leases_go_on_in_the_next_server() {
     assert_eq!(leases(&server).release_lease(asked).await.unwrap().into_inner().released, 0);
     let expired = WatchReplansRequest { resume_token: "7-7".to_owned(), ..WatchReplansRequest::default() };
     assert_eq!(faults(&server).watch_replans(expired).await.unwrap_err().code(), Code::OutOfRange);
+    server.stop().await;
+}
+
+/// Single faults of a plan that is leased or pinned are planned for before they happen; of others none is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_leased_or_pinned_is_planned_ahead_of() {
+    let ahead = |options: &mut Options| {
+        quick(options);
+        (options.replans.plans_ahead, options.replans.pinned_ahead) = (true, 1);
+    };
+    let planner = canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD);
+    let server = TestServer::start_with(ahead, std::sync::Arc::new(planner)).await;
+    acquire(&server, "leased", vec![request("ring:4")]).await;
+    // No part of these is of the shape of a part of another.
+    plan(&server, request("torus:3x4")).await;
+    for network in ["torus:3x3", "ring:6"] {
+        let name = plan(&server, request(network)).await;
+        let asked = PinPlanRequest { name, ..PinPlanRequest::default() };
+        PlanAdminClient::new(server.channel.clone()).pin_plan(asked).await.unwrap();
+        // They are told apart by when they were used last.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let is_cached = async |network: &str, lost: &str| {
+        let base = Some(Box::new(source(network)));
+        let punctured = Box::new(Punctured { base, faults: vec![gpu(lost)], include_reported: false });
+        let topology = Some(TopologySource { source: Some(Source::Punctured(punctured)) });
+        server.client().lookup_plan(PlanRequest { topology, ..request("") }).await.is_ok()
+    };
+    let limit = tokio::time::Instant::now() + Duration::from_secs(60);
+    while !(is_cached("ring:4", "2").await && is_cached("ring:6", "2").await) {
+        assert!(tokio::time::Instant::now() < limit, "nothing is planned ahead");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // More would be planned ahead of by now, if it was.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!is_cached("torus:3x3", "11").await, "one pinned plan is the most, that which was used last");
+    assert!(!is_cached("torus:3x4", "11").await);
     server.stop().await;
 }
 

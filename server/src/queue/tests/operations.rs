@@ -176,7 +176,7 @@ fn counts_are_those_of_unfinished_jobs() {
     ];
     let repair = queue.next_to_read().unwrap();
     let counts = queue.counts();
-    assert_eq!((counts.waiting, counts.running), (2, 1));
+    assert_eq!((counts.waiting, counts.running, queue.searches()), (2, 1, 0));
     assert_eq!(counts.priorities[0], (Priority::Repair, 0, 1));
     assert_eq!(counts.priorities[2], (Priority::Interactive, 2, 0));
     assert_eq!(counts.jobs.iter().map(|job| expression(job)).collect::<Vec<_>>(), ["ring:6", "ring:4", "ring:5"]);
