@@ -69,6 +69,8 @@ pub(crate) enum CallFailure {
         "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
     )]
     ResumeToken,
+    #[error("{limit} watches are open, as many as may be; end some, or watch all leases with one")]
+    TooManyWatches { limit: usize },
     #[error("there is no lease `{name}`, or no more; acquire it again, or list the leases")]
     LeaseUnknown { name: String },
     #[error("{field}: {problem}")]

@@ -1,5 +1,6 @@
 //! `canopy.v1.Faults`: what is broken or slow, and what has been planned instead.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_faults::{Directory, Event, Outcome, Record, Remaining, Severity};
@@ -11,7 +12,7 @@ use canopy_proto::v1::{
     WatchReplansRequest, replan_event,
 };
 use canopy_topology::TopologyLimits;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time;
 use tonic::{Code, Request, Response, Status};
 
@@ -35,6 +36,8 @@ use crate::topologies::id_of;
 
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// Most watches at once: those that nobody reads hold what was sent to them.
+const WATCHES_MAX: usize = 4096;
 /// Events read from the log at a time.
 const EVENTS_AT_ONCE: usize = 64;
 /// Events a stream holds before the one who fills it waits for its reader.
@@ -68,11 +71,13 @@ pub(crate) struct FaultsService {
     replanner: Replanner,
     drain: DrainHandle,
     limits: TopologyLimits,
+    /// Places of watches.
+    watches: Arc<Semaphore>,
 }
 
 impl FaultsService {
-    pub(crate) const fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
-        Self { desk, replanner, drain, limits }
+    pub(crate) fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
+        Self { desk, replanner, drain, limits, watches: Arc::new(Semaphore::new(WATCHES_MAX)) }
     }
 }
 
@@ -113,12 +118,14 @@ impl Faults for FaultsService {
         let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
         let position =
             self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
+        let place = Arc::clone(&self.watches).try_acquire_owned();
+        let place = place.map_err(|_| failed(CallFailure::TooManyWatches { limit: WATCHES_MAX }))?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
         let drain = self.drain.clone();
         let watching = self.replanner.metrics().going_on("canopy_watchers", &[]);
         let task = tasks::spawn("watch-replans", async move {
-            let _watching = watching;
+            let _place = (place, watching);
             let sender = watch.sender.clone();
             let end = tokio::select! {
                 end = watch.follow() => end,

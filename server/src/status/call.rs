@@ -63,6 +63,7 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::TooManyEvents { limit, .. } => Refusal::input("TOO_MANY_FAULTS", "events").with("limit", limit),
         CallFailure::FaultTarget { position, .. } => Refusal::input("FAULT_UNKNOWN", format!("faults[{position}]")),
         CallFailure::ResumeToken => Refusal::new(Code::OutOfRange, "RESUME_TOKEN_EXPIRED", Detail::None),
+        CallFailure::TooManyWatches { limit } => Refusal::limit("WATCHES_FULL", "watches").with("limit", limit),
         CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(LeaseError::Store(error)) => store(error),
@@ -205,6 +206,7 @@ mod tests {
         let full = StoreError::Full { needed: 9, pinned: 1, limit: 8 };
         check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
         check(LeaseError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "LEASES_FULL", "");
+        check(CallFailure::TooManyWatches { limit: 9 }, Code::ResourceExhausted, "WATCHES_FULL", "");
         check(ShelfError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
         check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
     }
