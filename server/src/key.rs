@@ -158,7 +158,7 @@ impl PlanKey {
 
     /// The key of the plan that does the same by the schedule of this plan of the sound network, made to fit.
     pub fn repaired_from(self, sound: &Self) -> Self {
-        let mut fields = Fields::new("canopy repaired plan key 1");
+        let mut fields = Fields::new("canopy repaired plan key 2");
         fields.bytes(&self.0).bytes(&sound.0);
         Self(fields.finish())
     }

@@ -1,8 +1,8 @@
 //! A schedule of a healthy network made to fit what is left of it.
 //!
 //! Trees, routes and sends that crossed nothing broken stay as they are. What was cut off is joined again by the best way
-//! that is left (`forest`, `flow`, `steps`), then loads are moved off the busiest links for a bounded number of rounds. That
-//! takes milliseconds where the optimum may take seconds; how far from it the result is, is for others to say.
+//! that is left (`forest`, `flow`, `steps`), then loads are moved off the busiest links (`balance`), within a bounded
+//! amount of work. That takes milliseconds where the optimum may take seconds; how far from it the result is, is for others to say.
 
 mod balance;
 mod finder;
@@ -70,16 +70,16 @@ impl From<canopy_optimize::Stopped> for RepairError {
 /// Ranks are numbered anew, in their old order; shares of ranks that are gone are gone with them, and so are their trees and
 /// paths. In a forest a branch that was cut off is hung by any of its ranks to the rest of its tree, over the links that are
 /// least used; a path takes the least used way from end to end; a send in steps only another route between the same
-/// two ranks. Trees and paths are then moved off the busiest links, in parts where that helps, towards the least that the
-/// links of any one rank allow: an interval that is halved ten times. Steps are not balanced.
+/// two ranks. Trees and paths are then moved off the busiest links, in parts where that helps, as long as a potential that
+/// doubles with every small part of a link's load falls with it. Steps are not balanced.
 ///
 /// * **In.** `left`: nodes by the ids that they have in `base`, ranks in the same order; fewer links, or of less capacity.
 ///   A switch that no longer multicasts or aggregates forwards all the same.
 ///   `chunks_max`: of a share, where chunks are made smaller; those that there are stay.
 /// * **Out.** A schedule of `left` that does the same; chunks may be smaller. Equal arguments give equal schedules.
-/// * **Source.** Our own. **Errors.** [`RepairError`].
+/// * **Source.** Our own; the potential as of Plotkin, Shmoys and Tardos 1995 for packings. **Errors.** [`RepairError`].
 /// * **Cost.** O(hops) per round, and a search over the links for each branch and path moved, at most
-///   2²² looks at links, ranks and hops in all once everything is joined.
+///   2²⁰ looks at links, ranks and hops in all once everything is joined.
 pub fn repaired(
     base: &Topology,
     schedule: &Schedule,

@@ -90,26 +90,37 @@ fn reached(whole: &Topology, kind: CollectiveKind, faults: &[Fault]) -> (f64, f6
     (ratios.iter().sum::<f64>() / faults.len() as f64, ratios.iter().copied().fold(f64::INFINITY, f64::min))
 }
 
-/// A repaired schedule is no mere stopgap: over single faults it keeps well over nine tenths of the optimum.
-#[test]
-fn after_single_faults_most_of_the_optimum_is_left() {
-    for (network, kinds) in
-        [("dgx-a100:boxes=2", &[Allgather, Allreduce][..]), ("torus:4x4", &[Allgather, Allreduce, AllToAll])]
-    {
-        let whole = generate(network, &TopologyLimits::STANDARD).unwrap();
-        let id = |node: canopy_topology::NodeIndex| whole.node(node).id.clone();
-        let pairs = whole.links().iter().filter(|link| link.from < link.to);
-        // Others are much like these.
-        let down = pairs.map(|link| Fault::Link { from: id(link.from), to: id(link.to), both_ways: true });
-        let down: Vec<Fault> = down.step_by(3).collect();
-        let gone: Vec<Fault> = whole.ranks().step_by(3).map(|rank| Fault::Node { id: id(rank.node()) }).collect();
-        for &kind in kinds {
-            for (what, faults) in [("link", down.clone()), ("node", gone.clone())] {
-                let (mean, least) = reached(&whole, kind, &faults);
-                assert!(mean >= 0.94 && least >= 0.93, "{network} {kind} {what}: mean {mean}, least {least}");
-            }
+/// A repaired schedule is no mere stopgap: over single faults it keeps nearly all of the optimum.
+fn require_most_of_the_optimum(network: &str, kinds: &[CollectiveKind], every: usize) {
+    let whole = generate(network, &TopologyLimits::STANDARD).unwrap();
+    let id = |node: canopy_topology::NodeIndex| whole.node(node).id.clone();
+    let pairs = whole.links().iter().filter(|link| link.from < link.to);
+    // Others are much like these.
+    let down = pairs.map(|link| Fault::Link { from: id(link.from), to: id(link.to), both_ways: true });
+    let down: Vec<Fault> = down.step_by(every).collect();
+    let gone: Vec<Fault> = whole.ranks().step_by(every).map(|rank| Fault::Node { id: id(rank.node()) }).collect();
+    for &kind in kinds {
+        for (what, faults) in [("link", &down), ("node", &gone)] {
+            let (mean, least) = reached(&whole, kind, faults);
+            assert!(mean >= 0.96 && least >= 0.94, "{network} {kind} {what}: mean {mean}, least {least}");
         }
     }
+}
+
+#[test]
+fn boxes_keep_most_of_the_optimum() {
+    require_most_of_the_optimum("dgx-a100:boxes=2", &[Allgather, Allreduce], 4);
+}
+
+#[test]
+fn tori_keep_most_of_the_optimum() {
+    require_most_of_the_optimum("torus:4x4", &[Allgather, Allreduce, AllToAll], 3);
+}
+
+/// All links are needed, and trees have to make way for each other.
+#[test]
+fn meshes_of_links_keep_most_of_the_optimum() {
+    require_most_of_the_optimum("mi250:boxes=2", &[Allreduce], 15);
 }
 
 proptest! {

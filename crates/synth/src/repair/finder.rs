@@ -33,7 +33,7 @@ pub(super) struct Way {
 pub(super) struct Finder {
     search: u64,
     marks: Vec<Mark>,
-    queue: BinaryHeap<Reverse<(u128, u32)>>,
+    queue: BinaryHeap<Reverse<(i128, u32)>>,
     /// Links looked at so far.
     pub(super) visits: u64,
 }
@@ -42,7 +42,7 @@ pub(super) struct Finder {
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     search: u64,
-    cost: u128,
+    cost: i128,
     link: Option<LinkIndex>,
 }
 
@@ -53,14 +53,16 @@ impl Finder {
         Self { search: 0, marks: vec![mark; node_count], queue: BinaryHeap::new(), visits: 0 }
     }
 
-    /// The cheapest way for so many chunks over links that have room for them; of equal ones that to the first node.
+    /// The cheapest way for so many chunks over links that have room for them, if it costs less than `most`; of equal ones
+    /// that to the first node.
     ///
-    /// * **In.** Where it may start, and what each start costs; prices as of [`Loads::price`].
+    /// * **In.** Where it may start, and what each start costs, perhaps less than nothing; prices as of [`Loads::price`].
     /// * **Source.** Dijkstra 1959. **Cost.** O(links within reach · log nodes).
     pub(super) fn find(
         &mut self,
         (network, loads, count): (&Network<'_>, &Loads, u64),
-        starts: &[(NodeIndex, u128)],
+        starts: &[(NodeIndex, i128)],
+        most: i128,
         visit: impl Fn(NodeIndex) -> Visit,
     ) -> Option<Way> {
         self.search += 1;
@@ -71,6 +73,9 @@ impl Finder {
         while let Some(Reverse((cost, number))) = self.queue.pop() {
             let node = NodeIndex::new(number);
             let mark = self.marks[node.index()];
+            if cost >= most {
+                return None;
+            }
             if cost > mark.cost {
                 continue;
             }
@@ -81,14 +86,14 @@ impl Finder {
                 self.visits += 1;
                 let head = network.head(link);
                 if loads.has_room(link, count) && visit(head) != Visit::Avoid {
-                    self.reach(head, cost.saturating_add(loads.price(link, count)), Some(link));
+                    self.reach(head, cost + loads.price(link, count), Some(link));
                 }
             }
         }
         None
     }
 
-    fn reach(&mut self, node: NodeIndex, cost: u128, link: Option<LinkIndex>) {
+    fn reach(&mut self, node: NodeIndex, cost: i128, link: Option<LinkIndex>) {
         let mark = &mut self.marks[node.index()];
         if mark.search != self.search || cost < mark.cost {
             *mark = Mark { search: self.search, cost, link };

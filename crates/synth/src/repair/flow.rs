@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Flow, Path};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
-use super::balance::{Most, Movable, balance};
+use super::balance::{Movable, STEPS_LOG2_AT_FIRST, balance};
 use super::finder::{Finder, Visit};
 use super::loads::Loads;
 use super::refinement::{common_divisor, factor};
@@ -82,17 +82,17 @@ impl Paths<'_> {
     /// Finds another way for what is cut: as long as that is possible over links that are then no busier than the busiest
     /// is before; over any, else.
     fn join(&mut self) -> Result<(), RepairError> {
-        let level = self.loads.worst();
+        self.loads.aim_at(self.loads.worst(), STEPS_LOG2_AT_FIRST);
         for at in 0..self.paths.len() {
             if !self.paths[at].links.is_empty() {
                 continue;
             }
             ask(self.stop)?;
-            self.loads.limit_to(level);
-            let mut way = self.way(at, self.paths[at].chunk_count);
-            self.loads.limit_to_none();
+            self.loads.heed_limits(true);
+            let mut way = self.way(at, self.paths[at].chunk_count, i128::MAX);
+            self.loads.heed_limits(false);
             if way.is_none() {
-                way = self.way(at, self.paths[at].chunk_count);
+                way = self.way(at, self.paths[at].chunk_count, i128::MAX);
             }
             let way =
                 way.ok_or(RepairError::Malformed { what: "a pair is not joined though its ranks reach each other" })?;
@@ -102,11 +102,11 @@ impl Paths<'_> {
         Ok(())
     }
 
-    fn way(&mut self, at: usize, count: u64) -> Option<Vec<LinkIndex>> {
+    fn way(&mut self, at: usize, count: u64, most: i128) -> Option<Vec<LinkIndex>> {
         let (source, destination) =
             (Rank::new(self.paths[at].source).node(), Rank::new(self.paths[at].destination).node());
         let visit = |node: NodeIndex| if node == destination { Visit::End } else { Visit::Pass };
-        self.finder.find((&self.network, &self.loads, count), &[(source, 0)], visit).map(|way| way.links)
+        self.finder.find((&self.network, &self.loads, count), &[(source, 0)], most, visit).map(|way| way.links)
     }
 
     /// The level that some rank's links have at least, whatever is moved.
@@ -172,16 +172,21 @@ impl Movable for Paths<'_> {
         users
     }
 
-    fn move_off(&mut self, at: usize, link: LinkIndex, most: Most) -> Result<(), RepairError> {
-        let amount = most.of(self.paths[at].chunk_count);
+    fn move_off(&mut self, at: usize, link: LinkIndex, most: u64) -> Result<(), RepairError> {
+        let amount = most.min(self.paths[at].chunk_count);
         if amount == 0 || !self.paths[at].links.contains(&link) {
             return Ok(());
         }
+        let before = self.loads.potential();
         self.loads.remove(&self.paths[at].links, amount);
-        let Some(links) = self.way(at, amount) else {
+        let Some(links) = self.way(at, amount, before - self.loads.potential()) else {
             return self.loads.add(&self.paths[at].links, amount);
         };
         self.loads.add(&links, amount)?;
+        if self.loads.potential() >= before {
+            self.loads.remove(&links, amount);
+            return self.loads.add(&self.paths[at].links, amount);
+        }
         if amount == self.paths[at].chunk_count {
             self.paths[at].links = links;
         } else {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use canopy_schedule::{Carrier, RouteIndex, RouteInterner, Send, Steps};
 use canopy_topology::{NodeIndex, Rank};
 
+use super::balance::STEPS_LOG2_AT_FIRST;
 use super::finder::{Finder, Visit};
 use super::loads::Loads;
 use super::{RepairError, Wanted};
@@ -24,6 +25,8 @@ pub(super) fn repaired(of: &Wanted<'_>, steps: &Steps) -> Result<Steps, RepairEr
     for carrier in &steps.carriers {
         loads.add(links_of(&now, carrier.route)?, carrier.chunk_count)?;
     }
+    loads.aim_at(loads.worst(), STEPS_LOG2_AT_FIRST);
+    loads.heed_limits(false);
     let (network, mut finder) = (Network::new(left, Heading::Along), Finder::new(left.nodes().len()));
     let mut routes = RouteInterner::default();
     let mut found: HashMap<RouteIndex, RouteIndex> = HashMap::new();
@@ -73,5 +76,5 @@ fn another_route(
         at if network.is_rank(at) => Visit::Avoid,
         _ => Visit::Pass,
     };
-    finder.find((network, loads, count), &[(node(send.from), 0)], visit).map(|way| way.links)
+    finder.find((network, loads, count), &[(node(send.from), 0)], i128::MAX, visit).map(|way| way.links)
 }

@@ -5,7 +5,7 @@ use canopy_schedule::{Action, RouteIndex};
 use canopy_topology::LinkIndex;
 
 use super::super::RepairError;
-use super::super::balance::{Most, Movable, balance};
+use super::super::balance::{Movable, balance};
 use super::super::finder::Finder;
 use super::super::loads::Loads;
 use super::branches::sides;
@@ -51,6 +51,11 @@ impl Trees<'_> {
             level(copied - copies + sums, entering).max(level(reduced - sums + copies, leaving))
         });
         Ok(levels.max().unwrap_or(0))
+    }
+
+    /// Whether no link of a route carries more than it shall.
+    fn is_within(&self, route: RouteIndex) -> bool {
+        self.routes[route.index()].iter().all(|&link| self.loads.has_room(link, 0))
     }
 
     /// Chunks of an entry.
@@ -114,13 +119,13 @@ impl Movable for Trees<'_> {
     }
 
     /// Hangs the branch of a hop somewhere else.
-    fn move_off(&mut self, user: User, _: LinkIndex, most: Most) -> Result<(), RepairError> {
+    fn move_off(&mut self, user: User, _: LinkIndex, most: u64) -> Result<(), RepairError> {
         let User { phase, entry, rank, route } = user;
         let Entry { root, base, ref changed } = self.phases[phase].entries[entry];
         let mut rest = changed.clone().map_or_else(|| self.opened(phase, base), Ok)?;
         let Some(up) = &rest.ups[rank as usize] else { return Ok(()) };
         let there = up.ways.count(rest.weight, |way| way == route);
-        let amount = most.of(there);
+        let amount = most.min(there);
         // The tree is copied, and gone through to see what hangs where.
         self.finder.visits += rest.ups.len() as u64;
         if amount == 0 {
@@ -128,15 +133,15 @@ impl Movable for Trees<'_> {
         }
         let divides = amount < rest.weight;
         let mut tree = if divides { rest.divide(amount, rank, |way| way == route) } else { rest.clone() };
+        let before = self.loads.potential();
         tree.ups[rank as usize] = None;
         self.loads.remove(&self.routes[route.index()], amount);
-        let way = self.way_for(phase, &tree, rank, &sides(&tree, rank));
+        let relief = before - self.loads.potential();
+        let way = self.way_for(phase, &tree, rank, relief, &sides(&tree, rank));
         if let Some(way) = way {
             let changes = self.hang(phase, &mut tree, &way)?;
-            let is_over = |&(route, _, came): &(RouteIndex, u64, bool)| {
-                came && self.routes[route.index()].iter().any(|&link| self.loads.excess(link) > 0)
-            };
-            if !changes.iter().any(is_over) {
+            // Where a branch is turned around, a link may have been counted on that was chosen twice.
+            if self.loads.potential() < before && changes.iter().all(|(route, ..)| self.is_within(*route)) {
                 let entries = &mut self.phases[phase].entries;
                 if divides {
                     entries[entry].changed = Some(rest);

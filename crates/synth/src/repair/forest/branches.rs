@@ -4,6 +4,7 @@ use canopy_schedule::{Action, RouteIndex};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
 use super::super::RepairError;
+use super::super::balance::STEPS_LOG2_AT_FIRST;
 use super::super::finder::{Visit, Way};
 use super::super::tree::{Tree, Up, Ways};
 use super::Trees;
@@ -27,30 +28,30 @@ impl Trees<'_> {
     /// Hangs up all branches that are cut off: as long as that is possible over links that are then no busier than the
     /// busiest is before; over any, else.
     pub(super) fn join(&mut self) -> Result<(), RepairError> {
-        let level = self.loads.worst();
+        self.loads.aim_at(self.loads.worst(), STEPS_LOG2_AT_FIRST);
         for phase in 0..self.phases.len() {
             for entry in 0..self.phases[phase].entries.len() {
                 let Some(mut tree) = self.phases[phase].entries[entry].changed.take() else { continue };
                 ask(self.stop)?;
-                self.join_tree(phase, &mut tree, level)?;
+                self.join_tree(phase, &mut tree)?;
                 self.phases[phase].entries[entry].changed = Some(tree);
             }
         }
         Ok(())
     }
 
-    fn join_tree(&mut self, phase: usize, tree: &mut Tree, level: u128) -> Result<(), RepairError> {
+    fn join_tree(&mut self, phase: usize, tree: &mut Tree) -> Result<(), RepairError> {
         let mut tops = tree.tops();
         while !tops.is_empty() {
             let before = tops.len();
             let mut waiting = Vec::new();
             for top in tops {
                 let sides = sides(tree, top);
-                self.loads.limit_to(level);
-                let mut way = self.way_for(phase, tree, top, &sides);
-                self.loads.limit_to_none();
+                self.loads.heed_limits(true);
+                let mut way = self.way_for(phase, tree, top, i128::MAX, &sides);
+                self.loads.heed_limits(false);
                 if way.is_none() {
-                    way = self.way_for(phase, tree, top, &sides);
+                    way = self.way_for(phase, tree, top, i128::MAX, &sides);
                 }
                 match way {
                     Some(way) => drop(self.hang(phase, tree, &way)?),
@@ -73,9 +74,9 @@ impl Trees<'_> {
     fn join_a_part(&mut self, phase: usize, tree: &mut Tree, mut tops: Vec<u32>) -> Result<Vec<u32>, RepairError> {
         for &top in &tops {
             let sides = sides(tree, top);
-            let starts: Vec<(NodeIndex, u128)> =
+            let starts: Vec<(NodeIndex, i128)> =
                 tree.branch(top).into_iter().map(|rank| (Rank::new(rank).node(), 0)).collect();
-            if let Some(way) = self.search(phase, tree.weight, &starts, &sides) {
+            if let Some(way) = self.search(phase, tree.weight, &starts, i128::MAX, &sides) {
                 let rank = way.start.number();
                 if let Some(up) = tree.ups[rank as usize].take() {
                     for (route, count) in up.ways.parts(tree.weight) {
@@ -91,9 +92,10 @@ impl Trees<'_> {
         Err(RepairError::Malformed { what: "a tree cannot be joined though its ranks reach each other" })
     }
 
-    /// The cheapest way from a rank of a branch to a rank that is with the root, turning the branch around included.
-    pub(super) fn way_for(&mut self, phase: usize, tree: &Tree, top: u32, sides: &Sides) -> Option<Way> {
-        let mut costs: Vec<Option<u128>> = vec![None; tree.ups.len()];
+    /// The cheapest way from a rank of a branch to a rank that is with the root, turning the branch around included, if it
+    /// costs less than `most`.
+    pub(super) fn way_for(&mut self, phase: usize, tree: &Tree, top: u32, most: i128, sides: &Sides) -> Option<Way> {
+        let mut costs: Vec<Option<i128>> = vec![None; tree.ups.len()];
         costs[top as usize] = Some(0);
         let mut starts = Vec::new();
         for &rank in &sides.branch {
@@ -104,26 +106,33 @@ impl Trees<'_> {
             }
             starts.extend(costs[rank as usize].map(|cost| (Rank::new(rank).node(), cost)));
         }
-        self.search(phase, tree.weight, &starts, sides)
+        self.search(phase, tree.weight, &starts, most, sides)
     }
 
-    fn search(&mut self, phase: usize, weight: u64, starts: &[(NodeIndex, u128)], sides: &Sides) -> Option<Way> {
+    fn search(
+        &mut self,
+        phase: usize,
+        weight: u64,
+        starts: &[(NodeIndex, i128)],
+        most: i128,
+        sides: &Sides,
+    ) -> Option<Way> {
         let (left, network) = (self.of.remainder.left, &self.phases[phase].network);
         let visit = |node: NodeIndex| match left.rank_of(node).map(|rank| sides.side[rank.index()]) {
             None => Visit::Pass,
             Some(Side::Root) => Visit::End,
             Some(Side::Branch | Side::Elsewhere) => Visit::Avoid,
         };
-        self.finder.find((network, &self.loads, weight), starts, visit)
+        self.finder.find((network, &self.loads, weight), starts, most, visit)
     }
 
     /// What it costs, on top of `cost`, if the chunks of a hop go the other way; none if they cannot.
-    fn cost_of_turning(&self, ways: &Ways, weight: u64, cost: u128) -> Option<u128> {
+    fn cost_of_turning(&self, ways: &Ways, weight: u64, cost: i128) -> Option<i128> {
         let mut sum = cost;
         for (route, count) in ways.parts(weight) {
             for link in &self.routes[route.index()] {
                 let back = self.opposites[link.index()].filter(|&back| self.loads.has_room(back, count))?;
-                sum = sum.saturating_add(self.loads.price(back, count));
+                sum += self.loads.price(back, count) - self.loads.relief(*link, count);
             }
         }
         Some(sum)
