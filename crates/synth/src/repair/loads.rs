@@ -50,6 +50,10 @@ impl Loads {
         Self { capacities, chunks, limits, is_limited: false, targets, slopes, steps_log2: 0, potential: 0, widest }
     }
 
+    pub(super) const fn link_count(&self) -> usize {
+        self.chunks.len()
+    }
+
     /// So many chunks more take a route.
     pub(super) fn add(&mut self, route: &[LinkIndex], count: u64) -> Result<(), RepairError> {
         for &link in route {
