@@ -95,8 +95,8 @@ impl Tree {
         taken
     }
 
-    /// Ranks that hang from each rank: where those of rank `r` start and end, and all of them.
-    fn children(&self) -> (Vec<u32>, Vec<u32>) {
+    /// The ranks that hang from each rank. O(ranks).
+    pub(super) fn children(&self) -> Children {
         let mut starts = vec![0_u32; self.ups.len() + 1];
         for up in self.ups.iter().flatten() {
             starts[up.parent as usize + 1] += 1;
@@ -105,33 +105,46 @@ impl Tree {
             starts[rank] += starts[rank - 1];
         }
         let mut next = starts.clone();
-        let mut children = vec![0; starts.last().copied().unwrap_or(0) as usize];
+        let mut ranks = vec![0; starts.last().copied().unwrap_or(0) as usize];
         for (child, up) in (0_u32..).zip(&self.ups) {
             if let Some(up) = up {
                 let place = &mut next[up.parent as usize];
-                children[*place as usize] = child;
+                ranks[*place as usize] = child;
                 *place += 1;
             }
         }
-        (starts, children)
+        Children { starts, ranks }
     }
 
-    /// The ranks of the branch of `top`, which comes first, each after what it hangs from. O(ranks).
+    /// As of [`Children::branch`]. O(ranks).
     pub(super) fn branch(&self, top: u32) -> Vec<u32> {
-        let (starts, children) = self.children();
-        let mut order = vec![top];
-        let mut next = 0;
-        while let Some(&rank) = order.get(next) {
-            next += 1;
-            let (start, end) = (starts[rank as usize] as usize, starts[rank as usize + 1] as usize);
-            order.extend_from_slice(&children[start..end]);
-        }
-        order
+        self.children().branch(top)
     }
 
     /// Ranks that hang from nothing, but for the root. O(ranks).
     pub(super) fn tops(&self) -> Vec<u32> {
         let all = (0_u32..).zip(&self.ups);
         all.filter(|&(rank, up)| up.is_none() && rank != self.root).map(|(rank, _)| rank).collect()
+    }
+}
+
+/// What hangs from each rank of a tree.
+pub(super) struct Children {
+    /// By rank: where those that hang from it start; the next one's start is their end.
+    starts: Vec<u32>,
+    ranks: Vec<u32>,
+}
+
+impl Children {
+    /// The ranks of the branch of `top`, which comes first, each after what it hangs from. O(ranks of the branch).
+    pub(super) fn branch(&self, top: u32) -> Vec<u32> {
+        let mut order = vec![top];
+        let mut next = 0;
+        while let Some(&rank) = order.get(next) {
+            next += 1;
+            let (start, end) = (self.starts[rank as usize] as usize, self.starts[rank as usize + 1] as usize);
+            order.extend_from_slice(&self.ranks[start..end]);
+        }
+        order
     }
 }

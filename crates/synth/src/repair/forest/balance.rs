@@ -8,6 +8,7 @@ use super::super::RepairError;
 use super::super::balance::{Movable, balance};
 use super::super::finder::Finder;
 use super::super::loads::Loads;
+use super::super::tree::Tree;
 use super::branches::sides;
 use super::{Entry, Trees};
 
@@ -122,17 +123,24 @@ impl Movable for Trees<'_> {
     fn move_off(&mut self, user: User, _: LinkIndex, most: u64) -> Result<(), RepairError> {
         let User { phase, entry, rank, route } = user;
         let Entry { root, base, ref changed } = self.phases[phase].entries[entry];
-        let mut rest = changed.clone().map_or_else(|| self.opened(phase, base), Ok)?;
-        let Some(up) = &rest.ups[rank as usize] else { return Ok(()) };
-        let there = up.ways.count(rest.weight, |way| way == route);
-        let amount = most.min(there);
+        let amount_of = |tree: &Tree| {
+            let up = tree.ups[rank as usize].as_ref();
+            up.map_or(0, |up| up.ways.count(tree.weight, |way| way == route)).min(most)
+        };
+        if changed.as_ref().is_some_and(|tree| amount_of(tree) == 0) {
+            return Ok(());
+        }
+        let mut tree = changed.clone().map_or_else(|| self.opened(phase, base), Ok)?;
         // The tree is copied, and gone through to see what hangs where.
-        self.finder.visits += rest.ups.len() as u64;
+        self.finder.visits += tree.ups.len() as u64;
+        let amount = amount_of(&tree);
         if amount == 0 {
             return Ok(());
         }
-        let divides = amount < rest.weight;
-        let mut tree = if divides { rest.divide(amount, rank, |way| way == route) } else { rest.clone() };
+        let rest = (amount < tree.weight).then(|| {
+            let part = tree.divide(amount, rank, |way| way == route);
+            std::mem::replace(&mut tree, part)
+        });
         let before = self.loads.potential();
         tree.ups[rank as usize] = None;
         self.loads.remove(&self.routes[route.index()], amount);
@@ -143,7 +151,7 @@ impl Movable for Trees<'_> {
             // Where a branch is turned around, a link may have been counted on that was chosen twice.
             if self.loads.potential() < before && changes.iter().all(|(route, ..)| self.is_within(*route)) {
                 let entries = &mut self.phases[phase].entries;
-                if divides {
+                if let Some(rest) = rest {
                     entries[entry].changed = Some(rest);
                     entries.push(Entry { root, base, changed: Some(tree) });
                 } else {

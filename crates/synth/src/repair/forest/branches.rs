@@ -183,8 +183,9 @@ pub(super) struct Sides {
 /// Where the ranks of a tree are with the branch of `top` cut off. O(ranks).
 pub(super) fn sides(tree: &Tree, top: u32) -> Sides {
     let mut side = vec![Side::Elsewhere; tree.ups.len()];
-    tree.branch(tree.root).into_iter().for_each(|rank| side[rank as usize] = Side::Root);
-    let branch = tree.branch(top);
+    let children = tree.children();
+    children.branch(tree.root).into_iter().for_each(|rank| side[rank as usize] = Side::Root);
+    let branch = children.branch(top);
     branch.iter().for_each(|&rank| side[rank as usize] = Side::Branch);
     Sides { side, branch }
 }
