@@ -55,8 +55,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Orders whose plans can stand in for this one's, the best first: that of the sound network made to fit, and the same by
-    /// an algorithm that needs next to no time. None if this one is such already.
+    /// Orders whose plans can stand in for this one's, the best first: that of the sound network, or of one that this may be
+    /// the rest of, made to fit; and the same by an algorithm that needs next to no time. None if this one is such already.
     pub(crate) fn stand_ins(&self) -> Vec<Self> {
         if self.is_quick() {
             return Vec::new();
@@ -66,7 +66,7 @@ impl Order {
         let repaired = || Self { making: Making::Repaired, ..self.clone() };
         // Of others nothing is kept that could be repaired.
         let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow);
-        let repaired = (is_kept && !self.faults.is_empty()).then(repaired);
+        let repaired = is_kept.then(repaired);
         repaired.into_iter().chain([direct]).collect()
     }
 
@@ -94,7 +94,8 @@ impl Order {
 pub enum Making {
     /// It is known for the network, or searched for.
     Searched,
-    /// That of the sound network, where it is kept, is made to fit what faults leave: nothing is searched for.
+    /// That of the sound network, where it is kept, is made to fit what faults leave: nothing is searched for. Without faults, that
+    /// of a network that has all parts of this one and more.
     Repaired,
 }
 

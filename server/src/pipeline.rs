@@ -16,6 +16,7 @@ mod input;
 mod memory;
 mod portfolio;
 mod puncture;
+mod relatives;
 mod repair;
 mod seats;
 
@@ -33,6 +34,7 @@ use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::memory::Form;
 use self::puncture::Part;
+use self::relatives::{Relative, Relatives};
 use self::repair::Repair;
 use self::seats::Seats;
 use crate::clock;
@@ -55,6 +57,7 @@ const SCHEDULES_MEMORY_BYTES: u64 = 128 << 20;
 pub struct Pipeline {
     limits: TopologyLimits,
     shapes: Arc<Shapes>,
+    relatives: Relatives,
 }
 
 impl Pipeline {
@@ -66,7 +69,79 @@ impl Pipeline {
     /// The same that keeps up to so many bytes of schedules in a store.
     pub fn keeping(limits: TopologyLimits, schedules: Arc<dyn Store>, bytes_max: u64) -> Self {
         let options = ScheduleOptions { bytes_max, memory_bytes_max: SCHEDULES_MEMORY_BYTES, limits };
-        Self { limits, shapes: Arc::new(Shapes::new(Schedules::new(schedules, options))) }
+        let shapes = Arc::new(Shapes::new(Schedules::new(schedules, options)));
+        Self { limits, shapes, relatives: Relatives::new() }
+    }
+
+    /// An order on the part of the network that it is about.
+    fn prepared(
+        &self,
+        order: &Order,
+        part: Part,
+        sound: Option<Box<Prepared>>,
+        warnings: Vec<v1::Warning>,
+        stop: &dyn Stop,
+    ) -> Result<Prepared, PlanFailure> {
+        let Part { seats: Seats { topology, rank_map }, root, shares, puncture } = part;
+        let collective = Collective::new(order.kind, root.map(Rank::new), topology.rank_count())?;
+        let shares = match shares.as_slice() {
+            [] => Shares::Equal,
+            _ => Shares::in_proportion(collective, topology.rank_count(), shares)?,
+        };
+        let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
+        ask(stop)?;
+        let key = PlanKey::new(&topology_key, collective, &shares, order);
+        let composition = composition::stated(order, &self.limits)?;
+        let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
+        let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
+        let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
+        let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
+        let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
+        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, (order.algorithm, form), outputs);
+        let mut memory_bytes = estimate(Form::Phases);
+        if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(order) {
+            // What cannot be decided here is found out again, and told, where the plan is made.
+            let form = allreduce_form(&topology, &shares, order.sums, stop);
+            ask(stop)?;
+            if form == Ok(AllreduceForm::Trees) {
+                let is_rooted = order.sums.roots == RootPolicy::Spread || shares != Shares::Equal;
+                memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
+            }
+        }
+        Ok(Prepared {
+            key,
+            topology,
+            topology_key,
+            rank_map,
+            collective,
+            shares,
+            composition,
+            memory_bytes,
+            warnings,
+            sound,
+            puncture,
+        })
+    }
+
+    /// The same order on a network planned for lately that has all that this one has, and more.
+    ///
+    /// # Errors
+    /// [`PlanFailure::NotCached`] where there is none, or none whose ranks have shares that follow from the order's.
+    fn relative(&self, order: &Order, part: &Part, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        let Part { seats: Seats { topology, .. }, root, shares, .. } = part;
+        let found = self.relatives.of(topology, order.kind).ok_or(PlanFailure::NotCached)?;
+        let Relative { topology: sound, rank_map, .. } = &*found;
+        if !shares.is_empty() && sound.rank_count() != topology.rank_count() {
+            return Err(PlanFailure::NotCached);
+        }
+        let there = |root: u32| {
+            let id = &topology.nodes().get(root as usize)?.id;
+            sound.rank_of(sound.find_node(id)?).map(Rank::number)
+        };
+        let root = order.kind.has_root().then(|| there(root.unwrap_or(0)).ok_or(PlanFailure::NotCached)).transpose()?;
+        let seats = Seats { topology: sound.clone(), rank_map: rank_map.clone() };
+        let part = Part { seats, root, shares: shares.clone(), puncture: None };
+        self.prepared(&order.sound(), part, None, Vec::new(), stop)
     }
 
     /// Makes a plan from what is known and, where that is allowed, what is searched for.
@@ -184,49 +259,12 @@ impl Planner for Pipeline {
         if let Some((faults, base)) = faults {
             part = part.without(&faults, order, base)?;
         }
-        let Part { seats: Seats { topology, rank_map }, root, shares, puncture } = part;
-        let collective = Collective::new(order.kind, root.map(Rank::new), topology.rank_count())?;
-        let shares = match shares.as_slice() {
-            [] => Shares::Equal,
-            _ => Shares::in_proportion(collective, topology.rank_count(), shares)?,
-        };
-        let topology_key = self.shapes.key_of(&topology, stop).map_err(|_| PlanFailure::Stopped)?;
-        ask(stop)?;
-        let key = PlanKey::new(&topology_key, collective, &shares, order);
-        let composition = composition::stated(order, &self.limits)?;
-        let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
-        let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
-        let key = order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let sound = match order.making {
             Making::Searched => None,
+            Making::Repaired if order.faults.is_empty() => Some(Box::new(self.relative(order, &part, stop)?)),
             Making::Repaired => Some(Box::new(self.prepare(&order.sound(), stop)?)),
         };
-        let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
-        let outputs = (order.outputs.as_slice(), order.limits.max_depth.is_some());
-        let estimate = |form| memory::estimate_bytes(&topology, collective, &shares, (order.algorithm, form), outputs);
-        let mut memory_bytes = estimate(Form::Phases);
-        if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(order) {
-            // What cannot be decided here is found out again, and told, where the plan is made.
-            let form = allreduce_form(&topology, &shares, order.sums, stop);
-            ask(stop)?;
-            if form == Ok(AllreduceForm::Trees) {
-                let is_rooted = order.sums.roots == RootPolicy::Spread || shares != Shares::Equal;
-                memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
-            }
-        }
-        Ok(Prepared {
-            key,
-            topology,
-            topology_key,
-            rank_map,
-            collective,
-            shares,
-            composition,
-            memory_bytes,
-            warnings,
-            sound,
-            puncture,
-        })
+        self.prepared(order, part, sound, warnings, stop)
     }
 
     fn produce(
@@ -247,6 +285,9 @@ impl Planner for Pipeline {
             }
             made => made,
         };
+        if made.is_ok() && canon.is_some() && prepared.puncture.is_none() {
+            self.relatives.note(&prepared.topology, prepared.rank_map.as_deref(), order.kind);
+        }
         made.map_err(|failure| failure.with_parts(&prepared.topology))
     }
 

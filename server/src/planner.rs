@@ -88,7 +88,7 @@ pub struct Prepared {
     pub memory_bytes: u64,
     /// What the reader of the topology wants to be known.
     pub warnings: Vec<v1::Warning>,
-    /// The same order on the sound network, where its plan is made of that one's schedule.
+    /// The same order on the sound network, or one that this is the rest of, where its plan is made of that one's schedule.
     pub sound: Option<Box<Self>>,
     /// What the network is the rest of; none: it is sound, as far as the order says.
     pub puncture: Option<Arc<v1::Puncture>>,

@@ -53,6 +53,11 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         self.entries.put(key, (value, bytes));
     }
 
+    /// All values, the one asked for last first.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().map(|(key, (value, _))| (key, value))
+    }
+
     /// How much is here.
     pub(crate) fn usage(&self) -> MemoryUsage {
         let (bytes_max, evictions) = (self.bytes_max, self.evictions);

@@ -42,7 +42,7 @@ pub use expansion::ExpansionError;
 pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
 pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use progress::{Progress, Silent, Stage};
-pub use repair::{REPAIR, RepairError, repaired};
+pub use repair::{REPAIR, RepairError, is_remainder, repaired};
 pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};

@@ -106,6 +106,12 @@ pub fn repaired(
     Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })
 }
 
+/// Whether `left` is what a network may have become when parts of it failed: nodes that it had, its ranks in their order, and
+/// links of it that are no wider. O(nodes + links · log links).
+pub fn is_remainder(base: &Topology, left: &Topology) -> bool {
+    Remainder::of(base, left).is_ok()
+}
+
 /// What is wanted of the network that is left.
 struct Wanted<'a> {
     remainder: &'a Remainder<'a>,

@@ -144,3 +144,22 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
     assert_eq!(get(&server, repaired).await.superseded_by, last.id);
     server.stop().await;
 }
+
+/// Nobody says that anything failed: the network is compared with those planned for before.
+#[tokio::test(flavor = "multi_thread")]
+async fn before_a_first_plan_comes_one_of_a_larger_network_that_was_repaired() {
+    const LEFT: &str = "mesh:4x4,down=00-01";
+    let (server, gate) = server().await;
+    gate.open();
+    let sound = server.client().plan(request("mesh:4x4")).await.unwrap().into_inner().plan.unwrap();
+    gate.close();
+    let is_enough = |candidates: &[Plan]| candidates.iter().any(|plan| plan.algorithm == "repair");
+    let (candidates, last) = candidates_of((&server, &gate), request(LEFT), OnMiss::Fallback, is_enough).await;
+    let repaired = candidates.last().unwrap();
+    assert_eq!(repaired.provenance.as_ref().unwrap().repaired_from, sound.id);
+    assert_eq!((last.cache(), repaired.checked.len()), (CacheOutcome::Miss, 5));
+    let last = last.plan.unwrap();
+    assert_eq!((last.algorithm.as_str(), last.provenance.as_ref().unwrap().repaired_from.as_str()), ("forest", ""));
+    assert_eq!(get(&server, repaired).await.superseded_by, last.id);
+    server.stop().await;
+}

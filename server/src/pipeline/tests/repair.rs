@@ -66,3 +66,42 @@ fn files_of_runtimes_are_made_too() {
     let plan = made(&pipeline, &repaired(&lost(&["link:00-01"], &sound))).unwrap();
     assert_eq!((plan.algorithm.as_str(), plan.artifacts.len()), ("repair", 1));
 }
+
+/// A network that nobody calls broken is the rest of one planned for before: a schedule of that one stands in, while the plan
+/// that is asked for is the same whatever was planned before.
+#[test]
+fn a_first_request_is_helped_by_what_is_kept_of_a_larger_network() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let asked = |network: &str, kind| order(expression(network), kind, vec![Output::Json]);
+    for kind in [CollectiveKind::Allgather, CollectiveKind::Broadcast, CollectiveKind::AllToAll] {
+        let (whole, left) = (asked("mesh:3x4", kind), asked("mesh:3x4,down=00-01", kind));
+        assert!(matches!(made(&pipeline, &repaired(&left)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");
+        let source = made(&pipeline, &whole).unwrap();
+        assert!(matches!(made(&pipeline, &repaired(&whole)), Err(PlanFailure::NotCached)), "{kind}: nothing larger is");
+        let plan = made(&pipeline, &repaired(&left)).unwrap();
+        assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
+        assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
+        assert_eq!(plan.topology.unwrap().links, source.topology.unwrap().links - 2);
+        let (after, alone) = (made(&pipeline, &left), made(&Pipeline::new(TopologyLimits::STANDARD), &left));
+        let (after, alone) = (after.unwrap(), alone.unwrap());
+        assert_eq!((after.id, after.artifacts), (alone.id, alone.artifacts), "{kind}");
+    }
+}
+
+/// The root is the same device, whatever its rank was.
+#[test]
+fn a_root_is_found_again_in_the_larger_network() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let whole = canopy_topology::generate("mesh:3x4", &TopologyLimits::STANDARD).unwrap();
+    let left = whole.punctured(&[canopy_topology::Fault::Node { id: "00".to_owned() }]).unwrap();
+    let document = TopologyInput::Document {
+        format: DocumentFormat::Json,
+        content: canopy_topology::to_json(&left).into_bytes().into(),
+    };
+    let rooted =
+        |topology, root| Order { root: Some(root), ..order(topology, CollectiveKind::Scatter, vec![Output::Json]) };
+    let source = made(&pipeline, &rooted(expression("mesh:3x4"), 5)).unwrap();
+    let plan = made(&pipeline, &repaired(&rooted(document, 4))).unwrap();
+    assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
+    assert_eq!(plan.collective.unwrap().root, Some(4));
+}
