@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -17,6 +17,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),
     ("crates/synth", &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
+    ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),

@@ -1,0 +1,71 @@
+//! Several seeds, and the best of what they give.
+
+use canopy_optimize::Stop;
+use rayon::prelude::*;
+
+use crate::copies::{CopyError, Preference, copy_all};
+use crate::network::TimedNetwork;
+use crate::sends::Sends;
+use crate::symmetry::FreeGroup;
+use crate::task::CopyTask;
+
+/// How often to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    /// The first seed.
+    pub seed: u64,
+    /// Most attempts, at least one; the first that reaches the bound is the last.
+    pub count: u32,
+    /// What no schedule is faster than, in ticks: [`lower_bound`](crate::lower_bound).
+    pub bound: u64,
+}
+
+/// The best of some attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its sends.
+    pub sends: Sends,
+    /// Its number, from 0: the same alone gives the same sends.
+    pub number: u32,
+}
+
+/// Tries seeds until one reaches the bound: the first alone, then the others on all threads of the caller's pool, by turns
+/// with either count of chunks first. The best is the one that ends first, then that of fewest sends, then the earliest.
+///
+/// * **Errors.** [`CopyError`] of the first attempt; being stopped later costs no more than the attempts not yet done.
+/// * **Cost.** That of [`copy_all`] for each attempt. The result does not depend on the number of threads.
+pub fn best_of(
+    network: &TimedNetwork,
+    task: &CopyTask,
+    group: &FreeGroup,
+    attempts: Attempts,
+    stop: &dyn Stop,
+) -> Result<Attempt, CopyError> {
+    let attempt = |number: u32| {
+        let preference = if number.is_multiple_of(2) { Preference::Neighbours } else { Preference::Holders };
+        let sends = copy_all(network, task, group, (attempts.seed.wrapping_add(number.into()), preference), stop)?;
+        Ok(Attempt { sends, number })
+    };
+    let first = attempt(0)?;
+    if first.sends.end <= attempts.bound {
+        return Ok(first);
+    }
+    let others: Vec<u32> = (1..attempts.count).collect();
+    let rank = |attempt: &Attempt| (attempt.sends.end, attempt.sends.sends.len(), attempt.number);
+    let mut best = first;
+    // Some at a time, as many whatever the number of threads.
+    for numbers in others.chunks(AT_A_TIME) {
+        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
+        let found = found.min_by_key(rank);
+        if let Some(found) = found.filter(|found| rank(found) < rank(&best)) {
+            best = found;
+        }
+        if best.sends.end <= attempts.bound {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// Attempts begun together.
+const AT_A_TIME: usize = 4;
