@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::levels::{Levels, NONE};
-use crate::network::TimedNetwork;
+use crate::network::{TimedLink, TimedNetwork};
 use crate::task::CopyTask;
 
 /// Stands for no time at all.
@@ -22,7 +22,7 @@ const NODES_MAX: u32 = 1 << 14;
 pub fn lower_bound(network: &TimedNetwork, task: &CopyTask) -> Option<u64> {
     let mut owners = task.owners().to_vec();
     owners.dedup();
-    let first = distances(network, &owners);
+    let first = distances(network, &owners, latency);
     let members = || (0..network.node_count()).filter(|&node| task.is_member(node));
     if !owners.is_empty() && members().any(|node| first[node as usize] == NEVER) {
         return None;
@@ -67,8 +67,13 @@ struct Cluster {
     links: Vec<(u64, u64)>,
 }
 
+/// What a chunk takes on a link.
+const fn latency(link: &TimedLink) -> u64 {
+    link.latency
+}
+
 /// When links, each given by when its first chunk can arrive and how long it takes for each other, have brought so many.
-fn time_to_bring(links: &[(u64, u64)], chunks: u64) -> Option<u64> {
+pub(crate) fn time_to_bring(links: &[(u64, u64)], chunks: u64) -> Option<u64> {
     if chunks == 0 {
         return Some(0);
     }
@@ -93,8 +98,8 @@ fn greatest_distance(network: &TimedNetwork, task: &CopyTask, owners: &[u32], kn
     let members = || (0..network.node_count()).filter(|&node| task.is_member(node));
     let (Some(&owner), Some(_)) = (owners.first(), members().next()) else { return Some(0) };
     // Any way is no longer than one by the first owner.
-    let there = distances(network, &[owner]);
-    let back = distances(&network.transposed(), &[owner]);
+    let there = distances(network, &[owner], latency);
+    let back = distances(&network.transposed(), &[owner], latency);
     let farthest = members().map(|node| there[node as usize]).max()?;
     let from = owners.iter().map(|&owner| back[owner as usize]).max()?;
     let is_short = farthest.checked_add(from).is_some_and(|sum| sum <= known);
@@ -103,14 +108,14 @@ fn greatest_distance(network: &TimedNetwork, task: &CopyTask, owners: &[u32], kn
     }
     let mut greatest = 0;
     for &owner in owners {
-        let distances = distances(network, &[owner]);
+        let distances = distances(network, &[owner], latency);
         greatest = greatest.max(members().map(|node| distances[node as usize]).max()?);
     }
     Some(greatest).filter(|&greatest| greatest != NEVER)
 }
 
-/// By node, the shortest time from any of these.
-fn distances(network: &TimedNetwork, sources: &[u32]) -> Vec<u64> {
+/// By node, the shortest time from any of these, where links take these times.
+pub(crate) fn distances(network: &TimedNetwork, sources: &[u32], time: impl Fn(&TimedLink) -> u64) -> Vec<u64> {
     let mut distances = vec![NEVER; network.node_count() as usize];
     let mut queue: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     for &source in sources {
@@ -123,7 +128,7 @@ fn distances(network: &TimedNetwork, sources: &[u32]) -> Vec<u64> {
         }
         for &link in network.outgoing(node) {
             let link = network.link(link);
-            let found = distance.saturating_add(link.latency);
+            let found = distance.saturating_add(time(&link));
             if found < distances[link.to as usize] {
                 distances[link.to as usize] = found;
                 queue.push(Reverse((found, link.to)));

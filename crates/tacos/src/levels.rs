@@ -15,6 +15,8 @@ const LEVELS_MAX: usize = 16;
 pub(crate) struct Levels {
     /// By level, the fastest links first, then by node: its cluster, numbered through all levels; [`NONE`] for a node by itself.
     pub(crate) clusters: Vec<Vec<u32>>,
+    /// By level, the greatest occupancy of its links.
+    pub(crate) limits: Vec<u64>,
     /// By cluster, its level.
     pub(crate) level_of: Vec<u32>,
     /// By link: the cluster that it enters at the highest level of nothing but faster links whose clusters it joins; [`NONE`] where
@@ -26,7 +28,8 @@ impl Levels {
     /// Levels of a network. O(levels · (nodes + links) + links · log links).
     pub(crate) fn of(network: &TimedNetwork) -> Self {
         let links = network.links();
-        let mut levels = Self { clusters: Vec::new(), level_of: Vec::new(), entered: vec![NONE; links.len()] };
+        let mut levels =
+            Self { clusters: Vec::new(), limits: Vec::new(), level_of: Vec::new(), entered: vec![NONE; links.len()] };
         for limit in limits(network) {
             let fast = links.iter().filter(|link| link.occupancy <= limit).map(|link| (link.from, link.to));
             let mut graph = DiGraph::<(), (), u32>::with_capacity(network.node_count() as usize, links.len());
@@ -54,6 +57,7 @@ impl Levels {
                 }
             }
             levels.clusters.push(cluster_of);
+            levels.limits.push(limit);
         }
         levels
     }
