@@ -16,7 +16,10 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
     ("crates/schedule", &["canopy-topology"]),
-    ("crates/synth", &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
+    (
+        "crates/synth",
+        &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-tacos", "canopy-topology"],
+    ),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),

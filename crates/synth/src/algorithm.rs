@@ -25,6 +25,8 @@ pub enum Algorithm {
     Bfb,
     /// All-to-all in steps, by a time-stepped multi-commodity flow, on networks without switches (Basu 2024, section 3.1.3).
     Tsmcf,
+    /// Chunk by chunk in time, each where it is lacked most (Won et al.).
+    Tacos,
     /// Composed along the expression that made the network (Zhao 2026, section 3.5).
     Expansion,
     /// Every transfer on one shortest physical route.
@@ -57,12 +59,13 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
         Self::Bfb,
         Self::Tsmcf,
+        Self::Tacos,
         Self::Expansion,
         Self::Direct,
         Self::Ring,
@@ -87,6 +90,7 @@ impl Algorithm {
             Self::Flow => "flow",
             Self::Bfb => "bfb",
             Self::Tsmcf => "tsmcf",
+            Self::Tacos => "tacos",
             Self::Expansion => "expansion",
             Self::Direct => "direct",
             Self::Ring => "ring",
@@ -118,7 +122,7 @@ impl Algorithm {
     /// The collectives it plans, in words.
     pub(crate) const fn plans(self) -> &'static str {
         match self {
-            Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
+            Self::Forest | Self::Bfb | Self::Tacos => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
             Self::Tsmcf => "all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
@@ -180,8 +184,8 @@ pub struct SynthesisRequest {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
-    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] alone, which then weighs latencies against
-    /// rates. None: latencies are left out of account.
+    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and [`Algorithm::Tacos`], which then weigh
+    /// latencies against rates. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
     /// How the network is made of smaller ones; for [`Algorithm::Expansion`] and [`Algorithm::Dor`].
     pub composition: Option<Composition>,
@@ -205,7 +209,7 @@ impl SynthesisRequest {
 }
 
 /// What the trees of a schedule must keep to, at the expense of its rate. [`Algorithm::Forest`] heeds all but `chunks`,
-/// [`Algorithm::Bfb`] and [`Algorithm::Tsmcf`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
+/// [`Algorithm::Bfb`], [`Algorithm::Tsmcf`] and [`Algorithm::Tacos`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
 /// stated is refused.
 ///
 /// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
@@ -248,7 +252,7 @@ impl TreeLimits {
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
         let (of_trees, of_steps) =
-            (algorithm == Algorithm::Forest, matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf));
+            (algorithm == Algorithm::Forest, matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos));
         let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
         if self.chunks.is_some() && !of_steps && !of_paths {
             return Err(LimitsError::NoSteps { algorithm, collective: kind });

@@ -29,6 +29,7 @@ mod stepped_flow;
 mod sum_options;
 mod symmetry;
 mod synthesize;
+mod tacos;
 mod tolerance;
 
 pub use algorithm::{Algorithm, Composition, LimitsError, SynthesisRequest, TreeLimits, UnknownAlgorithm};

@@ -21,6 +21,7 @@ use crate::ring;
 use crate::stepped;
 use crate::stepped_flow;
 use crate::sum_options::SumOptions;
+use crate::tacos;
 
 /// Finds a schedule for a collective on a topology.
 ///
@@ -135,6 +136,10 @@ pub fn synthesize_explained(
             (algorithm, bfb::plan(topology, (collective, shares), asked, stop, progress)?)
         }
         Algorithm::Tsmcf => (algorithm, stepped_flow::plan(topology, collective, shares, limits, stop, progress)?),
+        Algorithm::Tacos => {
+            let planned = tacos::plan(topology, (collective, shares), (limits, size_bytes), stop, progress);
+            (algorithm, planned?)
+        }
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
             (algorithm, planned?)

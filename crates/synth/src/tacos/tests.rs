@@ -1,0 +1,137 @@
+//! Unwinding and schedules in time, end to end.
+
+use std::num::NonZeroU64;
+
+use canopy_optimize::Never;
+use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, check, compile};
+use canopy_topology::{Rank, Topology, TopologyLimits, generate};
+
+use super::unwound::{Patterns, Unwound};
+use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::synthesize::synthesize;
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+/// A schedule of so many chunks per share, judged.
+#[track_caller]
+fn planned(topology: &Topology, kind: CollectiveKind, chunks: Option<u64>) -> (Schedule, Verdict) {
+    let root = kind.has_root().then(|| Rank::new(0));
+    let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
+    let limits = TreeLimits { chunks: chunks.and_then(NonZeroU64::new), ..TreeLimits::NONE };
+    let request = SynthesisRequest { limits, ..SynthesisRequest::new(collective, Algorithm::Tacos) };
+    let schedule = synthesize(topology, &request, &Never, &crate::Silent).unwrap();
+    let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
+    (schedule, verdict)
+}
+
+fn step_count(schedule: &Schedule) -> u64 {
+    let Shape::Steps(steps) = &schedule.shape else { panic!("tacos makes steps") };
+    steps.step_count()
+}
+
+#[test]
+fn steps_are_as_few_as_the_bound_says() {
+    for (expression, steps) in [
+        ("mesh:3x3", 4),
+        ("mesh:4x4", 8),
+        ("mesh:5x5", 12),
+        ("mesh:4x4,nodes-down=13+21", 13),
+        ("torus:4x4", 4),
+        ("torus:8x8", 16),
+        ("torus:4x4x4", 11),
+        ("hypercube:7", 19),
+    ] {
+        let (schedule, verdict) = planned(&network(expression), CollectiveKind::Allgather, Some(1));
+        assert_eq!(step_count(&schedule), steps, "{expression}");
+        assert_eq!(verdict.steps.map(|cost| u64::from(cost.count)), Some(steps), "{expression}");
+    }
+}
+
+#[test]
+fn sums_take_as_long_as_copies_of_the_network_turned_around() {
+    for kind in
+        [CollectiveKind::ReduceScatter, CollectiveKind::Allreduce, CollectiveKind::Reduce, CollectiveKind::Broadcast]
+    {
+        for (expression, allgather, broadcast) in [("torus:4x4", 4, 4), ("uniring:n=5,d=1", 4, 4), ("mesh:3x3", 4, 4)] {
+            let expected = match kind {
+                CollectiveKind::ReduceScatter => allgather,
+                CollectiveKind::Allreduce => 2 * allgather,
+                _ => broadcast,
+            };
+            let (schedule, _) = planned(&network(expression), kind, Some(1));
+            assert_eq!(step_count(&schedule), expected, "{kind} on {expression}");
+        }
+    }
+}
+
+/// A port is never claimed for more than it carries, and every rank is joined to the next.
+#[test]
+fn unwound_links_share_the_ports_of_a_switch() {
+    for expression in
+        ["dgx-a100:boxes=3", "fat-tree:k=4", "leaf-spine:leaves=2,hosts=3,spines=2", "dims:ring2+fc4+switch5"]
+    {
+        let topology = network(expression);
+        for patterns in Patterns::all(&topology) {
+            let unwound = Unwound::of(&topology, &patterns, &Never).unwrap();
+            let mut claimed = vec![0.0; topology.links().len()];
+            for link in &unwound.links {
+                let share = link.capacity as f64 / link.parts as f64;
+                link.route.iter().for_each(|link| claimed[link.index()] += share);
+            }
+            for (link, claimed) in topology.links().iter().zip(claimed) {
+                assert!(claimed <= link.capacity.bytes_per_sec() as f64 * 1.000_001, "{expression}: {patterns:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn switches_slow_links_and_weights_are_planned_for() {
+    for expression in [
+        "dgx-a100:boxes=2",
+        "dgx-a100:boxes=2,degrade=b0g3-ib*1/2",
+        "mi250:boxes=2",
+        "fat-tree:k=4",
+        "leaf-spine:leaves=2,hosts=3,spines=2",
+        "dims:ring2+fc4+switch4,bw=200GB/s+100GB/s+50GB/s",
+        "dragonfly:4x5",
+        "uniring:n=7,d=2",
+    ] {
+        let topology = network(expression);
+        for kind in CollectiveKind::ALL {
+            let is_planned =
+                !matches!(kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll);
+            if is_planned {
+                planned(&topology, kind, Some(2));
+            }
+        }
+        planned(&topology, CollectiveKind::Broadcast, None);
+        let weights = (0..u64::from(topology.rank_count())).map(|rank| rank % 3).collect();
+        let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
+        let request = SynthesisRequest {
+            shares: Shares::Weighted(weights),
+            size_bytes: NonZeroU64::new(1 << 20),
+            ..SynthesisRequest::new(collective, Algorithm::Tacos)
+        };
+        let schedule = synthesize(&topology, &request, &Never, &crate::Silent).unwrap();
+        check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+        assert_eq!(synthesize(&topology, &request, &Never, &crate::Silent), Ok(schedule));
+    }
+}
+
+#[test]
+fn what_it_does_not_plan_is_refused() {
+    let topology = network("ring:4");
+    let collective = Collective::new(CollectiveKind::AllToAll, None, 4).unwrap();
+    let refused = synthesize(&topology, &SynthesisRequest::new(collective, Algorithm::Tacos), &Never, &crate::Silent);
+    assert!(refused.unwrap_err().to_string().starts_with("tacos does not plan all-to-all; it plans allgather"));
+    let stopped = synthesize(
+        &topology,
+        &SynthesisRequest::new(Collective::new(CollectiveKind::Allgather, None, 4).unwrap(), Algorithm::Tacos),
+        &|| true,
+        &crate::Silent,
+    );
+    assert_eq!(stopped, Err(crate::SynthesisError::Stopped));
+}
