@@ -19,16 +19,16 @@ mod events;
 mod footprint;
 mod foresight;
 mod leases;
+mod options;
 mod scribe;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use canopy_faults::{Directory, Loss, Policy};
+use canopy_faults::{Directory, Loss};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time;
@@ -36,11 +36,12 @@ use tokio::time;
 pub(crate) use self::bases::{Base, Bases};
 pub(crate) use self::books::{Books, Entered, ReportError, SYSTEM_CLOCK};
 use self::course::Course;
-use self::docket::{Docket, Pace, Seat};
+use self::docket::{Docket, Seat};
 pub(crate) use self::events::{EventLog, EventOptions, Expired};
 pub(crate) use self::footprint::LinkSet;
 use self::foresight::Foresight;
 pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
+pub use self::options::ReplanOptions;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::chain;
@@ -62,45 +63,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const SHOW_INTERVAL_MS: u64 = 1000;
 /// Most faults of a plan that are written down with its lease, and told.
 const FAULTS_NOTED_MAX: usize = 64;
-
-/// When plans are made anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplanOptions {
-    /// Shortest time between two plans anew for one lease.
-    pub window: Duration,
-    /// Most plans that are begun anew in a second.
-    pub per_second: NonZeroUsize,
-    /// How long an element must be sound before it counts as such.
-    pub debounce: Duration,
-    /// How long one that comes and goes must be quiet.
-    pub hold_down: Duration,
-    /// Whether plans are made for faults that have not happened.
-    pub plans_ahead: bool,
-    /// Most pinned plans that nobody holds a lease on for which such plans are made.
-    pub pinned_ahead: usize,
-}
-
-impl ReplanOptions {
-    /// Five seconds, a hundred, ten seconds, a minute; ahead, also of 64 pinned plans.
-    pub const STANDARD: Self = Self {
-        window: Duration::from_secs(5),
-        per_second: NonZeroUsize::new(100).expect("100 is not zero"),
-        debounce: Duration::from_secs(10),
-        hold_down: Duration::from_secs(60),
-        plans_ahead: true,
-        pinned_ahead: 64,
-    };
-
-    pub(crate) fn policy(&self) -> Policy {
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Policy { debounce_ms: millis(self.debounce), hold_down_ms: millis(self.hold_down), ..Policy::STANDARD }
-    }
-
-    fn pace(&self) -> Pace {
-        let window_ms = u64::try_from(self.window.as_millis()).unwrap_or(u64::MAX);
-        Pace { window_ms, per_second: self.per_second.get() }
-    }
-}
 
 /// The spaces of the store that replanning keeps its things in.
 pub(crate) struct ReplanSpaces {
