@@ -325,7 +325,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, expansion, direct, ring, sssp, ewsp, dor, pmcf, \
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, expansion, direct, ring, sssp, ewsp, dor, pmcf, \
              pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
         );
     }

@@ -156,6 +156,7 @@ async fn status_and_queue_tell_what_there_is() {
             "flow",
             "bfb",
             "tsmcf",
+            "tacos",
             "expansion",
             "direct",
             "ring",
