@@ -1,15 +1,17 @@
 //! How long after a fault there is a checked plan, and the optimum, from a server over its socket.
 //!
-//! `cargo run --release -p canopy-benches --bin replan [faults|large|storm|leases|watchers …]`
+//! `cargo run --release -p canopy-benches --bin replan [faults|large|storm|deadlines|leases|watchers …]`
 //!
 //! * `faults`: every single link, card and GPU, and 100 random pairs of them, of small networks. Each is asked of a server of
 //!   its own that has planned for the sound network, so that none is answered by what was found for another; *again* is the same
 //!   request once more. Faults that disconnect are counted apart: each must be refused with its components.
 //! * `large`: one card of 1,000 GPUs at half of its rate.
 //! * `storm`: 10,000 events in 10 s, flapping links among them, while cached plans are asked for.
+//! * `deadlines`: answers with deadlines from 50 ms to 5 s at 1,000 GPUs while other plans are made.
 //! * `leases`: the start on up to 100,000 leases, and faults that concern one of them and a thousand.
 //! * `watchers`: a thousand watches, of which a hundred are never read.
 
+mod deadlines;
 mod leases;
 mod watchers;
 
@@ -53,6 +55,9 @@ fn main() -> Result<(), Failure> {
         }
         if is_asked("storm") {
             storm().await?;
+        }
+        if is_asked("deadlines") {
+            deadlines::deadlines().await?;
         }
         if is_asked("leases") {
             leases::leases().await?;

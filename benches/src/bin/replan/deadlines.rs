@@ -1,0 +1,79 @@
+//! Deadlines at a thousand ranks while other searches keep the workers busy.
+
+use std::time::Duration;
+
+use canopy_benches::print_table;
+use canopy_client::{Client, ErrorClass};
+use canopy_proto::v1::{OnMiss, PlanRequest, QualityPolicy};
+use canopy_server::Tenure;
+use tokio::task::JoinSet;
+
+use super::{Collective, Desk, Failure, LARGE, Times, ms, now, request};
+
+/// Connections that ask for one plan after the other while answers are timed.
+const BUSY: u32 = 3;
+/// What they ask for is of another size, so that nothing of it answers what is timed.
+const OTHERS: &str = "dgx-a100:boxes=124";
+const DEADLINES: [Duration; 7] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+];
+const COLLECTIVES: [Collective; 3] = [Collective::Allgather, Collective::Allreduce, Collective::AllToAll];
+
+/// A shape that nobody has asked for: one card at another rate.
+fn asked(network: &str, number: u32, collective: Collective, on_miss: OnMiss) -> PlanRequest {
+    let network = format!("{network},degrade=b3g{}-ib*{}/100", number / 99 % 8, 1 + number % 99);
+    let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
+    PlanRequest { quality, ..request(&network, collective, &[]) }
+}
+
+/// Times answers with every deadline, for plans that are made while [`BUSY`] others are.
+pub(super) async fn deadlines() -> Result<(), Failure> {
+    let mut desk = Desk::open(|options| options.tenure = Tenure::Standing).await?;
+    let mut others = JoinSet::new();
+    for first in 0..BUSY {
+        let mut client: Client = desk.connect().await?;
+        others.spawn(async move {
+            for number in (first..).step_by(BUSY as usize) {
+                // Whatever comes of it keeps a worker busy.
+                let _answer = client
+                    .plan(
+                        asked(OTHERS, number, Collective::Allgather, OnMiss::Fail),
+                        Some(Duration::from_secs(30)),
+                        &mut Times::new(),
+                    )
+                    .await;
+            }
+        });
+    }
+    let (mut rows, mut number) = (Vec::new(), 0);
+    for deadline in DEADLINES {
+        let (mut plans, mut in_place, mut late, mut worst) = (0, 0, 0, 0.0_f64);
+        for collective in COLLECTIVES {
+            for on_miss in [OnMiss::Fail, OnMiss::Fallback, OnMiss::BestSoFar] {
+                number += 1;
+                let request = asked(LARGE, number, collective, on_miss);
+                let sent = now();
+                let answer = desk.client.plan(request, Some(deadline), &mut Times::new()).await;
+                worst = worst.max(ms(now().duration_since(sent)) - ms(deadline));
+                match answer {
+                    Ok(reply) if reply.fallback.is_some() => in_place += 1,
+                    Ok(_) => plans += 1,
+                    Err(error) if error.class() == ErrorClass::Deadline => late += 1,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        let deadline = format!("{:.0}", ms(deadline));
+        rows.push([deadline, plans.to_string(), in_place.to_string(), late.to_string(), format!("{worst:.1}")]);
+    }
+    others.shutdown().await;
+    desk.close().await?;
+    print_table(["deadline ms", "plans", "stand in", "late", "worst ms beyond it"], &rows);
+    Ok(())
+}
