@@ -25,12 +25,12 @@ mod tests;
 use std::num::NonZeroU64;
 
 use canopy_optimize::{BfbError, Stop};
-use canopy_schedule::{Action, Collective, CollectiveKind, Schedule, Shape, Shares};
+use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::error::SynthesisError;
-use crate::parts::require_room;
+use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use likeness::Likeness;
@@ -91,12 +91,9 @@ pub(crate) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    let actions: &[Action] = match collective.kind() {
-        CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
-        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
-        kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind }),
-    };
+    let kind = collective.kind();
+    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind };
+    let actions = phase_actions(kind).ok_or(unsupported)?;
     require_direct(topology)?;
     require_reach(topology, collective, shares)?;
     let amounts = network::amounts(topology, collective, shares);

@@ -4,11 +4,11 @@
 //! the shortest route passes other ranks, these store and forward.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Collective, CollectiveKind, Shape, Shares};
+use canopy_schedule::{Action, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::error::SynthesisError;
-use crate::parts::{FlowParts, ForestParts, Leg, pairs, require_room, roots, weight_between};
+use crate::parts::{FlowParts, ForestParts, Leg, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less};
@@ -49,11 +49,9 @@ pub(crate) fn plan(
     require_reach(topology, collective, shares)?;
     let mut planner =
         Planner { topology, shares, loads: Loads::none(topology), chooser: Chooser::new(topology), stop, progress };
-    match collective.kind() {
-        CollectiveKind::Allgather | CollectiveKind::Broadcast => planner.forest(collective, &[Action::Copy]),
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => planner.forest(collective, &[Action::Reduce]),
-        CollectiveKind::Allreduce => planner.forest(collective, &[Action::Reduce, Action::Copy]),
-        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => planner.flow(collective),
+    match phase_actions(collective.kind()) {
+        Some(actions) => planner.forest(collective, actions),
+        None => planner.flow(collective),
     }
 }
 

@@ -64,6 +64,7 @@ use canopy_topology::{Rank, Topology};
 
 use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
+use crate::parts::phase_actions;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
 pub(crate) use sums::{form as allreduce_form, plan_allreduce, rate_in_phases};
@@ -118,11 +119,8 @@ fn plan_from(
         }
         (kind, _) => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: kind }),
     };
-    let actions: &[Action] = match collective.kind() {
-        CollectiveKind::Reduce | CollectiveKind::ReduceScatter => &[Action::Reduce],
-        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
-        _ => &[Action::Copy],
-    };
+    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: collective.kind() };
+    let actions = phase_actions(collective.kind()).ok_or(unsupported)?;
     for &action in actions {
         instance::require_plannable(topology, roots, action)?;
     }

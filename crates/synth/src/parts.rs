@@ -17,6 +17,17 @@ pub(crate) fn require_room(needed: u64) -> Result<(), SynthesisError> {
     if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
 }
 
+/// What the phases of a collective do, one after the other, where data or sums spread from roots over trees or steps; none for
+/// gather, scatter and all-to-all.
+pub(crate) const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Action]> {
+    match kind {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast => Some(&[Action::Copy]),
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => Some(&[Action::Reduce]),
+        CollectiveKind::Allreduce => Some(&[Action::Reduce, Action::Copy]),
+        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => None,
+    }
+}
+
 /// Who has something for whom in gather, scatter and all-to-all: by source, then by destination.
 pub(crate) fn pairs(
     collective: Collective,

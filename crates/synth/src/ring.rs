@@ -14,12 +14,12 @@ mod walk;
 mod tests;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shape, Shares};
+use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
-use crate::parts::{FlowParts, ForestParts, pairs, require_room, roots, weight_between};
+use crate::parts::{FlowParts, ForestParts, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, disconnected, first_unreachable, require_reach};
 use walk::{Arcs, Walk};
@@ -77,13 +77,8 @@ fn lay(
     walks: &[&Walk],
     stop: &dyn Stop,
 ) -> Result<Shape, SynthesisError> {
-    let actions: &[Action] = match collective.kind() {
-        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => {
-            return paths(topology, (collective, shares), walks, stop);
-        }
-        CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
-        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
+    let Some(actions) = phase_actions(collective.kind()) else {
+        return paths(topology, (collective, shares), walks, stop);
     };
     let roots = roots(collective, topology.rank_count(), shares);
     let tree_count = (roots.len() * actions.len() * walks.len()) as u64;

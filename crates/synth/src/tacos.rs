@@ -15,13 +15,13 @@ mod unwound;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shape, Shares};
+use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_tacos::{Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_of, lower_bound};
 use canopy_topology::Topology;
 
 use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
-use crate::parts::{HOPS_MAX, require_room};
+use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use crate::symmetry::translations;
@@ -53,12 +53,9 @@ pub(crate) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    let actions: &[Action] = match collective.kind() {
-        CollectiveKind::Allgather | CollectiveKind::Broadcast => &[Action::Copy],
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce => &[Action::Reduce],
-        CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
-        kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Tacos, collective: kind }),
-    };
+    let kind = collective.kind();
+    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Tacos, collective: kind };
+    let actions = phase_actions(kind).ok_or(unsupported)?;
     require_reach(topology, collective, shares)?;
     let asked = Asked { topology, collective, shares, actions, size_bytes };
     let first = limits.chunks.map_or(1, NonZeroU64::get);
@@ -89,7 +86,7 @@ pub(crate) fn plan(
         chunks *= 2;
     }
     progress.report(Stage::Routes, 2, 2);
-    sends::write(topology, best.chunks, &best.unwound, actions.iter().copied().zip(best.phases)).map(Shape::Steps)
+    sends::write(best.chunks, &best.unwound, actions.iter().copied().zip(best.phases)).map(Shape::Steps)
 }
 
 /// What is asked for.

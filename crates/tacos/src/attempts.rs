@@ -29,6 +29,13 @@ pub struct Attempt {
     pub number: u32,
 }
 
+impl Attempt {
+    /// Less for the better one: which ends first, then which has fewest sends, then which was made first.
+    pub(crate) const fn rank(&self) -> (u64, usize, u32) {
+        (self.sends.end, self.sends.sends.len(), self.number)
+    }
+}
+
 /// Tries seeds until one reaches the bound: the first alone, then the others on all threads of the caller's pool, by turns
 /// with either count of chunks first. The best is the one that ends first, then that of fewest sends, then the earliest.
 ///
@@ -51,13 +58,12 @@ pub fn best_of(
         return Ok(first);
     }
     let others: Vec<u32> = (1..attempts.count).collect();
-    let rank = |attempt: &Attempt| (attempt.sends.end, attempt.sends.sends.len(), attempt.number);
     let mut best = first;
     // Some at a time, as many whatever the number of threads.
     for numbers in others.chunks(AT_A_TIME) {
         let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
-        let found = found.min_by_key(rank);
-        if let Some(found) = found.filter(|found| rank(found) < rank(&best)) {
+        let found = found.min_by_key(Attempt::rank);
+        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
             best = found;
         }
         if best.sends.end <= attempts.bound {

@@ -86,7 +86,7 @@ pub fn deliver_best(
             break;
         }
         let found: Attempt = attempt(number)?;
-        if (found.sends.end, found.sends.sends.len()) < (best.sends.end, best.sends.sends.len()) {
+        if found.rank() < best.rank() {
             best = found;
         }
     }

@@ -3,7 +3,7 @@
 mod latencies;
 
 use canopy_optimize::Never;
-use canopy_schedule::{StepCost, check, compile};
+use canopy_schedule::{CollectiveKind, StepCost, check, compile};
 use canopy_topology::{Capacity, Latency, Rank, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
