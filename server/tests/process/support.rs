@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::topology_source::Source;
@@ -79,12 +80,31 @@ impl Process {
         page
     }
 
-    /// Waits until a synthesis runs, as the metrics say.
+    /// Syntheses that run, and those that have ended, as the metrics say.
+    pub(crate) async fn syntheses(&self) -> (u64, u64) {
+        let page = self.page("/metrics").await;
+        let sum = |name: &str| {
+            let lines = page.lines().filter(|line| line.starts_with(name));
+            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+        };
+        (sum("canopy_synthesis_running{"), sum("canopy_synthesis_total{"))
+    }
+
+    /// Waits until a synthesis runs.
     pub(crate) async fn wait_until_synthesis_runs(&self) {
-        for _ in 0..10_000 {
-            let page = self.page("/metrics").await;
-            let mut running = page.lines().filter(|line| line.starts_with("canopy_synthesis_running{"));
-            if running.any(|line| line.ends_with(" 1")) {
+        self.wait_for_syntheses(|running, _| running > 0).await;
+    }
+
+    /// Waits until a synthesis runs, or more have ended than so many.
+    pub(crate) async fn wait_until_synthesis_begins(&self, ended_before: u64) {
+        self.wait_for_syntheses(|running, ended| running > 0 || ended > ended_before).await;
+    }
+
+    async fn wait_for_syntheses(&self, are_so: impl Fn(u64, u64) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(120);
+        while Instant::now() < limit {
+            let (running, ended) = self.syntheses().await;
+            if are_so(running, ended) {
                 return;
             }
         }
