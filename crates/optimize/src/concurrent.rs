@@ -17,6 +17,7 @@ mod whole;
 
 pub use bound::length_bound;
 pub use exact::{EXACT_VARIABLES_MAX, PATHS_MAX, PathOptimum, path_optimum, sharpened, solve_exactly};
+pub(crate) use exact::{Program, Solution, as_float};
 pub use first_order::{SolverOptions, solve};
 pub use problem::{Commodity, ConcurrentError, ConcurrentProblem};
 pub use stepped::{SteppedOptions, SteppedRoutes, Trajectory, stepped_routes};

@@ -5,6 +5,7 @@
 
 mod balance;
 mod bfb;
+mod binary;
 mod concurrent;
 mod digraph;
 mod flow;
@@ -21,6 +22,7 @@ mod whole;
 
 pub use balance::{BalancedOptimum, balanced_optimum};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
+pub use binary::{BinaryEffort, BinaryProgram, Decision, Literal, Relaxed};
 pub use concurrent::{
     Commodity, ConcurrentError, ConcurrentOptimum, ConcurrentProblem, EXACT_VARIABLES_MAX, Effort, PATHS_MAX,
     PathOptimum, ProposedFlow, SolverOptions, SteppedOptions, SteppedRoutes, Trajectory, WholeFlow, WholePath,

@@ -12,10 +12,10 @@ use good_lp::{Expression, Variable};
 use super::problem::{ConcurrentError, ConcurrentProblem};
 use super::{ConcurrentOptimum, ProposedFlow, length_bound};
 use crate::stop::Stop;
-pub(super) use mend::as_float;
+pub(crate) use mend::as_float;
 use mend::mended;
 pub use paths::{PATHS_MAX, PathOptimum, path_optimum};
-pub(super) use program::{Program, Solution};
+pub(crate) use program::{Program, Solution};
 pub use snap::sharpened;
 use tree::{Distances, distances};
 
