@@ -14,6 +14,9 @@ use crate::stop::{Stop, Stopped};
 
 pub use relaxation::Relaxed;
 
+/// Conflicts of the search before the relaxation is tried: enough to find what is plainly there.
+const FIRST_CONFLICTS: u32 = 1 << 10;
+
 /// A variable that is to be 1, or one that is to be 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Literal(u32);
@@ -127,19 +130,24 @@ impl BinaryProgram {
         self.wanted.push((variable, worth));
     }
 
-    /// Whether there is a choice: by the relaxation where it is not too large, then by search.
+    /// Whether there is a choice: by a short search, by the relaxation where it is not too large, then by a long search.
     ///
     /// * **Out.** The same for the same effort: it is counted in conflicts, not in time.
     /// * **Errors.** Stopped: asked at each iteration of the relaxation, and at every conflict.
     /// * **Cost.** Of the relaxation, some 10 to 40 factorisations of a sparse matrix of variables and rows; of the search,
     ///   O(length of all rows) for each conflict at most, and as much memory.
     pub fn decide(&self, effort: BinaryEffort, stop: &dyn Stop) -> Result<Decision, Stopped> {
+        let mut search = search::Search::new(self);
+        let first = search.run(effort.conflicts_max.min(FIRST_CONFLICTS), stop)?;
+        if first != Decision::Undecided {
+            return Ok(first);
+        }
         if self.variable_count <= effort.relaxed_variables_max
             && self.relaxed(stop)?.is_some_and(|relaxed| relaxed.is_short_of(self))
         {
             return Ok(Decision::Infeasible);
         }
-        search::Search::new(self).run(effort.conflicts_max, stop)
+        search.run(effort.conflicts_max, stop)
     }
 
     /// The linear relaxation: as much of what is wanted as there can be; none where the solver finds nothing.

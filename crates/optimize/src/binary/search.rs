@@ -60,6 +60,7 @@ pub(super) struct Search<'a> {
     /// By variable, its last value.
     phases: Vec<bool>,
     is_seen: Vec<bool>,
+    conflicts: u32,
 }
 
 impl<'a> Search<'a> {
@@ -90,11 +91,14 @@ impl<'a> Search<'a> {
             is_queued: vec![true; variables],
             phases: vec![true; variables],
             is_seen: vec![false; variables],
+            conflicts: 0,
         }
     }
 
     /// Decides, learns and starts again until there is a choice, there can be none, or so many conflicts are over.
-    pub(super) fn run(mut self, conflicts_max: u32, stop: &dyn Stop) -> Result<Decision, Stopped> {
+    ///
+    /// Conflicts count from the first call on.
+    pub(super) fn run(&mut self, conflicts_max: u32, stop: &dyn Stop) -> Result<Decision, Stopped> {
         for &(variable, _) in &self.program.wanted {
             match self.values[variable as usize] {
                 OPEN => self.assign(Literal::is_one(variable), Reason::None),
@@ -102,7 +106,7 @@ impl<'a> Search<'a> {
                 _ => {}
             }
         }
-        let (mut conflicts, mut runs, mut left, mut decisions) = (0, 1, RUN, 0_u32);
+        let (mut runs, mut left, mut decisions) = (1, RUN, 0_u32);
         loop {
             if let Some(conflict) = self.propagate() {
                 if self.level_starts.is_empty() {
@@ -111,10 +115,11 @@ impl<'a> Search<'a> {
                 if stop.is_requested() {
                     return Err(Stopped);
                 }
-                if conflicts == conflicts_max {
+                if self.conflicts == conflicts_max {
+                    self.back_to(0);
                     return Ok(Decision::Undecided);
                 }
-                conflicts += 1;
+                self.conflicts += 1;
                 left = left.saturating_sub(1);
                 self.learn(conflict);
                 continue;
