@@ -1,0 +1,120 @@
+//! A schedule of what fractions propose, completed by shortest paths.
+//!
+//! Source: Won et al., section 3.1, for who is still without a chunk when the solver is cut short; that links are reserved,
+//! and each path waits for the earliest free times, is our own.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use canopy_optimize::{Stop, Stopped};
+
+use super::wishes::Wishes;
+use crate::network::TimedNetwork;
+use crate::sends::{Sends, Sent};
+
+/// When links are busy: by link, by start, until when.
+struct Reservations(Vec<BTreeMap<u64, u64>>);
+
+impl Reservations {
+    /// The earliest start from a time on at which a link is free for so long.
+    fn earliest(&self, link: u32, from: u64, occupancy: u64) -> u64 {
+        let busy = &self.0[link as usize];
+        let before = busy.range(..=from).next_back().map_or(0, |(_, &until)| until);
+        let mut start = from.max(before);
+        for (&next, &until) in busy.range(start..) {
+            if start + occupancy <= next {
+                break;
+            }
+            start = until;
+        }
+        start
+    }
+
+    fn reserve(&mut self, link: u32, start: u64, occupancy: u64) {
+        self.0[link as usize].insert(start, start + occupancy);
+    }
+}
+
+/// Takes of proposed sends, in order of time and then of weight, each that is possible; then brings every chunk that somebody is
+/// still without there on the way that arrives first, around what is reserved.
+///
+/// * **In.** Everybody can be reached. **Out.** Each chunk to each node once at most.
+/// * **Errors.** Stopped. **Cost.** O(links · log) for each chunk that somebody is without.
+pub(super) fn completed(
+    network: &TimedNetwork,
+    wishes: &Wishes,
+    mut proposed: Vec<(Sent, f64)>,
+    stop: &dyn Stop,
+) -> Result<Sends, Stopped> {
+    proposed.sort_by(|(a, a_weight), (b, b_weight)| {
+        a.start.cmp(&b.start).then(b_weight.total_cmp(a_weight)).then(a.cmp(b))
+    });
+    let mut held = wishes.held.clone();
+    let mut reservations = Reservations(vec![BTreeMap::new(); network.links().len()]);
+    let mut sends = Vec::new();
+    for (sent, weight) in proposed {
+        let (link, held) = (network.link(sent.link), &mut held[sent.chunk as usize]);
+        let has_it = held.get(&link.from).is_some_and(|&since| since <= sent.start);
+        let is_free = reservations.earliest(sent.link, sent.start, link.occupancy) == sent.start;
+        if weight > WEIGHT_MIN && has_it && is_free && !held.contains_key(&link.to) {
+            held.insert(link.to, sent.start + link.latency);
+            reservations.reserve(sent.link, sent.start, link.occupancy);
+            sends.push(sent);
+        }
+    }
+    for chunk in 0..wishes.chunk_count() {
+        for &node in wishes.audience(chunk) {
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
+            let held = &mut held[chunk as usize];
+            if held.contains_key(&node) {
+                continue;
+            }
+            for (link, start) in way(network, held, &reservations, node) {
+                let timed = network.link(link);
+                held.insert(timed.to, start + timed.latency);
+                reservations.reserve(link, start, timed.occupancy);
+                sends.push(Sent { start, link, chunk });
+            }
+        }
+    }
+    Ok(wishes.useful(network, sends))
+}
+
+/// What is proposed with less weight is noise.
+const WEIGHT_MIN: f64 = 1e-3;
+
+/// Links, with starts, of the way by which a chunk that these nodes have is at another first; by nodes that are not sent it.
+fn way(network: &TimedNetwork, held: &BTreeMap<u32, u64>, reservations: &Reservations, node: u32) -> Vec<(u32, u64)> {
+    // By node: when, by which link, started when.
+    let mut best: BTreeMap<u32, (u64, u32, u64)> = BTreeMap::new();
+    let mut queue: BinaryHeap<Reverse<(u64, u32)>> =
+        held.iter().map(|(&node, &since)| Reverse((since, node))).collect();
+    while let Some(Reverse((time, from))) = queue.pop() {
+        if from == node {
+            break;
+        }
+        if best.get(&from).is_some_and(|&(arrival, ..)| arrival < time) {
+            continue;
+        }
+        for &link in network.outgoing(from) {
+            let timed = network.link(link);
+            let start = reservations.earliest(link, time, timed.occupancy);
+            let arrival = start + timed.latency;
+            let is_sooner = best.get(&timed.to).is_none_or(|&(known, ..)| arrival < known);
+            if is_sooner && !held.contains_key(&timed.to) {
+                best.insert(timed.to, (arrival, link, start));
+                queue.push(Reverse((arrival, timed.to)));
+            }
+        }
+    }
+    let mut way = Vec::new();
+    let mut at = node;
+    while let Some(&(_, link, start)) = best.get(&at) {
+        way.push((link, start));
+        at = network.link(link).from;
+    }
+    way.reverse();
+    way
+}
