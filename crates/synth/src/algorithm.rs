@@ -122,7 +122,7 @@ impl Algorithm {
     /// The collectives it plans, in words.
     pub(crate) const fn plans(self) -> &'static str {
         match self {
-            Self::Forest | Self::Bfb | Self::Tacos => "allgather, reduce-scatter, allreduce, broadcast and reduce",
+            Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
             Self::Flow => "gather, scatter and all-to-all",
             Self::Tsmcf => "all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
@@ -137,7 +137,7 @@ impl Algorithm {
             Self::Bruck => "allgather and all-to-all",
             Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
             Self::Binomial => "broadcast, reduce, gather and scatter",
-            Self::Auto | Self::Direct | Self::Ring => "all collectives",
+            Self::Auto | Self::Tacos | Self::Direct | Self::Ring => "all collectives",
         }
     }
 }

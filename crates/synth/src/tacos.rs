@@ -2,7 +2,7 @@
 //!
 //! Switches are unwound into links between ranks first (`unwound`), in several ways of which the fastest is kept; times become
 //! whole ticks (`times`); [`canopy_tacos`] decides; and what it decides is written down as steps (`sends`). Sums are copies on the
-//! network turned around, run backwards.
+//! network turned around, run backwards; what is for one rank alone takes ways chosen before (`unicast`).
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
@@ -10,6 +10,7 @@ mod sends;
 #[cfg(test)]
 mod tests;
 mod times;
+mod unicast;
 mod unwound;
 
 use std::num::NonZeroU64;
@@ -19,7 +20,7 @@ use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_tacos::{Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_of, lower_bound};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, TreeLimits};
+use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
@@ -44,8 +45,8 @@ const TRANSLATED_RANKS_MIN: u32 = 64;
 /// * **In.** Any network. Shares of any sizes. `size_bytes`: of the message, for which latencies count; none: they do not.
 ///   Chunks for each share as stated, else a power of two up to `max_chunks` with which the schedule is fastest, 1 in large
 ///   networks. **Out.** Sends of one chunk each, in steps that begin together.
-/// * **Errors.** [`SynthesisError`]: another collective, disconnected, too many sends, stopped.
-/// * **Cost.** That of [`best_of`] for each way to unwind switches, of which there are up to nine, and for each number of chunks.
+/// * **Errors.** [`SynthesisError`]: disconnected, too many sends, stopped.
+/// * **Cost.** That of [`best_of`] or [`canopy_tacos::deliver_best`] for each way to unwind switches, of which there are up to nine, and for each number of chunks.
 pub(crate) fn plan(
     topology: &Topology,
     (collective, shares): (Collective, &Shares),
@@ -53,9 +54,8 @@ pub(crate) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    let kind = collective.kind();
-    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Tacos, collective: kind };
-    let actions = phase_actions(kind).ok_or(unsupported)?;
+    // What is for one rank alone is never added up on the way.
+    let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
     require_reach(topology, collective, shares)?;
     let asked = Asked { topology, collective, shares, actions, size_bytes };
     let first = limits.chunks.map_or(1, NonZeroU64::get);
@@ -77,7 +77,7 @@ pub(crate) fn plan(
         best.ok_or_else(|| SynthesisError::Broken { what: "tacos: no way to unwind switches".to_owned() })?;
     progress.report(Stage::Routes, 1, 2);
     let mut chunks = first * 2;
-    while chunks <= most {
+    while chunks <= most && best.sends_with(chunks) <= TRIED_SENDS_MAX {
         ask(stop)?;
         let planned = asked.planned(best.unwound.clone(), chunks, stop)?;
         if planned.is_faster_than(&best) {
@@ -115,6 +115,11 @@ impl Planned {
         let (own, others) = (self.clock.cross(self.end, &other.clock), other.clock.cross(other.end, &self.clock));
         own < others || own == others && self.sends < other.sends
     }
+
+    /// Sends with so many chunks per share on the same ways.
+    const fn sends_with(&self, chunks: u64) -> u64 {
+        (self.sends as u64 / self.chunks).saturating_mul(chunks)
+    }
 }
 
 impl Asked<'_> {
@@ -127,8 +132,11 @@ impl Asked<'_> {
         u64::try_from(total).unwrap_or(u64::MAX)
     }
 
-    /// Sends of a schedule with so many chunks per share.
+    /// Sends of a schedule with so many chunks per share; at least so many, where each chunk is for one rank alone.
     fn sends(&self, chunks: u64) -> u64 {
+        if self.is_unicast() {
+            return self.unicast_weight().saturating_mul(chunks);
+        }
         let others = u64::from(self.topology.rank_count()).saturating_sub(1);
         self.weight().saturating_mul(chunks).saturating_mul(others).saturating_mul(self.actions.len() as u64)
     }
@@ -143,6 +151,11 @@ impl Asked<'_> {
         let layout = ChunkLayout::new(self.collective, self.topology.rank_count(), chunks, self.shares)?;
         let clock = Clock::for_chunks(&unwound, layout.size(), self.size_bytes);
         let network = clock.network(&unwound)?;
+        if self.is_unicast() {
+            let phase = self.delivered(&network, &layout, stop)?;
+            let (end, sends) = (phase.end.into(), phase.sends.len());
+            return Ok(Planned { unwound, chunks, phases: vec![phase], clock, end, sends });
+        }
         let task = self.task(&layout)?;
         let mut phases = Vec::with_capacity(self.actions.len());
         for action in self.actions {

@@ -10,6 +10,7 @@ mod paths;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use canopy_optimize::Stop;
+use rayon::prelude::*;
 
 use crate::attempts::{Attempt, Attempts};
 use crate::chance::Chance;
@@ -57,10 +58,11 @@ pub fn deliver(
 
 /// The best of some attempts, which take by turns both kinds of ways in both directions: what gathers, turned around, scatters.
 ///
-/// The first that reaches the bound is the last. The best is the one that ends first, then that of fewest sends, then the earliest.
+/// The first is made alone, the others on all threads of the caller's pool, until one reaches the bound. The best is the one that
+/// ends first, then that of fewest sends, then the earliest.
 ///
-/// # Errors
-/// As [`deliver`], whose cost is that of one attempt.
+/// * **Errors.** Those of [`deliver`] in the first attempt; being stopped later costs no more than the attempts not yet done.
+/// * **Cost.** That of [`deliver`] for each attempt. The result does not depend on the number of threads.
 pub fn deliver_best(
     network: &TimedNetwork,
     demands: &[Demand],
@@ -78,15 +80,18 @@ pub fn deliver_best(
             false => deliver(network, demands, (ways, seed), stop)?,
             true => deliver(&transposed, &turned, (ways, seed), stop)?.reversed(&transposed),
         };
-        Ok(Attempt { sends, number })
+        Ok::<_, CopyError>(Attempt { sends, number })
     };
-    let mut best = attempt(0)?;
-    for number in 1..attempts.count {
+    let mut best: Attempt = attempt(0)?;
+    let others: Vec<u32> = (1..attempts.count).collect();
+    // As many at a time whatever the number of threads: all kinds of ways.
+    for numbers in others.chunks(KINDS.len()) {
         if best.sends.end <= attempts.bound {
             break;
         }
-        let found: Attempt = attempt(number)?;
-        if found.rank() < best.rank() {
+        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
+        let found = found.min_by_key(Attempt::rank);
+        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
             best = found;
         }
     }
