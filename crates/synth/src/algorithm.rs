@@ -27,6 +27,12 @@ pub enum Algorithm {
     Tsmcf,
     /// Chunk by chunk in time, each where it is lacked most (Won et al.).
     Tacos,
+    /// The same by requests in random order, as published (Won et al., section 4), to compare with.
+    TacosPublished,
+    /// Messages straight to everyone in queues of links (Won et al., section 8), to compare with.
+    DirectXy,
+    /// Messages from rank to next rank in queues of links (Won et al., section 8), to compare with.
+    RingXy,
     /// Composed along the expression that made the network (Zhao 2026, section 3.5).
     Expansion,
     /// Every transfer on one shortest physical route.
@@ -59,13 +65,16 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
         Self::Bfb,
         Self::Tsmcf,
         Self::Tacos,
+        Self::TacosPublished,
+        Self::DirectXy,
+        Self::RingXy,
         Self::Expansion,
         Self::Direct,
         Self::Ring,
@@ -91,6 +100,9 @@ impl Algorithm {
             Self::Bfb => "bfb",
             Self::Tsmcf => "tsmcf",
             Self::Tacos => "tacos",
+            Self::TacosPublished => "tacos-published",
+            Self::DirectXy => "direct-xy",
+            Self::RingXy => "ring-xy",
             Self::Expansion => "expansion",
             Self::Direct => "direct",
             Self::Ring => "ring",
@@ -122,7 +134,9 @@ impl Algorithm {
     /// The collectives it plans, in words.
     pub(crate) const fn plans(self) -> &'static str {
         match self {
-            Self::Forest | Self::Bfb => "allgather, reduce-scatter, allreduce, broadcast and reduce",
+            Self::Forest | Self::Bfb | Self::TacosPublished | Self::RingXy => {
+                "allgather, reduce-scatter, allreduce, broadcast and reduce"
+            }
             Self::Flow => "gather, scatter and all-to-all",
             Self::Tsmcf => "all-to-all",
             Self::Expansion => "allgather, reduce-scatter and allreduce",
@@ -137,7 +151,7 @@ impl Algorithm {
             Self::Bruck => "allgather and all-to-all",
             Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
             Self::Binomial => "broadcast, reduce, gather and scatter",
-            Self::Auto | Self::Tacos | Self::Direct | Self::Ring => "all collectives",
+            Self::Auto | Self::Tacos | Self::DirectXy | Self::Direct | Self::Ring => "all collectives",
         }
     }
 }
@@ -184,10 +198,11 @@ pub struct SynthesisRequest {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
-    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and [`Algorithm::Tacos`], which then weigh
+    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and those of schedules in time, which then weigh
     /// latencies against rates. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
-    /// How the network is made of smaller ones; for [`Algorithm::Expansion`] and [`Algorithm::Dor`].
+    /// How the network is made of smaller ones; for [`Algorithm::Expansion`], [`Algorithm::Dor`], [`Algorithm::DirectXy`]
+    /// and [`Algorithm::RingXy`].
     pub composition: Option<Composition>,
 }
 
@@ -251,15 +266,17 @@ impl TreeLimits {
     /// [`LimitsError`], which names the limit as requests do.
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
-        let (of_trees, of_steps) =
-            (algorithm == Algorithm::Forest, matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos));
+        let of_trees = algorithm == Algorithm::Forest;
+        let has_choice =
+            matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos | Algorithm::TacosPublished);
+        let of_steps = has_choice || matches!(algorithm, Algorithm::DirectXy | Algorithm::RingXy);
         let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
         if self.chunks.is_some() && !of_steps && !of_paths {
             return Err(LimitsError::NoSteps { algorithm, collective: kind });
         }
         let stated = [
             ("trees_per_root", self.trees_per_root.is_some(), of_trees),
-            ("max_chunks", self.max_chunks.is_some(), of_trees || of_steps || of_paths),
+            ("max_chunks", self.max_chunks.is_some(), of_trees || has_choice || of_paths),
             ("max_depth", self.max_depth.is_some(), of_trees),
             ("tolerance", self.tolerance.is_some(), of_trees || of_paths),
         ];
@@ -325,8 +342,8 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, expansion, direct, ring, sssp, ewsp, dor, pmcf, \
-             pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-published, direct-xy, ring-xy, expansion, \
+             direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
         );
     }
 }

@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::reach::require_reach;
 use sets::Choice;
 
+pub(crate) use dor::{Line, lines_of};
 pub use error::AllToAllError;
 
 /// Routes handled between two looks at whether to stop.

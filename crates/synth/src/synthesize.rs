@@ -136,10 +136,8 @@ pub fn synthesize_explained(
             (algorithm, bfb::plan(topology, (collective, shares), asked, stop, progress)?)
         }
         Algorithm::Tsmcf => (algorithm, stepped_flow::plan(topology, collective, shares, limits, stop, progress)?),
-        Algorithm::Tacos => {
-            let planned = tacos::plan(topology, (collective, shares), (limits, size_bytes), stop, progress);
-            (algorithm, planned?)
-        }
+        Algorithm::Tacos | Algorithm::TacosPublished => (algorithm, tacos::plan(topology, request, stop, progress)?),
+        Algorithm::DirectXy | Algorithm::RingXy => (algorithm, tacos::queued::plan(topology, request, stop)?),
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
             (algorithm, planned?)

@@ -6,6 +6,7 @@
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
+pub(crate) mod queued;
 mod sends;
 #[cfg(test)]
 mod tests;
@@ -17,10 +18,12 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
-use canopy_tacos::{Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_of, lower_bound};
+use canopy_tacos::{
+    Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, lower_bound,
+};
 use canopy_topology::Topology;
 
-use crate::algorithm::TreeLimits;
+use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
@@ -40,32 +43,41 @@ const ATTEMPTS_MAX: u64 = 32;
 /// Ranks from which on translations are looked for.
 const TRANSLATED_RANKS_MIN: u32 = 64;
 
-/// Plans a collective in time.
+/// Plans a collective in time, by our own method or, of what all get or give, by the published one.
 ///
 /// * **In.** Any network. Shares of any sizes. `size_bytes`: of the message, for which latencies count; none: they do not.
 ///   Chunks for each share as stated, else a power of two up to `max_chunks` with which the schedule is fastest, 1 in large
 ///   networks. **Out.** Sends of one chunk each, in steps that begin together.
-/// * **Errors.** [`SynthesisError`]: disconnected, too many sends, stopped.
+/// * **Errors.** [`SynthesisError`]: another collective, disconnected, too many sends, stopped.
 /// * **Cost.** That of [`best_of`] or [`canopy_tacos::deliver_best`] for each way to unwind switches, of which there are up to nine, and for each number of chunks.
 pub(crate) fn plan(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
-    (limits, size_bytes): (TreeLimits, Option<NonZeroU64>),
+    request: &SynthesisRequest,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, .. } = request;
+    if algorithm == Algorithm::TacosPublished && phase_actions(collective.kind()).is_none() {
+        return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
+    }
     // What is for one rank alone is never added up on the way.
     let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
     require_reach(topology, collective, shares)?;
-    let asked = Asked { topology, collective, shares, actions, size_bytes };
+    let asked = Asked { topology, collective, shares, algorithm, actions, size_bytes };
     let first = limits.chunks.map_or(1, NonZeroU64::get);
     require_room(asked.sends(first))?;
     let most = match (limits.chunks, limits.max_chunks) {
         (Some(chunks), _) => chunks.get(),
+        // What is published says nothing of how many.
+        (None, None) if algorithm == Algorithm::TacosPublished => 1,
         (None, max_chunks) => asked.chunks_tried_max().min(max_chunks.map_or(u64::MAX, NonZeroU64::get)),
     };
     let mut best: Option<Planned> = None;
-    for patterns in Patterns::all(topology) {
+    let all_patterns = match algorithm {
+        Algorithm::TacosPublished => vec![Patterns::published(topology)],
+        _ => Patterns::all(topology),
+    };
+    for patterns in all_patterns {
         ask(stop)?;
         let unwound = Unwound::of(topology, &patterns, stop)?;
         let planned = asked.planned(unwound, first, stop)?;
@@ -94,6 +106,8 @@ struct Asked<'a> {
     topology: &'a Topology,
     collective: Collective,
     shares: &'a Shares,
+    /// Its own method, or the published one.
+    algorithm: Algorithm,
     actions: &'a [Action],
     size_bytes: Option<NonZeroU64>,
 }
@@ -194,6 +208,9 @@ impl Asked<'_> {
         let sends = u64::from(task.chunk_count()) * u64::from(network.node_count().max(2) - 1);
         let count = (ATTEMPTED_SENDS_MAX / sends.max(1)).clamp(1, ATTEMPTS_MAX);
         let attempts = Attempts { seed: 0, count: u32::try_from(count).expect("few"), bound };
+        if self.algorithm == Algorithm::TacosPublished {
+            return Ok(best_by_requests(network, task, attempts, stop).map_err(refused)?.sends);
+        }
         let group = self.group(network, task, stop)?;
         let moved = best_of(network, task, &group, attempts, stop).map_err(refused)?.sends;
         if moved.end <= bound || group.order() == 1 || count == 1 {

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use canopy_optimize::Stop;
+use rayon::prelude::*;
 
+use crate::attempts::{Attempt, Attempts};
 use crate::chance::Chance;
 use crate::copies::CopyError;
 use crate::network::{TimedLink, TimedNetwork};
@@ -65,6 +67,39 @@ pub fn copy_by_requests(
     }
     let (node, chunk) = open.first().copied().unwrap_or_default();
     Err(CopyError::Unreachable { node, chunk, owner: task.owners()[chunk as usize] })
+}
+
+/// Attempts begun together.
+const AT_A_TIME: usize = 4;
+
+/// The best of some attempts by requests, on all threads of the caller's pool, until one reaches the bound: that which ends first,
+/// then that of fewest sends, then the earliest.
+///
+/// * **Source.** Won et al., section 4. **Errors.** Those of [`copy_by_requests`] in the first attempt.
+/// * **Cost.** That of [`copy_by_requests`] for each attempt. The result does not depend on the number of threads.
+pub fn best_by_requests(
+    network: &TimedNetwork,
+    task: &CopyTask,
+    attempts: Attempts,
+    stop: &dyn Stop,
+) -> Result<Attempt, CopyError> {
+    let attempt = |number: u32| {
+        let sends = copy_by_requests(network, task, attempts.seed.wrapping_add(number.into()), stop)?;
+        Ok::<_, CopyError>(Attempt { sends, number })
+    };
+    let mut best = attempt(0)?;
+    let others: Vec<u32> = (1..attempts.count).collect();
+    for numbers in others.chunks(AT_A_TIME) {
+        if best.sends.end <= attempts.bound {
+            break;
+        }
+        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
+        let found = found.min_by_key(Attempt::rank);
+        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
+            best = found;
+        }
+    }
+    Ok(best)
 }
 
 /// What is where, and under way.

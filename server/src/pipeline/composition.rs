@@ -14,7 +14,10 @@ use crate::order::{Order, TopologyInput};
 /// An expression that is none.
 pub(super) fn stated(order: &Order, limits: &TopologyLimits) -> Result<Option<Composition>, PlanFailure> {
     match (order.algorithm, &order.topology) {
-        (Algorithm::Expansion | Algorithm::Dor, TopologyInput::Expression(text)) => {
+        (
+            Algorithm::Expansion | Algorithm::Dor | Algorithm::DirectXy | Algorithm::RingXy,
+            TopologyInput::Expression(text),
+        ) => {
             let construction = construction(text, limits).map_err(PlanFailure::Expression)?;
             Ok(construction.map(|construction| Composition { construction, ranks: None }))
         }

@@ -29,14 +29,11 @@ pub(super) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Flow, SynthesisError> {
-    let mut lines = Vec::new();
     let numbered_alike = composition.filter(|composition| composition.ranks.is_none());
-    if !numbered_alike.is_some_and(|composition| add_lines(&composition.construction, &mut lines)) {
-        return Err(AllToAllError::NoGrid.into());
-    }
+    let lines = numbered_alike.and_then(|composition| lines_of(&composition.construction));
+    let lines = lines.ok_or(AllToAllError::NoGrid)?;
     let rank_count = topology.rank_count();
-    let size = lines.iter().try_fold(1_u64, |size, line| size.checked_mul(line.extent));
-    if size != Some(rank_count.into()) {
+    if Line::count(&lines) != Some(rank_count.into()) {
         return Err(AllToAllError::BrokenGrid { what: format!("it has {rank_count} ranks left") }.into());
     }
     let links = WidestLinks::of(topology);
@@ -68,10 +65,10 @@ pub(super) fn plan(
 
 /// One dimension of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
+pub(crate) struct Line {
     kind: LineKind,
     /// Nodes along it.
-    extent: u64,
+    pub(crate) extent: u64,
 }
 
 /// How the nodes of a line are joined.
@@ -85,6 +82,12 @@ enum LineKind {
     OneWay,
     /// Each with all.
     Complete,
+}
+
+/// The dimensions of a construction, the slowest first; none where it is no grid.
+pub(crate) fn lines_of(construction: &Construction) -> Option<Vec<Line>> {
+    let mut lines = Vec::new();
+    add_lines(construction, &mut lines).then_some(lines)
 }
 
 /// Appends the dimensions of a construction, the slowest first; whether it is a grid.
@@ -124,8 +127,22 @@ fn nodes(lines: &[Line], source: u32, destination: u32) -> impl Iterator<Item = 
 }
 
 impl Line {
+    /// Nodes of a grid; none for too many.
+    pub(crate) fn count(lines: &[Self]) -> Option<u64> {
+        lines.iter().try_fold(1_u64, |size, line| size.checked_mul(line.extent))
+    }
+
     /// Coordinates passed on the way from one to another, the last one included.
     fn walk(self, from: u64, to: u64) -> Vec<u64> {
+        self.walked(from, to, from.is_multiple_of(2))
+    }
+
+    /// The same, rising wherever both directions of a ring are as short.
+    pub(crate) fn walk_rising(self, from: u64, to: u64) -> Vec<u64> {
+        self.walked(from, to, true)
+    }
+
+    fn walked(self, from: u64, to: u64, rises_if_equal: bool) -> Vec<u64> {
         let Self { kind, extent } = self;
         let rising = (to + extent - from) % extent;
         let falling = (from + extent - to) % extent;
@@ -134,7 +151,7 @@ impl Line {
             LineKind::Complete => return vec![to],
             LineKind::OneWay => (true, rising),
             LineKind::Open => (to > from, to.abs_diff(from)),
-            LineKind::Ring => (rising < falling || rising == falling && from.is_multiple_of(2), rising.min(falling)),
+            LineKind::Ring => (rising < falling || rising == falling && rises_if_equal, rising.min(falling)),
         };
         let step = |done: u64| if is_rising { (from + done) % extent } else { (from + extent - done) % extent };
         (1..=length).map(step).collect()

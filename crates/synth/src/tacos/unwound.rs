@@ -55,6 +55,19 @@ impl Patterns {
         all
     }
 
+    /// The one way of the published experiments: all ranks of a fabric with each other, where nothing faster joins some of them,
+    /// else each with the next.
+    pub(super) fn published(topology: &Topology) -> Self {
+        let mut patterns = Vec::new();
+        for fabric in fabrics(topology) {
+            patterns.resize(patterns.len().max(fabric.class + 1), Pattern::Full);
+            if fabric.rails.len() > 1 {
+                patterns[fabric.class] = Pattern::OneWay;
+            }
+        }
+        Self(patterns)
+    }
+
     fn of(&self, class: usize) -> Pattern {
         self.0.get(class).or(self.0.last()).copied().unwrap_or(Pattern::TwoWays)
     }

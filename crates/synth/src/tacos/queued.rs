@@ -1,0 +1,247 @@
+//! `direct-xy` and `ring-xy`: what schedules in time are compared with.
+//!
+//! Messages take the way of the grid, one dimension after the other, the last first, and wait in the queues of links, first come, first
+//! served. What passes a rank is stored and sent on; switches pass on what still comes in. All messages of the model
+//! are run, but a plan has of them only what brings a rank a chunk for the first time, when it does: no plan may send what is there already.
+//! So where many messages with the same chunk take the same way, the plan is much faster than the model.
+//!
+//! Source: Won et al., section 8.
+
+mod first;
+#[cfg(test)]
+mod tests;
+mod ways;
+
+use std::num::NonZeroU64;
+
+use canopy_optimize::Stop;
+use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shape, Shares};
+use canopy_tacos::{Message, QueuedLink, Sends, TimedLink, queued};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
+
+use super::refused;
+use super::sends;
+use super::times::Clock;
+use super::unwound::{Unwound, UnwoundLink};
+use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::error::SynthesisError;
+use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
+use crate::reach::{ask, require_reach};
+use crate::routing::Heading;
+use first::FirstArrivals;
+use ways::Ways;
+
+/// Plans a collective by messages in queues.
+///
+/// * **In.** Any network; of grids whose `composition` is stated, ways go along it, else each is a shortest one, through nodes of least
+///   number. Chunks for each share as stated, else one. **Out.** Steps that begin together.
+/// * **Errors.** [`SynthesisError`]: for `ring-xy` another collective than those where all get or give the same, disconnected, too many
+///   hops, stopped.
+/// * **Cost.** O(links of all ways · log of these).
+pub(crate) fn plan(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<Shape, SynthesisError> {
+    let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
+    sends::write(chunks_of(request), &unwound, phases.into_iter()).map(Shape::Steps)
+}
+
+/// What came of all messages.
+struct Ran {
+    unwound: Unwound,
+    phases: Vec<(Action, Sends)>,
+    /// Ticks until the last message of each phase came to its end, one phase after the other.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with what is published"))]
+    end: u64,
+}
+
+fn chunks_of(request: &SynthesisRequest) -> u64 {
+    request.limits.chunks.map_or(1, NonZeroU64::get)
+}
+
+/// Runs the model.
+fn ran(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<Ran, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, algorithm, size_bytes, ref composition, .. } = request;
+    require_reach(topology, collective, shares)?;
+    let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_of(request), shares)?;
+    let physical = physical(topology);
+    let network = Clock::for_chunks(&physical, layout.size(), size_bytes).network(&physical)?;
+    let link =
+        |link: &TimedLink| QueuedLink { latency: link.latency, occupancy: link.occupancy, is_cut_through: false };
+    let links: Vec<QueuedLink> = network.links().iter().map(link).collect();
+    let model = Model { topology, collective, shares, algorithm, layout: &layout, links: &links };
+    let mut found = FirstArrivals::new(topology);
+    let (mut phases, mut end) = (Vec::new(), 0_u64);
+    for &action in phase_actions(collective.kind()).unwrap_or(&[Action::Copy]) {
+        ask(stop)?;
+        let heading = if action == Action::Reduce { Heading::Against } else { Heading::Along };
+        let ways = Ways::new(topology, composition.as_ref(), heading);
+        let run = model.run(&ways, heading, stop)?;
+        end = end.saturating_add(run.end(&links));
+        phases.push((action, found.sends(&model, &run, heading)?));
+    }
+    Ok(Ran { unwound: found.finish(), phases, end })
+}
+
+/// All links of a network, those of switches too, as if every node were a rank: for their times.
+fn physical(topology: &Topology) -> Unwound {
+    let rank = |node: NodeIndex| Rank::new(node.number());
+    let links = (0..).map(LinkIndex::new).zip(topology.links()).map(|(index, link)| UnwoundLink {
+        from: rank(link.from),
+        to: rank(link.to),
+        route: vec![index],
+        capacity: link.capacity.bytes_per_sec(),
+        parts: 1,
+        latency_ns: link.latency.nanos(),
+    });
+    let node_count = u32::try_from(topology.nodes().len()).expect("nodes have indices of 32 bits");
+    Unwound { rank_count: node_count, links: links.collect() }
+}
+
+/// What is run.
+struct Model<'a> {
+    topology: &'a Topology,
+    collective: Collective,
+    shares: &'a Shares,
+    algorithm: Algorithm,
+    layout: &'a ChunkLayout,
+    /// By link of the network; none is cut through, which depends on the direction.
+    links: &'a [QueuedLink],
+}
+
+/// Messages, and what became of them.
+struct Run {
+    messages: Vec<Message>,
+    /// By message, the chunk.
+    chunks: Vec<u64>,
+    /// By message and link of its way.
+    starts: Vec<Vec<u64>>,
+}
+
+impl Run {
+    /// Messages in the making.
+    const fn new() -> Self {
+        Self { messages: Vec::new(), chunks: Vec::new(), starts: Vec::new() }
+    }
+
+    /// When the last message comes to its end.
+    fn end(&self, links: &[QueuedLink]) -> u64 {
+        let ends = self
+            .messages
+            .iter()
+            .zip(&self.starts)
+            .filter_map(|(message, starts)| Some(starts.last()? + links[*message.path.last()? as usize].latency));
+        ends.max().unwrap_or(0)
+    }
+}
+
+impl Model<'_> {
+    /// Sends all messages in a direction.
+    fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
+        let mut run = Run::new();
+        let mut hops = 0;
+        if self.algorithm == Algorithm::RingXy {
+            self.add_rounds(&mut run, &mut hops, ways, stop)?;
+        } else {
+            self.add_all(&mut run, &mut hops, ways, stop)?;
+        }
+        let is_rank = |node: NodeIndex| self.topology.rank_of(node).is_some();
+        let ends = self.topology.links().iter().map(|link| if heading == Heading::Along { link.to } else { link.from });
+        let links = self.links.iter().zip(ends);
+        let links: Vec<QueuedLink> =
+            links.map(|(&link, end)| QueuedLink { is_cut_through: !is_rank(end), ..link }).collect();
+        run.starts = queued(&links, &run.messages, stop).map_err(refused)?;
+        Ok(run)
+    }
+
+    /// Every rank sends all that others are to have at once, by increasing destination.
+    fn add_all(&self, run: &mut Run, hops: &mut u64, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
+        let ranks = self.topology.rank_count();
+        let is_for_all = phase_actions(self.collective.kind()).is_some();
+        let pairs = match self.collective.root() {
+            Some(root) if is_for_all => {
+                (0..ranks).map(Rank::new).filter(|&rank| rank != root).map(|rank| (root, rank)).collect()
+            }
+            None if is_for_all => {
+                require_room(u64::from(ranks) * u64::from(ranks))?;
+                let others = |source: u32| (0..ranks).filter(move |&rank| rank != source);
+                let pairs = (0..ranks).flat_map(|source| others(source).map(move |rank| (source, rank)));
+                pairs.map(|(source, rank)| (Rank::new(source), Rank::new(rank))).collect()
+            }
+            _ => pairs(self.collective, ranks, self.shares)?,
+        };
+        for (source, destinations) in pairs.chunk_by(|a, b| a.0 == b.0).map(|pairs| (pairs[0].0, pairs)) {
+            ask(stop)?;
+            let tree = ways.from(source);
+            for &(_, destination) in destinations {
+                let chunks = match is_for_all {
+                    true => self.layout.chunks_of(source),
+                    false => self.layout.chunks_between(source, destination),
+                };
+                let path = tree.to(destination)?;
+                for chunk in chunks {
+                    self.add(run, hops, (path.clone(), None), chunk)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every rank sends what it has to the next, and what it gets.
+    fn add_rounds(
+        &self,
+        run: &mut Run,
+        hops: &mut u64,
+        ways: &Ways<'_>,
+        stop: &dyn Stop,
+    ) -> Result<(), SynthesisError> {
+        let kind = self.collective.kind();
+        if phase_actions(kind).is_none() {
+            return Err(SynthesisError::Unsupported { algorithm: self.algorithm, collective: kind });
+        }
+        let ranks = self.topology.rank_count();
+        let mut paths = Vec::with_capacity(ranks as usize);
+        for rank in self.topology.ranks() {
+            ask(stop)?;
+            paths.push(ways.from(rank).to(Rank::new((rank.number() + 1) % ranks))?);
+        }
+        let owners: Vec<Rank> = match kind {
+            CollectiveKind::Broadcast | CollectiveKind::Reduce => self.collective.root().into_iter().collect(),
+            _ => self.topology.ranks().collect(),
+        };
+        for owner in owners {
+            ask(stop)?;
+            for chunk in self.layout.chunks_of(owner) {
+                let mut after = None;
+                for path in paths[owner.index()..].iter().chain(&paths[..owner.index()]).take(ranks as usize - 1) {
+                    let number = u32::try_from(run.messages.len()).expect("there is room for fewer than 2³² hops");
+                    self.add(run, hops, (path.clone(), after), chunk)?;
+                    after = Some(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a rank has a chunk from the beginning, or sums it up in the end.
+    fn has_it(&self, rank: Rank, chunk: u64) -> bool {
+        match (self.collective.kind(), self.collective.root()) {
+            (CollectiveKind::Scatter, Some(root)) => rank == root,
+            _ => self.layout.share_of(chunk) == rank,
+        }
+    }
+
+    fn add(
+        &self,
+        run: &mut Run,
+        hops: &mut u64,
+        (path, after): (Vec<u32>, Option<u32>),
+        chunk: u64,
+    ) -> Result<(), SynthesisError> {
+        *hops = hops.saturating_add(path.len() as u64);
+        require_room(*hops)?;
+        if u32::try_from(chunk).is_err() {
+            return Err(SynthesisError::TooManyHops { needed: self.layout.total(), limit: HOPS_MAX });
+        }
+        run.messages.push(Message { path, after });
+        run.chunks.push(chunk);
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! The published figures of the model, and that its plans are correct.
+
+use canopy_optimize::Never;
+use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile};
+use canopy_topology::{Rank, Topology, TopologyLimits, construction, generate};
+
+use super::ran;
+use crate::algorithm::{Algorithm, Composition, SynthesisRequest, TreeLimits};
+use crate::synthesize::synthesize;
+
+fn request(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (Topology, SynthesisRequest) {
+    let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+    let root = kind.has_root().then(|| Rank::new(0));
+    let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
+    let found = construction(expression, &TopologyLimits::STANDARD).unwrap();
+    let composition = found.map(|construction| Composition { construction, ranks: None });
+    (topology, SynthesisRequest { composition, ..SynthesisRequest::new(collective, algorithm) })
+}
+
+/// Steps of the model, and of the plan.
+#[track_caller]
+fn steps(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (u64, u64) {
+    let (topology, request) = request(expression, kind, algorithm);
+    let schedule = synthesize(&topology, &request, &Never, &crate::Silent).unwrap();
+    check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let Shape::Steps(steps) = &schedule.shape else { panic!("queues make steps") };
+    (ran(&topology, &request, &Never).unwrap().end, steps.step_count())
+}
+
+/// Won et al., figure 6 (allreduce with one chunk for each of 100 ranks) and table IV (broadcast from a corner).
+#[test]
+fn the_published_steps_are_those_of_the_model() {
+    use CollectiveKind::{Allreduce, Broadcast};
+    for (expression, kind, algorithm, expected) in [
+        ("ring:100", Allreduce, Algorithm::RingXy, 198),
+        ("ring:100", Allreduce, Algorithm::DirectXy, 2550),
+        ("complete:100", Allreduce, Algorithm::RingXy, 198),
+        ("complete:100", Allreduce, Algorithm::DirectXy, 2),
+        ("mesh:10x10", Allreduce, Algorithm::RingXy, 394),
+        ("mesh:6x6", Broadcast, Algorithm::DirectXy, 39),
+    ] {
+        let (model, plan) = steps(expression, kind, algorithm);
+        assert_eq!(model, expected, "{algorithm} on {expression}: {plan} steps in the plan");
+        // What is not sent a second time may be most of it: every rank on the way of a message has the chunk from then on.
+        assert!(plan <= model, "{algorithm} on {expression}: {plan} of {model}");
+    }
+}
+
+#[test]
+fn plans_of_all_kinds_of_networks_are_correct() {
+    for expression in [
+        "mesh:3x4",
+        "torus:4x4",
+        "uniring:n=5,d=2",
+        "dgx-a100:boxes=2",
+        "fat-tree:k=4",
+        "dragonfly:4x5",
+        "dims:switch8+switch4,bw=300GB/s+25GB/s",
+    ] {
+        for kind in CollectiveKind::ALL {
+            steps(expression, kind, Algorithm::DirectXy);
+            if !matches!(kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) {
+                steps(expression, kind, Algorithm::RingXy);
+            }
+        }
+    }
+    let (topology, request) = request("mesh:3x3", CollectiveKind::AllToAll, Algorithm::RingXy);
+    let refused = synthesize(&topology, &request, &Never, &crate::Silent).unwrap_err();
+    assert!(refused.to_string().starts_with("ring-xy does not plan all-to-all; it plans allgather"), "{refused}");
+}
+
+#[test]
+fn shares_and_chunks_of_any_number_are_queued() {
+    for algorithm in [Algorithm::DirectXy, Algorithm::RingXy] {
+        let (topology, request) = request("mesh:3x3", CollectiveKind::Allgather, algorithm);
+        let shares = Shares::Weighted((0..9).map(|rank| rank % 3).collect());
+        let limits = TreeLimits { chunks: std::num::NonZeroU64::new(2), ..TreeLimits::NONE };
+        let request = SynthesisRequest { shares, limits, ..request };
+        let schedule = synthesize(&topology, &request, &Never, &crate::Silent).unwrap();
+        assert_eq!(schedule.shape.chunks_per_share(), 2);
+        check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+        let limits = TreeLimits { max_chunks: std::num::NonZeroU64::new(2), ..TreeLimits::NONE };
+        let refused = synthesize(&topology, &SynthesisRequest { limits, ..request }, &Never, &crate::Silent);
+        assert!(refused.is_err());
+    }
+}
