@@ -413,7 +413,9 @@ fn synthesis(error: &SynthesisError) -> Refusal {
 
 const fn limits_reason(error: &LimitsError) -> &'static str {
     match error {
-        LimitsError::NotApplicable { .. } | LimitsError::NoSteps { .. } => "LIMIT_NOT_APPLICABLE",
+        LimitsError::NotApplicable { .. } | LimitsError::NoSteps { .. } | LimitsError::NoSeed { .. } => {
+            "LIMIT_NOT_APPLICABLE"
+        }
         LimitsError::Contradiction { .. } | LimitsError::TwiceChunks { .. } => "LIMITS_CONTRADICT",
     }
 }

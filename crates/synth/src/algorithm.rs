@@ -156,6 +156,20 @@ impl Algorithm {
     }
 }
 
+impl Algorithm {
+    /// Refuses a seed where nothing is chosen at random.
+    ///
+    /// # Errors
+    /// [`LimitsError::NoSeed`].
+    pub const fn require_seed(self, seed: u64) -> Result<(), LimitsError> {
+        match self {
+            Self::Tacos | Self::TacosPublished => Ok(()),
+            _ if seed == 0 => Ok(()),
+            algorithm => Err(LimitsError::NoSeed { algorithm }),
+        }
+    }
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -204,6 +218,8 @@ pub struct SynthesisRequest {
     /// How the network is made of smaller ones; for [`Algorithm::Expansion`], [`Algorithm::Dor`], [`Algorithm::DirectXy`]
     /// and [`Algorithm::RingXy`].
     pub composition: Option<Composition>,
+    /// Where the random choices of [`Algorithm::Tacos`] and [`Algorithm::TacosPublished`] begin; 0 elsewhere. Equal seeds give equal schedules.
+    pub seed: u64,
 }
 
 /// How a network is made of smaller ones.
@@ -219,7 +235,7 @@ impl SynthesisRequest {
     /// Equal shares, and everything else left to the planner.
     pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
         let (shares, limits, sums) = (Shares::Equal, TreeLimits::NONE, SumOptions::AUTO);
-        Self { collective, shares, algorithm, limits, sums, size_bytes: None, composition: None }
+        Self { collective, shares, algorithm, limits, sums, size_bytes: None, composition: None, seed: 0 }
     }
 }
 
@@ -311,6 +327,10 @@ pub enum LimitsError {
          or state max_chunks"
     )]
     NoSteps { algorithm: Algorithm, collective: CollectiveKind },
+    #[error(
+        "{algorithm} chooses nothing at random, and needs no seed; leave it out, or plan by tacos or tacos-published"
+    )]
+    NoSeed { algorithm: Algorithm },
     #[error("chunks {chunks} says what max_chunks {max_chunks} leaves open; state one of them")]
     TwiceChunks { chunks: u64, max_chunks: u64 },
 }
@@ -321,6 +341,7 @@ impl LimitsError {
         match self {
             Self::NotApplicable { limit, .. } => limit,
             Self::NoSteps { .. } => "chunks",
+            Self::NoSeed { .. } => "seed",
             Self::Contradiction { .. } | Self::TwiceChunks { .. } => "max_chunks",
         }
     }

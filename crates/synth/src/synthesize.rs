@@ -84,10 +84,12 @@ pub fn synthesize_explained(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, size_bytes, ref composition } = request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, sums, size_bytes, ref composition, seed } =
+        request;
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
     limits.require_applicable(algorithm, collective.kind())?;
+    algorithm.require_seed(seed)?;
     sums.require_applicable(algorithm, collective.kind(), limits)?;
     let algorithm = algorithm.resolved(collective.kind());
     let is_free = limits.without_tolerance() == TreeLimits::NONE && sums.form.is_none();

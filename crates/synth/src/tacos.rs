@@ -56,14 +56,14 @@ pub(crate) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, .. } = request;
+    let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, seed, .. } = request;
     if algorithm == Algorithm::TacosPublished && phase_actions(collective.kind()).is_none() {
         return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
     }
     // What is for one rank alone is never added up on the way.
     let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
     require_reach(topology, collective, shares)?;
-    let asked = Asked { topology, collective, shares, algorithm, actions, size_bytes };
+    let asked = Asked { topology, collective, shares, algorithm, actions, size_bytes, seed };
     let first = limits.chunks.map_or(1, NonZeroU64::get);
     require_room(asked.sends(first))?;
     let most = match (limits.chunks, limits.max_chunks) {
@@ -110,6 +110,8 @@ struct Asked<'a> {
     algorithm: Algorithm,
     actions: &'a [Action],
     size_bytes: Option<NonZeroU64>,
+    /// Of the first attempt.
+    seed: u64,
 }
 
 /// A schedule with a number of chunks per share.
@@ -207,7 +209,7 @@ impl Asked<'_> {
         let bound = lower_bound(network, task).ok_or_else(unreachable)?;
         let sends = u64::from(task.chunk_count()) * u64::from(network.node_count().max(2) - 1);
         let count = (ATTEMPTED_SENDS_MAX / sends.max(1)).clamp(1, ATTEMPTS_MAX);
-        let attempts = Attempts { seed: 0, count: u32::try_from(count).expect("few"), bound };
+        let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
         if self.algorithm == Algorithm::TacosPublished {
             return Ok(best_by_requests(network, task, attempts, stop).map_err(refused)?.sends);
         }

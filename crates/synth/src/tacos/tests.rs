@@ -198,3 +198,20 @@ fn the_published_method_is_planned_by_its_name() {
     let refused = synthesize(&topology, &request, &Never, &crate::Silent).unwrap_err();
     assert!(refused.to_string().starts_with("tacos-published does not plan all-to-all; it plans allgather"));
 }
+
+#[test]
+fn seeds_change_what_is_chosen_and_nothing_else_takes_one() {
+    let topology = network("mesh:3x3");
+    let request = |kind, algorithm, seed| {
+        let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+        SynthesisRequest { seed, ..SynthesisRequest::new(collective, algorithm) }
+    };
+    let planned = |request: &SynthesisRequest| synthesize(&topology, request, &Never, &crate::Silent);
+    for kind in [CollectiveKind::Allgather, CollectiveKind::AllToAll] {
+        let [first, again, other] = [7, 7, 8].map(|seed| planned(&request(kind, Algorithm::Tacos, seed)).unwrap());
+        assert_eq!(first, again, "{kind}");
+        assert_ne!(first, other, "{kind}");
+    }
+    let refused = planned(&request(CollectiveKind::Allgather, Algorithm::Forest, 7)).unwrap_err();
+    assert!(refused.to_string().contains("forest chooses nothing at random"), "{refused}");
+}

@@ -56,7 +56,7 @@ impl Asked<'_> {
         let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
         let bound = delivery_bound(network, &demands).ok_or_else(unreachable)?;
         let count = (ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1)).clamp(1, ATTEMPTS_MAX);
-        let attempts = Attempts { seed: 0, count: u32::try_from(count).expect("few"), bound };
+        let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
         let mut sends = deliver_best(network, &demands, attempts, stop).map_err(refused)?.sends;
         // Of the demands, numbered one after the other; now of the collective.
         sends.sends.iter_mut().for_each(|sent| sent.chunk = chunks[sent.chunk as usize]);
