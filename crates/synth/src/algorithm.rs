@@ -27,6 +27,8 @@ pub enum Algorithm {
     Tsmcf,
     /// Chunk by chunk in time, each where it is lacked most (Won et al.).
     Tacos,
+    /// The same, proven to be fastest by integer programs on small networks (Won et al., section 3).
+    TacosIlp,
     /// The same by requests in random order, as published (Won et al., section 4), to compare with.
     TacosPublished,
     /// Messages straight to everyone in queues of links (Won et al., section 8), to compare with.
@@ -65,13 +67,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
         Self::Bfb,
         Self::Tsmcf,
         Self::Tacos,
+        Self::TacosIlp,
         Self::TacosPublished,
         Self::DirectXy,
         Self::RingXy,
@@ -100,6 +103,7 @@ impl Algorithm {
             Self::Bfb => "bfb",
             Self::Tsmcf => "tsmcf",
             Self::Tacos => "tacos",
+            Self::TacosIlp => "tacos-ilp",
             Self::TacosPublished => "tacos-published",
             Self::DirectXy => "direct-xy",
             Self::RingXy => "ring-xy",
@@ -151,7 +155,7 @@ impl Algorithm {
             Self::Bruck => "allgather and all-to-all",
             Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
             Self::Binomial => "broadcast, reduce, gather and scatter",
-            Self::Auto | Self::Tacos | Self::DirectXy | Self::Direct | Self::Ring => "all collectives",
+            Self::Auto | Self::Tacos | Self::TacosIlp | Self::DirectXy | Self::Direct | Self::Ring => "all collectives",
         }
     }
 }
@@ -240,7 +244,7 @@ impl SynthesisRequest {
 }
 
 /// What the trees of a schedule must keep to, at the expense of its rate. [`Algorithm::Forest`] heeds all but `chunks`,
-/// [`Algorithm::Bfb`], [`Algorithm::Tsmcf`] and [`Algorithm::Tacos`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
+/// [`Algorithm::Bfb`], [`Algorithm::Tsmcf`], [`Algorithm::Tacos`] and [`Algorithm::TacosIlp`] that and `max_chunks`, [`Algorithm::Flow`] these and the tolerance for all-to-all; whatever else is
 /// stated is refused.
 ///
 /// An allreduce whose sums are made anywhere has as many trees in all, however many of them are rooted at one rank; it is
@@ -284,7 +288,7 @@ impl TreeLimits {
         let algorithm = algorithm.resolved(kind);
         let of_trees = algorithm == Algorithm::Forest;
         let has_choice =
-            matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos | Algorithm::TacosPublished);
+            matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos | Algorithm::TacosIlp | Algorithm::TacosPublished);
         let of_steps = has_choice || matches!(algorithm, Algorithm::DirectXy | Algorithm::RingXy);
         let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
         if self.chunks.is_some() && !of_steps && !of_paths {
@@ -363,7 +367,7 @@ mod tests {
         let error = "rings".parse::<Algorithm>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-published, direct-xy, ring-xy, expansion, \
+            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, \
              direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
         );
     }

@@ -21,7 +21,7 @@ use crate::ring;
 use crate::stepped;
 use crate::stepped_flow;
 use crate::sum_options::SumOptions;
-use crate::tacos;
+use crate::tacos::{self, TimeProof};
 
 /// Finds a schedule for a collective on a topology.
 ///
@@ -69,6 +69,8 @@ pub struct Synthesized {
     /// The greatest algbw of any choice among the paths that those of the schedule were chosen from, one for each pair of
     /// ranks, in bytes per second. None where no such choice was made, and where prices of links prove nothing of it.
     pub choice_bound: Option<Rate>,
+    /// How near to the fastest its time is, of [`Algorithm::TacosIlp`].
+    pub time_proof: Option<TimeProof>,
 }
 
 /// [`synthesize`] with the form that an allreduce has got, and why.
@@ -103,14 +105,14 @@ pub fn synthesize_explained(
             planned.map(|forest| (forest, shares.clone(), None))
         }
     };
-    let mut choice_bound = None;
+    let (mut choice_bound, mut time_proof) = (None, None);
     let (algorithm, shape) = match algorithm {
         Algorithm::Auto => return Err(SynthesisError::Broken { what: "auto stands for no algorithm".to_owned() }),
         Algorithm::Forest => match in_trees() {
             Ok((forest, shares, form)) => {
                 let (algorithm, shape) = (algorithm.name().to_owned(), Shape::Forest(forest));
                 let schedule = Schedule { collective, algorithm, shares, shape };
-                return Ok(Synthesized { schedule, form, choice_bound: None });
+                return Ok(Synthesized { schedule, form, choice_bound: None, time_proof: None });
             }
             // No part of the network was found in which trees can be packed.
             Err(SynthesisError::NotEulerian { .. }) if request.algorithm == Algorithm::Auto && is_free => {
@@ -139,6 +141,12 @@ pub fn synthesize_explained(
         }
         Algorithm::Tsmcf => (algorithm, stepped_flow::plan(topology, collective, shares, limits, stop, progress)?),
         Algorithm::Tacos | Algorithm::TacosPublished => (algorithm, tacos::plan(topology, request, stop, progress)?),
+        Algorithm::TacosIlp => {
+            let asked = ((collective, shares), (limits, size_bytes));
+            let (shape, time) = tacos::plan_proven(topology, asked.0, asked.1, stop, progress)?;
+            time_proof = Some(time);
+            (algorithm, shape)
+        }
         Algorithm::DirectXy | Algorithm::RingXy => (algorithm, tacos::queued::plan(topology, request, stop)?),
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
@@ -162,7 +170,7 @@ pub fn synthesize_explained(
         }
     };
     let schedule = Schedule { collective, algorithm: algorithm.name().to_owned(), shares: shares.clone(), shape };
-    Ok(Synthesized { schedule, form: None, choice_bound })
+    Ok(Synthesized { schedule, form: None, choice_bound, time_proof })
 }
 
 /// The form that an allreduce by forest without limits will have: for who must know how large a plan will be before it is

@@ -6,6 +6,7 @@
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
+mod proven;
 pub(crate) mod queued;
 mod sends;
 #[cfg(test)]
@@ -29,6 +30,8 @@ use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use crate::symmetry::translations;
+pub use proven::TimeProof;
+pub(crate) use proven::plan as plan_proven;
 use times::Clock;
 use unwound::{Patterns, Unwound};
 

@@ -108,7 +108,7 @@ impl<'a> Work<'a> {
             return self.judged(schedule?, None);
         }
         let Some(canon) = self.canon else {
-            let Synthesized { schedule, form, choice_bound } = self.searched(limits)?;
+            let Synthesized { schedule, form, choice_bound, .. } = self.searched(limits)?;
             return Ok(Attempt { choice_bound, ..self.judged(schedule, form)? });
         };
         let key = canon.key(self.order, limits);
@@ -126,7 +126,7 @@ impl<'a> Work<'a> {
             return Err(PlanFailure::NotCached);
         }
         // Which paths there are to choose among goes by labels: what makes such a choice is not kept.
-        let Synthesized { schedule, form, choice_bound: _ } = self.searched(limits)?;
+        let Synthesized { schedule, form, .. } = self.searched(limits)?;
         let attempt = self.judged(canon.schedule(&schedule)?, form)?;
         // What was accepted under the caller's labels is right under those it was found with.
         let plan = &attempt.plan;

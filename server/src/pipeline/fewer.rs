@@ -101,7 +101,7 @@ impl Trees {
             }
             // Other schedules in steps have the chunks they have.
             Shape::Steps(_)
-                if [Algorithm::Bfb, Algorithm::Tsmcf, Algorithm::Tacos, Algorithm::TacosPublished]
+                if [Algorithm::Bfb, Algorithm::Tsmcf, Algorithm::Tacos, Algorithm::TacosIlp, Algorithm::TacosPublished]
                     .map(Algorithm::name)
                     .contains(&schedule.algorithm.as_str()) =>
             {

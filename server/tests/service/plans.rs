@@ -157,6 +157,7 @@ async fn status_and_queue_tell_what_there_is() {
             "bfb",
             "tsmcf",
             "tacos",
+            "tacos-ilp",
             "tacos-published",
             "direct-xy",
             "ring-xy",
