@@ -35,7 +35,7 @@ pub struct IlpEffort {
 
 impl IlpEffort {
     /// Some seconds for each horizon at most.
-    pub const STANDARD: Self = Self { variables_max: 200_000, relaxed_variables_max: 12_000, conflicts_max: 10_000 };
+    pub const STANDARD: Self = Self { variables_max: 200_000, relaxed_variables_max: 2_000, conflicts_max: 10_000 };
 }
 
 /// How near a schedule is to the fastest, in ticks.

@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            let Some(&literal) = self.trail.get(self.looked_up) else { return None };
+            let &literal = self.trail.get(self.looked_up)?;
             self.looked_up += 1;
             if let Some(conflict) = self.look_up(literal.negated()) {
                 return Some(conflict);

@@ -27,6 +27,9 @@ pub(super) enum NoModel {
     TooLarge(u64),
 }
 
+/// By node, the first and the last time at which it can usefully have a chunk.
+type Spans = Vec<Option<(u64, u64)>>;
+
 /// Programs of one task.
 pub(super) struct Models<'a> {
     network: &'a TimedNetwork,
@@ -76,8 +79,8 @@ impl<'a> Models<'a> {
         Ok(draft.finish())
     }
 
-    /// By chunk, by node, from when until when it can usefully have the chunk.
-    fn spans(&self, horizon: u64) -> Result<Vec<Vec<Option<(u64, u64)>>>, NoModel> {
+    /// By chunk.
+    fn spans(&self, horizon: u64) -> Result<Vec<Spans>, NoModel> {
         let mut needed = 0_u64;
         let mut all = Vec::with_capacity(self.wishes.held.len());
         for (chunk, held) in (0..).zip(&self.wishes.held) {
@@ -86,7 +89,7 @@ impl<'a> Models<'a> {
                 return Err(NoModel::TooFar);
             }
             let ways_on = &self.ways_on[self.wishes.audience_of[chunk as usize] as usize];
-            let spans: Vec<Option<(u64, u64)>> = early
+            let spans: Spans = early
                 .into_iter()
                 .zip(ways_on)
                 .map(|(early, &way)| {
