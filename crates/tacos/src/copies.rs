@@ -7,7 +7,7 @@
 //! Under a group of automorphisms that leave no node in its place, one node of each orbit decides for all.
 
 mod choice;
-mod prune;
+pub(crate) mod prune;
 mod slow;
 
 use std::collections::BTreeMap;

@@ -8,9 +8,11 @@
 mod attempts;
 mod bits;
 mod bound;
+mod calendar;
 mod chance;
 mod copies;
 mod ilp;
+mod joint;
 mod judge;
 mod levels;
 mod network;
@@ -25,6 +27,9 @@ pub use attempts::{Attempt, Attempts, best_of};
 pub use bound::lower_bound;
 pub use copies::{CopyError, Preference, copy_all};
 pub use ilp::{IlpEffort, Proven, TimeProof, prove_copies, prove_deliveries};
+pub use joint::{
+    Claim, Joint, JointError, JointFault, JointOptions, Tenant, TenantError, Work, joint_schedule, judge_joint,
+};
 pub use judge::{Fault, judge};
 pub use network::{NetworkError, TimedLink, TimedNetwork};
 pub use queued::{Message, QueuedLink, queued};

@@ -5,7 +5,7 @@
 
 mod bound;
 mod judge;
-mod paths;
+pub(crate) mod paths;
 
 use std::collections::{BTreeMap, BinaryHeap};
 

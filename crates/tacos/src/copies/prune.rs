@@ -6,7 +6,7 @@ use crate::sends::{Sends, Sent};
 use crate::task::CopyTask;
 
 /// Drops what is sent to nodes that are no members and pass it on to none.
-pub(super) fn pruned(network: &TimedNetwork, task: &CopyTask, mut sends: Vec<Sent>) -> Sends {
+pub(crate) fn pruned(network: &TimedNetwork, task: &CopyTask, mut sends: Vec<Sent>) -> Sends {
     if !task.is_for_all() {
         let mut is_passed_on = BitRows::new(task.node_count(), task.chunk_count());
         let mut kept: Vec<Sent> = Vec::with_capacity(sends.len());

@@ -24,7 +24,7 @@ const NEVER: u64 = u64::MAX;
 ///
 /// Chunks of one node are divided at random into groups. Each group takes the shortest ways from there where a link costs what
 /// it takes, times the eighth power of how busy it is compared with the busiest; over and over, in random order.
-pub(super) fn chosen(
+pub(crate) fn chosen(
     network: &TimedNetwork,
     demands: &[Demand],
     ways: Ways,
