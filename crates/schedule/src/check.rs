@@ -6,6 +6,7 @@
 mod error;
 mod flow;
 mod in_network;
+mod joint;
 mod load;
 mod meaning;
 mod once;
@@ -23,6 +24,7 @@ use structure::Reach;
 pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
+pub use joint::{JointCheckError, JointPart, JointVerdict, check_joint};
 pub(crate) use load::link_loads;
 pub use once::check_steps_until;
 pub use steps::StepCost;

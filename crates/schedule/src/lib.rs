@@ -25,8 +25,9 @@ pub use blocks::Blocks;
 pub use bound::{Bound, Certificate, CutDirection};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
-    CheckError, FlowError, InNetwork, LoadError, MeaningError, RouteFault, StepCost, StructureError, TransferFault,
-    Verdict, check, check_flow, check_flow_until, check_steps_until, check_until,
+    CheckError, FlowError, InNetwork, JointCheckError, JointPart, JointVerdict, LoadError, MeaningError, RouteFault,
+    StepCost, StructureError, TransferFault, Verdict, check, check_flow, check_flow_until, check_joint,
+    check_steps_until, check_until,
 };
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
