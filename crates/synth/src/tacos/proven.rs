@@ -22,9 +22,9 @@ use canopy_topology::Topology;
 use super::times::Clock;
 use super::unwound::{Patterns, Unwound};
 use super::{ATTEMPTED_SENDS_MAX, ATTEMPTS_MAX, Asked, refused, sends};
-use crate::algorithm::TreeLimits;
+use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
-use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
+use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 
@@ -62,7 +62,7 @@ pub(crate) fn plan(
 ) -> Result<(Shape, TimeProof), SynthesisError> {
     require_reach(topology, collective, shares)?;
     let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
-    let asked = Asked { topology, collective, shares, actions, size_bytes };
+    let asked = Asked { topology, collective, shares, algorithm: Algorithm::Tacos, actions, size_bytes, seed: 0 };
     let chunks = limits.chunks.map_or(1, NonZeroU64::get);
     require_room(asked.sends(chunks))?;
     let mut best: Option<Draft> = None;
@@ -117,7 +117,7 @@ impl Draft {
                 let known = asked.copied(&network, &task, stop)?;
                 return Ok(Phase { action, network, errand: Errand::Copies(task), known, bound });
             }
-            let (demands, numbers) = demands(asked, &layout)?;
+            let (demands, numbers) = asked.demands(&layout)?;
             let bound = delivery_bound(&network, &demands).ok_or_else(not_connected)?;
             let count = (ATTEMPTED_SENDS_MAX / (demands.len() as u64).max(1)).clamp(1, ATTEMPTS_MAX);
             let attempts = Attempts { seed: 0, count: u32::try_from(count).expect("few"), bound };
@@ -160,21 +160,6 @@ impl Draft {
         let steps = sends::write(chunks, &self.unwound, phases.into_iter())?;
         Ok((Shape::Steps(steps), time))
     }
-}
-
-/// Chunks that go from one rank to another, and their numbers in the schedule.
-fn demands(asked: &Asked<'_>, layout: &ChunkLayout) -> Result<(Vec<Demand>, Vec<u32>), SynthesisError> {
-    if layout.total() > HOPS_MAX {
-        return Err(SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX });
-    }
-    let (mut demands, mut numbers) = (Vec::new(), Vec::new());
-    for (from, to) in pairs(asked.collective, asked.topology.rank_count(), asked.shares)? {
-        for chunk in layout.chunks_between(from, to) {
-            demands.push(Demand { from: from.number(), to: to.number() });
-            numbers.push(u32::try_from(chunk).expect("fewer than the most hops"));
-        }
-    }
-    Ok((demands, numbers))
 }
 
 fn not_connected() -> SynthesisError {

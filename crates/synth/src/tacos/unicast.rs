@@ -33,16 +33,11 @@ impl Asked<'_> {
         u64::try_from(weight).unwrap_or(u64::MAX)
     }
 
-    /// The best of some attempts to bring every chunk from the rank that has it to the one that it is for.
+    /// Chunks that go from one rank to another, and their numbers in the schedule.
     ///
     /// # Errors
-    /// Too many chunks, stopped. That of [`deliver_best`].
-    pub(super) fn delivered(
-        &self,
-        network: &TimedNetwork,
-        layout: &ChunkLayout,
-        stop: &dyn Stop,
-    ) -> Result<Sends, SynthesisError> {
+    /// Too many chunks.
+    pub(super) fn demands(&self, layout: &ChunkLayout) -> Result<(Vec<Demand>, Vec<u32>), SynthesisError> {
         let too_many = SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX };
         let (mut demands, mut chunks) = (Vec::new(), Vec::new());
         for (source, destination) in pairs(self.collective, self.topology.rank_count(), self.shares)? {
@@ -53,6 +48,20 @@ impl Asked<'_> {
                 chunks.push(u32::try_from(chunk).map_err(|_| too_many.clone())?);
             }
         }
+        Ok((demands, chunks))
+    }
+
+    /// The best of some attempts to bring every chunk from the rank that has it to the one that it is for.
+    ///
+    /// # Errors
+    /// Too many chunks, stopped. That of [`deliver_best`].
+    pub(super) fn delivered(
+        &self,
+        network: &TimedNetwork,
+        layout: &ChunkLayout,
+        stop: &dyn Stop,
+    ) -> Result<Sends, SynthesisError> {
+        let (demands, chunks) = self.demands(layout)?;
         let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
         let bound = delivery_bound(network, &demands).ok_or_else(unreachable)?;
         let count = (ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1)).clamp(1, ATTEMPTS_MAX);
