@@ -88,6 +88,17 @@ fn a_horizon_that_no_bound_excludes_is_proven_too_short() {
     assert_eq!((proven.proof.bound, proven.proof.end), (4, 4));
 }
 
+/// A random network of eight nodes on which 32 attempts of the greedy engine take eight steps at best.
+#[test]
+fn seven_steps_are_found_where_the_greedy_engine_takes_eight() {
+    let others = [(2, 0), (1, 3), (4, 3), (7, 3), (1, 4), (3, 6), (4, 5), (7, 4), (1, 7)];
+    let ends = (0..8).map(|node| (node, (node + 1) % 8)).chain(others);
+    let links = ends.map(|(from, to)| TimedLink { from, to, latency: 1, occupancy: 1 });
+    let network = TimedNetwork::new(8, links.collect()).unwrap();
+    let (proven, known) = copied(&network, &CopyTask::allgather(8, 1).unwrap(), 32);
+    assert_eq!((proven.proof.bound, proven.proof.end), (7, 7), "{known} by attempts");
+}
+
 /// Won et al., figure 5.
 #[test]
 fn a_scatter_on_a_ring_takes_three_steps() {
