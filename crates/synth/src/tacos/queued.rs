@@ -43,12 +43,28 @@ pub(crate) fn plan(topology: &Topology, request: &SynthesisRequest, stop: &dyn S
     sends::write(chunks_of(request), &unwound, phases.into_iter()).map(Shape::Steps)
 }
 
+/// How long the model of `direct-xy` or `ring-xy` takes for a message of so many bytes, in picoseconds: until the last chunk
+/// came to the end of its way, one phase after the other. A plan leaves out what brings a rank a chunk again, and may take less.
+///
+/// # Errors
+/// Those of a plan. **Cost.** That of a plan.
+pub fn queued_time_ps(
+    topology: &Topology,
+    request: &SynthesisRequest,
+    size_bytes: NonZeroU64,
+    stop: &dyn Stop,
+) -> Result<u64, SynthesisError> {
+    let request = SynthesisRequest { size_bytes: Some(size_bytes), ..request.clone() };
+    let Ran { clock, end, .. } = ran(topology, &request, stop)?;
+    Ok(clock.picoseconds(end, size_bytes))
+}
+
 /// What came of all messages.
 struct Ran {
     unwound: Unwound,
     phases: Vec<(Action, Sends)>,
+    clock: Clock,
     /// Ticks until the last message of each phase came to its end, one phase after the other.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with what is published"))]
     end: u64,
 }
 
@@ -62,7 +78,8 @@ fn ran(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Resu
     require_reach(topology, collective, shares)?;
     let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_of(request), shares)?;
     let physical = physical(topology);
-    let network = Clock::for_chunks(&physical, layout.size(), size_bytes).network(&physical)?;
+    let clock = Clock::for_chunks(&physical, layout.size(), size_bytes);
+    let network = clock.network(&physical)?;
     let link =
         |link: &TimedLink| QueuedLink { latency: link.latency, occupancy: link.occupancy, is_cut_through: false };
     let links: Vec<QueuedLink> = network.links().iter().map(link).collect();
@@ -77,7 +94,7 @@ fn ran(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Resu
         end = end.saturating_add(run.end(&links));
         phases.push((action, found.sends(&model, &run, heading)?));
     }
-    Ok(Ran { unwound: found.finish(), phases, end })
+    Ok(Ran { unwound: found.finish(), phases, clock, end })
 }
 
 /// All links of a network, those of switches too, as if every node were a rank: for their times.

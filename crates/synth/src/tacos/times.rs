@@ -67,6 +67,19 @@ impl Clock {
             .map_err(|error| SynthesisError::Broken { what: format!("tacos: {error}") })
     }
 
+    /// A time by this clock in picoseconds, of a message of so many bytes: those that the clock was made for, where it was.
+    pub(super) fn picoseconds(&self, ticks: u64, size_bytes: NonZeroU64) -> u64 {
+        let ticks = u128::from(ticks);
+        let time = match self.latency {
+            0 => {
+                let scaled = ticks.saturating_mul(PICOSECONDS).saturating_mul(size_bytes.get().into());
+                scaled.saturating_mul(self.numerator).div_ceil(self.denominator)
+            }
+            _ => ticks,
+        };
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
+
     /// A time by this clock in units that are the same for both ways round of two clocks.
     pub(super) fn cross(&self, ticks: u128, other: &Self) -> u128 {
         ticks.saturating_mul(self.numerator).saturating_mul(other.denominator)
