@@ -6,6 +6,7 @@
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
+pub(crate) mod joint;
 mod proven;
 pub(crate) mod queued;
 mod sends;
