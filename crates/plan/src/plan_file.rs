@@ -14,10 +14,10 @@ use canopy_topology::{Rate, Topology};
 pub use read::{PlanFileError, read_plan};
 pub use write::write_plan;
 
-/// Latest version of the format. The value of `canopy` in a file is the first version that can say what is in it: 4 for
-/// flows by patterns and blocks of different sizes, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted
+/// Latest version of the format. The value of `canopy` in a file is the first version that can say what is in it: 5 for
+/// steps in turn, 4 for flows by patterns and blocks of different sizes, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted
 /// shares and `lp-dual` certificates, else 1.
-const FORMAT_VERSION: u64 = 4;
+const FORMAT_VERSION: u64 = 5;
 
 /// JSON Schema (draft 2020-12) of what [`write_plan`] writes.
 pub const PLAN_SCHEMA: &str = include_str!("../schema/plan.schema.json");

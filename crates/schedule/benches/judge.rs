@@ -9,8 +9,8 @@
 use std::time::Instant;
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteIndex, RouteInterner, Schedule,
-    Send, Shape, Shares, Steps, Tree, check, check_flow, compile,
+    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Pace, Path, Phase, RouteIndex, RouteInterner,
+    Schedule, Send, Shape, Shares, Steps, Tree, check, check_flow, compile,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology, TopologyLimits, generate};
 
@@ -181,7 +181,7 @@ fn ring(topology: &Topology) -> Schedule {
             sends.push(Send { step, action, from, to, chunks: chunk..chunk + 1, carriers: position..position + 1 });
         }
     }
-    let steps = Steps { chunks_per_share: 1, routes: routes.finish(), carriers, sends };
+    let steps = Steps { chunks_per_share: 1, pace: Pace::Barriers, routes: routes.finish(), carriers, sends };
     schedule(topology, CollectiveKind::Allgather, Shape::Steps(steps))
 }
 

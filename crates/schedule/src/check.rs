@@ -6,6 +6,7 @@
 mod error;
 mod flow;
 mod in_network;
+mod in_turn;
 mod joint;
 mod load;
 mod meaning;
@@ -35,8 +36,8 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// What the checker found of a graph that passed every check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Size ÷ time in the bandwidth limit; what *size* means for each collective is in [`check`]. Of numbered steps, one
-    /// after the other.
+    /// Size ÷ time in the bandwidth limit; what *size* means for each collective is in [`check`]. Of numbered steps, at their
+    /// pace.
     pub algbw: Rate,
     /// The link that takes longest in all, the one of smallest index among equals.
     pub busiest_link: LinkIndex,
@@ -103,7 +104,8 @@ impl CheckError {
 ///   contribution reduced exactly once, nothing delivered twice; and any two transfers whose order matters are ordered
 ///   by the dependencies.
 /// * **Load.** Chunks over each link, both phases of an allreduce together, hence the exact
-///   `algbw = size / max(load · chunk size / capacity)`; where the graph has steps, the maximum of each step, added up. *Size* is the full vector of all shares; the message for
+///   `algbw = size / max(load · chunk size / capacity)`; where the graph has steps, the maximum of each step, added up, or
+///   what they take [in turn](crate::Pace::InTurn). *Size* is the full vector of all shares; the message for
 ///   broadcast and reduce; the mean over ranks of one's blocks for all-to-all. Every transfer counts by itself; where switches multicast
 ///   or aggregate, [`Verdict::in_network`] says what they save.
 ///

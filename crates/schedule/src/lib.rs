@@ -38,7 +38,7 @@ pub use judge::{JudgeError, judge_until};
 pub use loads::LinkLoads;
 pub use patterns::{Pattern, Patterns, PatternsError};
 pub use route::{RouteIndex, RouteInterner, RouteTable};
-pub use schedule::{Action, Carrier, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
+pub use schedule::{Action, Carrier, Flow, Forest, Hop, Pace, Path, Phase, Schedule, Send, Shape, Steps, Tree};
 pub use shares::{ChunkLayout, ChunkSize, Shares, SharesError};
 pub use transfer::{Batch, Transfer, TransferGraph};
 pub use transform::{

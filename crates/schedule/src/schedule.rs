@@ -61,12 +61,37 @@ impl Shape {
 pub struct Steps {
     /// k: equal chunks of one rank's share; in all-to-all, of one block; for each unit of weight where these differ.
     pub chunks_per_share: u64,
+    /// How the time of all steps follows from theirs.
+    pub pace: Pace,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
     /// What the sends' chunks travel on, flat; sends own ranges of it.
     pub carriers: Vec<Carrier>,
     /// The sends, by increasing step.
     pub sends: Vec<Send>,
+}
+
+/// How steps follow each other where their time is counted.
+///
+/// Either way the order is the same, and so is what is sent: it decides which time the schedule is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Pace {
+    /// Each step begins when the one before has ended everywhere.
+    #[default]
+    Barriers,
+    /// Routes are *lanes*: each has an equal part of every link that it passes for itself, and carries what is sent over it in
+    /// the order of steps, each as soon as the lane is free and what it waits for has come.
+    InTurn,
+}
+
+impl Pace {
+    /// The word for it in plan files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Barriers => "barriers",
+            Self::InTurn => "in-turn",
+        }
+    }
 }
 
 /// One rank's sending of a chunk range to another in one step.

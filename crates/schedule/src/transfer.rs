@@ -6,7 +6,7 @@ use canopy_topology::Rank;
 
 use crate::collective::Collective;
 use crate::route::RouteTable;
-use crate::schedule::{Action, Carrier};
+use crate::schedule::{Action, Carrier, Pace};
 use crate::shares::{ChunkLayout, Shares, SharesError};
 
 /// Transfers of chunk ranges between ranks, with routes and dependencies.
@@ -51,6 +51,8 @@ pub struct TransferGraph {
     /// By transfer, its step, never falling: where a barrier after each step changes nothing but the time. Empty where there
     /// are no steps.
     pub steps: Vec<u32>,
+    /// How the time of all steps follows from theirs, where there are any.
+    pub pace: Pace,
 }
 
 /// One tree's worth of transfers on one chunk range.

@@ -15,6 +15,8 @@ mod flows;
 mod forests;
 #[path = "schedule/in_network.rs"]
 mod in_network;
+#[path = "schedule/in_turn.rs"]
+mod in_turn;
 #[path = "schedule/mutate.rs"]
 mod mutate;
 #[path = "schedule/mutations.rs"]

@@ -13,7 +13,7 @@ mod tests;
 use canopy_direct::{Composed, Construction, Heading, Limit, ScheduleError};
 use canopy_optimize::{BfbError, Stop};
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, RouteIndex, RouteTable, Send, Shape, Shares, Steps,
+    Action, Carrier, Collective, CollectiveKind, Pace, RouteIndex, RouteTable, Send, Shape, Shares, Steps,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
@@ -213,7 +213,10 @@ impl Writer {
         (0..).take(topology.links().len()).for_each(|link| {
             routes.push(&[LinkIndex::new(link)]);
         });
-        Self { steps: Steps { chunks_per_share, routes, carriers: Vec::new(), sends: Vec::new() }, step_first: 0 }
+        Self {
+            steps: Steps { chunks_per_share, pace: Pace::Barriers, routes, carriers: Vec::new(), sends: Vec::new() },
+            step_first: 0,
+        }
     }
 
     /// Appends the sends of a phase, whose chunks are so many of the schedule's.

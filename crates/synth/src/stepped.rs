@@ -15,8 +15,8 @@ use std::collections::HashMap;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, RouteIndex, RouteInterner, RouteTable, Schedule, Send, Shape, Shares,
-    Steps,
+    Action, Carrier, Collective, CollectiveKind, Pace, RouteIndex, RouteInterner, RouteTable, Schedule, Send, Shape,
+    Shares, Steps,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 
@@ -67,6 +67,7 @@ impl<'a> StepParts<'a> {
             routes: RouteInterner::default(),
             steps: Steps {
                 chunks_per_share: 1,
+                pace: Pace::Barriers,
                 routes: RouteTable::default(),
                 carriers: Vec::new(),
                 sends: Vec::new(),

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, Stop, stepped_routes};
 use canopy_schedule::{
-    Action, Carrier, ChunkLayout, Collective, CollectiveKind, RouteInterner, Send, Shape, Shares, Steps,
+    Action, Carrier, ChunkLayout, Collective, CollectiveKind, Pace, RouteInterner, Send, Shape, Shares, Steps,
 };
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Topology};
 
@@ -118,7 +118,7 @@ fn written(
             sends.push(Send { step, action: Action::Copy, from, to, chunks, carriers: carrier..carrier + 1 });
         }
     }
-    Ok(Steps { chunks_per_share, routes: routes.finish(), carriers, sends })
+    Ok(Steps { chunks_per_share, pace: Pace::Barriers, routes: routes.finish(), carriers, sends })
 }
 
 /// The ranks at the ends of a route.

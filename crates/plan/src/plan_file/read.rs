@@ -8,7 +8,7 @@ use std::fmt;
 
 use canopy_schedule::{
     Action, AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice,
-    FormReason, InNetwork, Pattern, Patterns, PatternsError, RootError, Schedule, Shape, Shares, Steps,
+    FormReason, InNetwork, Pace, Pattern, Patterns, PatternsError, RootError, Schedule, Shape, Shares, Steps,
     UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits, read_document};
@@ -289,6 +289,22 @@ impl From<ActionName> for Action {
     }
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PaceName {
+    Barriers,
+    InTurn,
+}
+
+impl From<PaceName> for Pace {
+    fn from(name: PaceName) -> Self {
+        match name {
+            PaceName::Barriers => Self::Barriers,
+            PaceName::InTurn => Self::InTurn,
+        }
+    }
+}
+
 /// Any shape. Not an enum, for which serde would keep all of its text in memory a second time.
 #[derive(Deserialize)]
 struct ScheduleDocument {
@@ -296,6 +312,7 @@ struct ScheduleDocument {
     algorithm: String,
     routes: Routes,
     phases: Option<Trees>,
+    pace: Option<PaceName>,
     sends: Option<Sends>,
     paths: Option<Paths>,
     ports: Option<u32>,
@@ -305,15 +322,16 @@ struct ScheduleDocument {
 
 impl ScheduleDocument {
     fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
-        let Self { shape, routes: Routes(routes), phases, sends, paths, ports, patterns, .. } = self;
+        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, .. } = self;
         let needed: &[&str] = match shape {
             ShapeName::Forest => &["phases"],
-            ShapeName::Steps => &["sends"],
+            ShapeName::Steps => &["pace", "sends"],
             ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
             ShapeName::Flow => &["paths"],
         };
         let given = [
             ("phases", phases.is_some()),
+            ("pace", pace.is_some()),
             ("sends", sends.is_some()),
             ("paths", paths.is_some()),
             ("ports", ports.is_some()),
@@ -330,7 +348,8 @@ impl ScheduleDocument {
             }
             ShapeName::Steps => {
                 let Sends { carriers, sends } = sends.ok_or_else(|| missing("sends"))?;
-                Shape::Steps(Steps { chunks_per_share, routes, carriers, sends })
+                let pace = pace.map_or(Pace::Barriers, Pace::from);
+                Shape::Steps(Steps { chunks_per_share, pace, routes, carriers, sends })
             }
             ShapeName::Flow => {
                 let Some(patterns) = patterns else {

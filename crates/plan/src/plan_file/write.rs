@@ -4,7 +4,7 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Patterns, Shape, Shares};
+use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Pace, Patterns, Shape, Shares};
 use canopy_topology::{NodeIndex, Rate, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -34,7 +34,8 @@ pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
 fn format_version(plan: &PlanFile, has_patterns: bool) -> u64 {
     match &plan.schedule.shape {
-        _ if has_patterns || matches!(plan.schedule.shares, Shares::Blocks(_)) => FORMAT_VERSION,
+        Shape::Steps(steps) if steps.pace == Pace::InTurn => FORMAT_VERSION,
+        _ if has_patterns || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
         Shape::Steps(steps) if has_runs(steps) => 3,
         Shape::Forest(_)
             if plan.schedule.shares == Shares::Equal

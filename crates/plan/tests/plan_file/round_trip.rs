@@ -5,8 +5,8 @@ use std::ops::Range;
 use canopy_plan::{PlanFile, Provenance, read_plan};
 use canopy_schedule::{
     Action, AllreduceForm, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest,
-    FormChoice, FormReason, Hop, InNetwork, Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps,
-    Tree, certified_bound, check, compile,
+    FormChoice, FormReason, Hop, InNetwork, Pace, Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares,
+    Steps, Tree, certified_bound, check, compile,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, generate};
 use proptest::prelude::*;
@@ -255,7 +255,8 @@ fn steps(chunks_per_share: u64, routes: &[Vec<u32>], loose: &[LooseSend]) -> Ste
         let carriers = start..u32::try_from(carriers.len()).unwrap();
         sends.push(Send { step, action, from: Rank::new(from), to: Rank::new(to), chunks, carriers });
     }
-    Steps { chunks_per_share, routes: forest(1, routes, Vec::new()).routes, carriers, sends }
+    let pace = if loose.len().is_multiple_of(2) { Pace::InTurn } else { Pace::Barriers };
+    Steps { chunks_per_share, pace, routes: forest(1, routes, Vec::new()).routes, carriers, sends }
 }
 
 fn flow(chunks_per_share: u64, routes: &[Vec<u32>], loose: &[(u32, u32, u64, Vec<u32>)]) -> Flow {

@@ -2,8 +2,8 @@
 
 use canopy_plan::{PlanFile, Provenance, write_plan};
 use canopy_schedule::{
-    Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Path,
-    Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
+    Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Pace,
+    Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
@@ -67,6 +67,7 @@ pub(crate) fn steps_by_hand() -> PlanFile {
     };
     let steps = Steps {
         chunks_per_share: 1,
+        pace: Pace::Barriers,
         routes,
         carriers: vec![carrier(0, 1), carrier(1, 1), carrier(2, 1), carrier(1, 1)],
         sends: vec![send(0, 0, 1, 0..2, 0..2), send(0, 1, 0, 3..4, 2..3), send(1, 0, 1, 2..3, 3..4)],

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use canopy_plan::{Instances, LowerError, LowerOptions, Lowered, Profile, Program, lower};
 use canopy_schedule::{
-    Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph, compile,
+    Action, Batch, Collective, CollectiveKind, Pace, RouteTable, Shares, Transfer, TransferGraph, compile,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
@@ -40,6 +40,7 @@ pub(crate) fn graph(
 fn empty(kind: CollectiveKind, ranks: u32, k: u64) -> TransferGraph {
     TransferGraph {
         steps: Vec::new(),
+        pace: Pace::Barriers,
         collective: Collective::new(kind, None, ranks).unwrap(),
         rank_count: ranks,
         chunks_per_share: k,

@@ -154,6 +154,11 @@ pub enum LoadError {
     Overflow { link: u32 },
     #[error("all links together carry more than 2¹²⁸ chunks")]
     TooMuchTraffic,
+    #[error(
+        "the {routes} routes take times that have no common unit of less than 2¹²⁸ to all of them; let fewer routes share \
+         each link, or let steps begin together"
+    )]
+    NoCommonUnit { routes: usize },
     #[error("the trees of one phase stand for {found} trees, more than 18446744073709551615")]
     TooManyTrees { found: u128 },
 }

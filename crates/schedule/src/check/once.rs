@@ -18,7 +18,7 @@ use super::steps::{seconds_per_chunk, step_cost};
 use super::structure::{RouteEnds, route_ends};
 use super::{CheckError, Stop, Verdict};
 use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Schedule, Send, Shape, Steps};
+use crate::schedule::{Action, Pace, Schedule, Send, Shape, Steps};
 use crate::shares::ChunkLayout;
 use spans::{Spans, length};
 
@@ -32,6 +32,7 @@ const PARALLEL_MIN: usize = 1 << 10;
 ///
 /// * **Copies.** Every place that is written is written once, and not where the rank holds the chunk from the start. What a
 ///   rank sends it holds from the start, or was given in earlier steps. All that is promised is there.
+/// * **Pace.** Steps have barriers between them.
 /// * **Sums.** A rank sends every chunk on as a sum once, but for those that end with it, and is sent nothing of it in that
 ///   step or later. So each contribution goes from rank to rank in ever later steps until it comes to the one that does
 ///   not send the chunk, and that once. In reduce-scatter and reduce that is the rank that is promised the sum.
@@ -55,6 +56,10 @@ pub fn check_steps_until(
     let is_known_root = collective.root().is_none_or(|root| root.number() < rank_count);
     let layout = ChunkLayout::new(collective, rank_count, steps.chunks_per_share, &schedule.shares);
     let Ok(layout) = layout else { return Ok(None) };
+    // Lanes go by what each send waits for.
+    if steps.pace == Pace::InTurn {
+        return Ok(None);
+    }
     if !is_known_root || topology.has_capable_switch() || u32::try_from(steps.sends.len()).is_err() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! What numbered steps cost where each begins when the one before has ended, exactly.
+//! What numbered steps cost at their pace, exactly.
 
 use std::ops::Range;
 
@@ -7,9 +7,10 @@ use num_bigint::BigUint;
 use num_integer::Integer as _;
 
 use super::error::{LoadError, StructureError, TransferFault};
+use super::in_turn::seconds_in_turn;
 use super::load::takes_longer;
 use crate::route::RouteTable;
-use crate::schedule::Carrier;
+use crate::schedule::{Carrier, Pace};
 use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::{Transfer, TransferGraph};
 
@@ -18,7 +19,7 @@ use crate::transfer::{Transfer, TransferGraph};
 pub struct StepCost {
     /// Number of steps, `T_L`.
     pub count: u32,
-    /// Σ over steps of the longest time of a link, `T_B`, in units of the time that *size* takes over all ports of
+    /// `T_B`: Σ over steps of the longest time of a link, or what all of them take [in turn](crate::Pace::InTurn), in units of the time that *size* takes over all ports of
     /// the rank with most, [`Topology::node_bandwidth`].
     pub bandwidth: Ratio,
     /// *Size* ÷ that time, in bytes per second.
@@ -42,6 +43,9 @@ pub(super) fn check_steps(
         return Ok(None);
     }
     check_order(graph)?;
+    if graph.pace == Pace::InTurn {
+        return Ok(Some(step_cost(topology, layout.size(), seconds_in_turn(topology, graph)?)?));
+    }
     let mut start = 0;
     let groups = graph.steps.chunk_by(|a, b| a == b).map(|steps| {
         let transfers = &graph.transfers[start..start + steps.len()];
@@ -64,9 +68,9 @@ pub(super) fn step_cost(topology: &Topology, size: ChunkSize, seconds: Seconds) 
 
 /// A number of steps, and the sum of their times for chunks of one byte as a fraction that need not be reduced.
 pub(super) struct Seconds {
-    count: u32,
-    numerator: BigUint,
-    denominator: BigUint,
+    pub(super) count: u32,
+    pub(super) numerator: BigUint,
+    pub(super) denominator: BigUint,
 }
 
 /// Steps in order, and each transfer after the step that brought what it sends.

@@ -8,7 +8,7 @@ use super::error::{CompileError, PathFault};
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::{Collective, CollectiveKind};
 use crate::route::RouteIndex;
-use crate::schedule::{Action, Carrier, Flow, Path, Schedule};
+use crate::schedule::{Action, Carrier, Flow, Pace, Path, Schedule};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
@@ -55,6 +55,7 @@ pub(super) fn compile_flow(
     }
     Ok(TransferGraph {
         steps: Vec::new(),
+        pace: Pace::Barriers,
         collective: schedule.collective,
         rank_count,
         chunks_per_share: flow.chunks_per_share,

@@ -8,7 +8,7 @@ use super::error::{CompileError, TreePlace};
 use super::waits::Waits;
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Forest, Phase, Schedule, Tree};
+use crate::schedule::{Action, Forest, Pace, Phase, Schedule, Tree};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 
@@ -101,6 +101,7 @@ impl<'a> Compiler<'a> {
         }
         Ok(TransferGraph {
             steps: Vec::new(),
+            pace: Pace::Barriers,
             collective: self.collective,
             rank_count: self.rank_count,
             chunks_per_share: self.forest.chunks_per_share,

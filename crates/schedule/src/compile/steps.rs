@@ -54,6 +54,7 @@ pub(super) fn compile_steps(
     Ok(TransferGraph {
         // Sends are reordered within their steps only.
         steps: steps.sends.iter().map(|send| send.step).collect(),
+        pace: steps.pace,
         collective: schedule.collective,
         rank_count,
         chunks_per_share: steps.chunks_per_share,

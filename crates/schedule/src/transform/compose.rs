@@ -75,6 +75,7 @@ fn forests(first: &Forest, second: &Forest) -> Result<Forest, ComposeError> {
 
 fn steps(first: &Steps, second: &Steps) -> Result<Steps, ComposeError> {
     let mut joined = first.clone();
+    joined.pace = first.pace.max(second.pace);
     let step_count = u32::try_from(first.step_count()).map_err(|_| ComposeError::TooLarge)?;
     let routes = append_routes(&mut joined.routes, &second.routes)?;
     let carriers = append_carriers(&mut joined.carriers, &second.carriers, routes)?;

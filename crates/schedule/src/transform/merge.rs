@@ -1,6 +1,6 @@
 //! Neighbouring chunks that fare alike, moved as one range.
 
-use crate::schedule::{Carrier, Flow, Forest, Hop, Path, Schedule, Send, Shape, Steps, Tree};
+use crate::schedule::{Carrier, Flow, Forest, Hop, Pace, Path, Schedule, Send, Shape, Steps, Tree};
 use crate::shares::ChunkLayout;
 
 /// The same schedule in fewer, larger pieces: neighbouring ranges that go the same way become one.
@@ -72,6 +72,10 @@ fn same_route(first: &[Carrier], second: &[Carrier]) -> bool {
 }
 
 fn steps_of(steps: &Steps, layout: &ChunkLayout) -> Steps {
+    if steps.pace == Pace::InTurn {
+        // What is sent at once over several lanes comes at several times.
+        return steps.clone();
+    }
     let mut result = Steps { carriers: Vec::new(), sends: Vec::new(), ..steps.clone() };
     for sends in steps.sends.chunk_by(|a, b| a.step == b.step) {
         let may_merge = !meets_itself(sends, layout);

@@ -104,6 +104,7 @@ pub(crate) fn random_steps(topology: &Topology, kind: CollectiveKind, random: &m
     }
     sends.sort_by_key(|&(step, tie, _)| (step, tie));
     let sends = sends.into_iter().map(|(_, _, send)| send).collect();
-    let steps = Steps { chunks_per_share: graph.chunks_per_share, routes: graph.routes, carriers, sends };
+    let steps =
+        Steps { chunks_per_share: graph.chunks_per_share, pace: graph.pace, routes: graph.routes, carriers, sends };
     Schedule { shape: Shape::Steps(steps), ..model }
 }

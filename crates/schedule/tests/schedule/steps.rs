@@ -1,7 +1,7 @@
 //! Flows and stepped schedules: what waits for what, rates by hand, and refusals by name.
 
 use canopy_schedule::{
-    Action, Carrier, CheckError, Collective, CollectiveKind, CompileError, Flow, LoadError, MeaningError, Path,
+    Action, Carrier, CheckError, Collective, CollectiveKind, CompileError, Flow, LoadError, MeaningError, Pace, Path,
     PathFault, RouteInterner, Schedule, Send, SendFault, Shape, Shares, SharesError, StepCost, Steps, StructureError,
     TransferFault, TransferGraph, Verdict, check, check_until, compile, compile_until,
 };
@@ -29,7 +29,7 @@ fn steps(topology: &Topology, kind: CollectiveKind, chunks_per_share: u64, sent:
         let (from, to) = (Rank::new(from), Rank::new(to));
         sends.push(Send { step, action, from, to, chunks: chunks.clone(), carriers: start..start + 1 });
     }
-    let steps = Steps { chunks_per_share, routes: routes.finish(), carriers, sends };
+    let steps = Steps { chunks_per_share, pace: Pace::Barriers, routes: routes.finish(), carriers, sends };
     let collective = collective(topology, kind);
     Schedule { collective, algorithm: "by-hand".to_owned(), shares: Shares::Equal, shape: Shape::Steps(steps) }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, RouteInterner, Schedule, Send, Shape, Shares, Steps, TransferGraph,
-    check, compile,
+    Action, Carrier, Collective, CollectiveKind, Pace, RouteInterner, Schedule, Send, Shape, Shares, Steps,
+    TransferGraph, check, compile,
 };
 use canopy_simulate::{Outcome, Pieces, Sharing, SimulateOptions, Sync, simulate, step_numbers};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, Topology, TopologyDraft, TopologyLimits};
@@ -82,7 +82,8 @@ pub(crate) fn steps(
         let (from, to, chunks) = (Rank::new(*from), Rank::new(*to), chunks.clone());
         sends.push(Send { step: *step, action: Action::Copy, from, to, chunks, carriers: start..start + 1 });
     }
-    let shape = Shape::Steps(Steps { chunks_per_share, routes: routes.finish(), carriers, sends });
+    let shape =
+        Shape::Steps(Steps { chunks_per_share, pace: Pace::Barriers, routes: routes.finish(), carriers, sends });
     Schedule { collective, algorithm: "by-hand".to_owned(), shares, shape }
 }
 

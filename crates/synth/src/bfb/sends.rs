@@ -1,7 +1,7 @@
 //! Divided shares as a schedule in steps.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Carrier, ChunkLayout, Collective, RouteIndex, RouteTable, Send, Shares, Steps};
+use canopy_schedule::{Action, Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteTable, Send, Shares, Steps};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use super::network::Direction;
@@ -35,8 +35,13 @@ pub(super) fn write(
     (0..topology.links().len()).for_each(|link| {
         routes.push(&[LinkIndex::new(number(link))]);
     });
-    let mut steps =
-        Steps { chunks_per_share, routes, carriers: Vec::with_capacity(count), sends: Vec::with_capacity(count) };
+    let mut steps = Steps {
+        chunks_per_share,
+        pace: Pace::Barriers,
+        routes,
+        carriers: Vec::with_capacity(count),
+        sends: Vec::with_capacity(count),
+    };
     let mut step_first = 0;
     for (direction, received) in directions.iter().zip(divided) {
         let step_count = received.iter().map(Received::step_count).max().unwrap_or(0);

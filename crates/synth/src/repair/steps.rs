@@ -54,7 +54,7 @@ pub(super) fn repaired(of: &Wanted<'_>, steps: &Steps) -> Result<Steps, RepairEr
         }
         sends.push(Send { carriers: start..position(carriers.len())?, ..send.clone() });
     }
-    Ok(Steps { chunks_per_share: steps.chunks_per_share, routes: routes.finish(), carriers, sends })
+    Ok(Steps { routes: routes.finish(), carriers, sends, ..*steps })
 }
 
 fn links_of(

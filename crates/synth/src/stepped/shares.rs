@@ -38,7 +38,13 @@ pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, Stepp
         let end = *ends.get(unit)?;
         Some(end - weights.get(unit)?..end)
     };
-    let mut made = Steps { chunks_per_share: 1, routes: steps.routes.clone(), carriers: Vec::new(), sends: Vec::new() };
+    let mut made = Steps {
+        chunks_per_share: 1,
+        pace: steps.pace,
+        routes: steps.routes.clone(),
+        carriers: Vec::new(),
+        sends: Vec::new(),
+    };
     // The last step with a send: as it was numbered, and as it is.
     let mut last: Option<(u32, u32)> = None;
     for send in &steps.sends {

@@ -1,6 +1,6 @@
 //! Sends in time as a schedule in steps.
 
-use canopy_schedule::{Action, Carrier, RouteIndex, RouteInterner, RouteTable, Send, Steps};
+use canopy_schedule::{Action, Carrier, Pace, RouteIndex, RouteInterner, RouteTable, Send, Steps};
 use canopy_tacos::Sends;
 
 use super::unwound::Unwound;
@@ -18,7 +18,13 @@ pub(super) fn write(
 ) -> Result<Steps, SynthesisError> {
     let mut interner = RouteInterner::default();
     let routes: Vec<RouteIndex> = unwound.links.iter().map(|link| interner.intern(&link.route)).collect();
-    let mut steps = Steps { chunks_per_share, routes: RouteTable::default(), carriers: Vec::new(), sends: Vec::new() };
+    let mut steps = Steps {
+        chunks_per_share,
+        pace: Pace::Barriers,
+        routes: RouteTable::default(),
+        carriers: Vec::new(),
+        sends: Vec::new(),
+    };
     let mut next_step = 0;
     for (action, phase) in phases {
         require_room((steps.sends.len() + phase.sends.len()) as u64)?;

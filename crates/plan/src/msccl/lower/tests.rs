@@ -1,6 +1,6 @@
 //! Requests that are refused, with the words a person reads, and the shape of what is made.
 
-use canopy_schedule::{Action, Batch, Collective, CollectiveKind, RouteTable, Shares, Transfer, TransferGraph};
+use canopy_schedule::{Action, Batch, Collective, CollectiveKind, Pace, RouteTable, Shares, Transfer, TransferGraph};
 use canopy_topology::Rank;
 
 use super::channels::Channels;
@@ -35,6 +35,7 @@ fn graph(kind: CollectiveKind, ranks: u32, k: u64, actions: &[Action], is_star: 
         batches: Vec::new(),
         transfers: Vec::new(),
         steps: Vec::new(),
+        pace: Pace::Barriers,
     };
     for &action in actions {
         for root in 0..if kind.has_root() { 1 } else { ranks } {

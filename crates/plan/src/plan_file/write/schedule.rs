@@ -1,8 +1,8 @@
 //! The part of a plan file that says what is done: a schedule in its natural shape.
 
 use canopy_schedule::{
-    Action, Carrier, Flow, Forest, Hop, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Schedule, Send, Shape,
-    Steps, Tree,
+    Action, Carrier, Flow, Forest, Hop, Pace, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Schedule, Send,
+    Shape, Steps, Tree,
 };
 use canopy_topology::LinkIndex;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -17,7 +17,7 @@ pub(super) struct ScheduleView<'a> {
 impl Serialize for ScheduleView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Schedule { algorithm, shape, .. } = self.schedule;
-        let mut fields = serializer.serialize_struct("schedule", 5)?;
+        let mut fields = serializer.serialize_struct("schedule", 6)?;
         let (name, routes) = match shape {
             Shape::Forest(Forest { routes, .. }) => ("forest", routes),
             Shape::Steps(Steps { routes, .. }) => ("steps", routes),
@@ -31,6 +31,11 @@ impl Serialize for ScheduleView<'_> {
                 fields.serialize_field("phases", &list(&forest.phases, |phase| PhaseView { forest, phase }))?;
             }
             Shape::Steps(steps) => {
+                // Without a word there are barriers.
+                match steps.pace {
+                    Pace::Barriers => fields.skip_field("pace")?,
+                    Pace::InTurn => fields.serialize_field("pace", steps.pace.name())?,
+                }
                 fields.serialize_field("sends", &SendsView(steps))?;
             }
             Shape::Flow(flow) => {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::steps::{arrange, arrange_by_places};
 use super::Once;
 use crate::route::{RouteIndex, RouteTable};
-use crate::schedule::{Action, Carrier, Send, Steps};
+use crate::schedule::{Action, Carrier, Pace, Send, Steps};
 
 const RANKS: u32 = 4;
 /// Of each rank's share.
@@ -56,7 +56,7 @@ fn steps(mut sent: Vec<(u32, Action, u32, u32, u64)>) -> Steps {
         }
     }
     let carriers = vec![Carrier { route: RouteIndex::new(0), chunk_count: 1 }];
-    Steps { chunks_per_share: CHUNKS, routes: RouteTable::default(), carriers, sends }
+    Steps { chunks_per_share: CHUNKS, pace: Pace::Barriers, routes: RouteTable::default(), carriers, sends }
 }
 
 proptest! {
