@@ -142,8 +142,7 @@ pub fn synthesize_explained(
         Algorithm::Tsmcf => (algorithm, stepped_flow::plan(topology, collective, shares, limits, stop, progress)?),
         Algorithm::Tacos | Algorithm::TacosPublished => (algorithm, tacos::plan(topology, request, stop, progress)?),
         Algorithm::TacosIlp => {
-            let asked = ((collective, shares), (limits, size_bytes));
-            let (shape, time) = tacos::plan_proven(topology, asked.0, asked.1, stop, progress)?;
+            let (shape, time) = tacos::plan_proven(topology, request, stop, progress)?;
             time_proof = Some(time);
             (algorithm, shape)
         }

@@ -7,6 +7,7 @@
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
 pub(crate) mod joint;
+mod pace;
 mod proven;
 pub(crate) mod queued;
 mod sends;
@@ -15,13 +16,15 @@ mod tests;
 mod times;
 mod unicast;
 mod unwound;
+mod way;
 
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
+use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares, Steps};
 use canopy_tacos::{
-    Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, lower_bound,
+    Attempts, CopyError, CopyTask, Demand, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, delivery_bound,
+    lower_bound,
 };
 use canopy_topology::Topology;
 
@@ -30,11 +33,11 @@ use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
-use crate::symmetry::translations;
 pub use proven::TimeProof;
 pub(crate) use proven::plan as plan_proven;
 use times::Clock;
-use unwound::{Patterns, Unwound};
+use unwound::Patterns;
+use way::Way;
 
 /// Sends up to which more chunks per share than stated are tried.
 const TRIED_SENDS_MAX: u64 = 1 << 18;
@@ -42,10 +45,17 @@ const TRIED_SENDS_MAX: u64 = 1 << 18;
 const CHUNKS_MAX: (u64, u64) = (16, 64);
 /// Sends of all attempts at a schedule, at most.
 const ATTEMPTED_SENDS_MAX: u64 = 1 << 21;
+/// Sends up to which any way to unwind is tried that may be better.
+const QUICK_SENDS_MAX: u64 = 1 << 17;
+/// Beyond that, it must save one part of so many at least.
+const GAIN_MIN: u128 = 128;
+/// Sends of a phase up to which more chunks are tried where translations divide the work by as much as `MOVED_MIN`.
+const MOVED_SENDS_MAX: u64 = 1 << 19;
+const MOVED_MIN: usize = 8;
+/// The same of attempts without translations, where those with them come before.
+const UNMOVED_SENDS_MAX: u64 = 1 << 19;
 /// Most attempts at a schedule.
 const ATTEMPTS_MAX: u64 = 32;
-/// Ranks from which on translations are looked for.
-const TRANSLATED_RANKS_MIN: u32 = 64;
 
 /// Plans a collective in time, by our own method or, of what all get or give, by the published one.
 ///
@@ -53,56 +63,47 @@ const TRANSLATED_RANKS_MIN: u32 = 64;
 ///   Chunks for each share as stated, else a power of two up to `max_chunks` with which the schedule is fastest, 1 in large
 ///   networks. **Out.** Sends of one chunk each, in steps that begin together.
 /// * **Errors.** [`SynthesisError`]: another collective, disconnected, too many sends, stopped.
-/// * **Cost.** That of [`best_of`] or [`canopy_tacos::deliver_best`] for each way to unwind switches, of which there are up to nine, and for each number of chunks.
+/// * **Cost.** That of one attempt ([`best_of`], [`canopy_tacos::deliver_best`]) for each way to unwind switches, of which there are
+///   up to nine, and for each number of chunks, and of several for the best.
 pub(crate) fn plan(
     topology: &Topology,
     request: &SynthesisRequest,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
-    let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, seed, .. } = request;
+    let &SynthesisRequest { collective, algorithm, limits, .. } = request;
     if algorithm == Algorithm::TacosPublished && phase_actions(collective.kind()).is_none() {
         return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
     }
-    // What is for one rank alone is never added up on the way.
-    let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
-    require_reach(topology, collective, shares)?;
-    let asked = Asked { topology, collective, shares, algorithm, actions, size_bytes, seed };
+    let asked = Asked::new(topology, request)?;
     let first = limits.chunks.map_or(1, NonZeroU64::get);
-    require_room(asked.sends(first))?;
-    let most = match (limits.chunks, limits.max_chunks) {
-        (Some(chunks), _) => chunks.get(),
+    let stated_max = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
+    let most = match limits.chunks {
+        Some(chunks) => chunks.get(),
         // What is published says nothing of how many.
-        (None, None) if algorithm == Algorithm::TacosPublished => 1,
-        (None, max_chunks) => asked.chunks_tried_max().min(max_chunks.map_or(u64::MAX, NonZeroU64::get)),
+        None if algorithm == Algorithm::TacosPublished && limits.max_chunks.is_none() => 1,
+        None => asked.chunks_tried_max().min(stated_max),
     };
-    let mut best: Option<Planned> = None;
-    let all_patterns = match algorithm {
-        Algorithm::TacosPublished => vec![Patterns::published(topology)],
-        _ => Patterns::all(topology),
-    };
-    for patterns in all_patterns {
+    let (way, mut best) = asked.best_way(first, stop)?;
+    progress.report(Stage::Routes, 1, 3);
+    let mut chunks = first.saturating_mul(2);
+    loop {
         ask(stop)?;
-        let unwound = Unwound::of(topology, &patterns, stop)?;
-        let planned = asked.planned(unwound, first, stop)?;
-        if best.as_ref().is_none_or(|best| planned.is_faster_than(best)) {
-            best = Some(planned);
+        let is_small = chunks <= most && !(asked.is_unicast() && best.sends_with(chunks) > TRIED_SENDS_MAX);
+        // Translations divide the work, so that large networks can have more where it helps.
+        let may_have_more = limits.chunks.is_none() && algorithm == Algorithm::Tacos && chunks <= stated_max;
+        if !is_small && !(may_have_more && asked.is_worth_it(chunks, &best, &way)?) {
+            break;
         }
-    }
-    let mut best =
-        best.ok_or_else(|| SynthesisError::Broken { what: "tacos: no way to unwind switches".to_owned() })?;
-    progress.report(Stage::Routes, 1, 2);
-    let mut chunks = first * 2;
-    while chunks <= most && best.sends_with(chunks) <= TRIED_SENDS_MAX {
-        ask(stop)?;
-        let planned = asked.planned(best.unwound.clone(), chunks, stop)?;
-        if planned.is_faster_than(&best) {
+        if let Some(planned) = asked.planned(&way, chunks, Some(&best), stop)? {
             best = planned;
         }
-        chunks *= 2;
+        chunks = chunks.saturating_mul(2);
     }
-    progress.report(Stage::Routes, 2, 2);
-    sends::write(best.chunks, &best.unwound, actions.iter().copied().zip(best.phases)).map(Shape::Steps)
+    progress.report(Stage::Routes, 2, 3);
+    asked.improve(&way, &mut best, stop)?;
+    progress.report(Stage::Routes, 3, 3);
+    asked.written(&way, best).map(Shape::Steps)
 }
 
 /// What is asked for.
@@ -110,7 +111,7 @@ struct Asked<'a> {
     topology: &'a Topology,
     collective: Collective,
     shares: &'a Shares,
-    /// Its own method, or the published one.
+    /// Our own method, or the published one.
     algorithm: Algorithm,
     actions: &'a [Action],
     size_bytes: Option<NonZeroU64>,
@@ -120,19 +121,68 @@ struct Asked<'a> {
 
 /// A schedule with a number of chunks per share.
 struct Planned {
-    unwound: Unwound,
     chunks: u64,
+    timed: Timed,
     phases: Vec<Sends>,
-    clock: Clock,
     /// Ticks of all phases.
     end: u128,
     sends: usize,
 }
 
+/// What is to be brought where.
+enum Errand {
+    Copies(CopyTask),
+    /// Each with its chunk in the schedule.
+    Deliveries(Vec<Demand>, Vec<u32>),
+}
+
+/// A way to unwind with the times of its links for chunks of a size, and the chunks.
+struct Timed {
+    clock: Clock,
+    network: TimedNetwork,
+    transposed: TimedNetwork,
+    errand: Errand,
+    /// What no schedule is faster than in either direction.
+    bounds: (u64, u64),
+}
+
+/// How much to try.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// The first seed.
+    Once,
+    /// As many seeds as there is time for, unless the first reaches the bound.
+    Often,
+}
+
+impl Timed {
+    const fn bound(&self, action: Action) -> u64 {
+        match action {
+            Action::Copy => self.bounds.0,
+            Action::Reduce => self.bounds.1,
+        }
+    }
+
+    /// Whether a schedule that ends at its bound would be faster than another, by one part of `gain` if that is not 0.
+    fn may_gain(&self, bound: u128, other: &Planned, gain: u128) -> bool {
+        let (own, others) = self.clock.compared(bound, (&other.timed.clock, other.end));
+        match others.checked_div(gain) {
+            Some(part) => own < others - part,
+            None => own <= others,
+        }
+    }
+}
+
 impl Planned {
+    fn new(chunks: u64, timed: Timed, phases: Vec<Sends>) -> Self {
+        let end = phases.iter().map(|phase| u128::from(phase.end)).sum();
+        let sends = phases.iter().map(|phase| phase.sends.len()).sum();
+        Self { chunks, timed, phases, end, sends }
+    }
+
     /// Whether a share is through sooner, or with fewer sends.
     fn is_faster_than(&self, other: &Self) -> bool {
-        let (own, others) = (self.clock.cross(self.end, &other.clock), other.clock.cross(other.end, &self.clock));
+        let (own, others) = self.timed.clock.compared(self.end, (&other.timed.clock, other.end));
         own < others || own == others && self.sends < other.sends
     }
 
@@ -142,7 +192,40 @@ impl Planned {
     }
 }
 
+impl<'a> Asked<'a> {
+    /// What a request asks for, if it can be had.
+    ///
+    /// # Errors
+    /// Disconnected, too many sends.
+    fn new(topology: &'a Topology, request: &'a SynthesisRequest) -> Result<Self, SynthesisError> {
+        let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, seed, .. } = request;
+        // What is for one rank alone is never added up on the way.
+        let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
+        require_reach(topology, collective, shares)?;
+        let asked = Self { topology, collective, shares, algorithm, actions, size_bytes, seed };
+        require_room(asked.sends(limits.chunks.map_or(1, NonZeroU64::get)))?;
+        Ok(asked)
+    }
+}
+
 impl Asked<'_> {
+    /// The best way to unwind switches, by one attempt for each.
+    fn best_way(&self, chunks: u64, stop: &dyn Stop) -> Result<(Way, Planned), SynthesisError> {
+        let all = match self.algorithm {
+            Algorithm::TacosPublished => vec![Patterns::published(self.topology)],
+            _ => Patterns::all(self.topology),
+        };
+        let mut best: Option<(Way, Planned)> = None;
+        for patterns in all {
+            ask(stop)?;
+            let way = Way::of(self.topology, &patterns, self.is_even(), stop)?;
+            if let Some(planned) = self.planned(&way, chunks, best.as_ref().map(|(_, best)| best), stop)? {
+                best = Some((way, planned));
+            }
+        }
+        best.ok_or_else(|| SynthesisError::Broken { what: "tacos: no way to unwind switches".to_owned() })
+    }
+
     /// Chunks of all shares with one for each unit of weight, or of the message of a root.
     fn weight(&self) -> u64 {
         let total = match self.collective.root() {
@@ -166,31 +249,105 @@ impl Asked<'_> {
         most.min(TRIED_SENDS_MAX / self.sends(1).max(1)).max(1)
     }
 
-    /// A schedule on unwound switches.
-    fn planned(&self, unwound: Unwound, chunks: u64, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
+    /// Whether all ranks have as much.
+    fn is_even(&self) -> bool {
+        self.collective.root().is_none() && *self.shares == Shares::Equal && !self.is_unicast()
+    }
+
+    /// Whether more chunks may save enough, on networks whose translations divide the work.
+    fn is_worth_it(&self, chunks: u64, best: &Planned, way: &Way) -> Result<bool, SynthesisError> {
+        let sends = self.sends(chunks) / self.actions.len() as u64;
+        if chunks > CHUNKS_MAX.0 || way.group.order() < MOVED_MIN || sends > MOVED_SENDS_MAX {
+            return Ok(false);
+        }
+        let timed = self.timed(way, chunks)?;
+        let bound = self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum();
+        Ok(timed.may_gain(bound, best, GAIN_MIN))
+    }
+
+    /// A schedule on unwound switches, if it is faster than another.
+    fn planned(
+        &self,
+        way: &Way,
+        chunks: u64,
+        other: Option<&Planned>,
+        stop: &dyn Stop,
+    ) -> Result<Option<Planned>, SynthesisError> {
+        let timed = self.timed(way, chunks)?;
+        let bound = self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum();
+        // What is hardly better at its best is not begun where it takes long.
+        let gain = if self.sends(chunks) > QUICK_SENDS_MAX { GAIN_MIN } else { 0 };
+        if other.is_some_and(|other| !timed.may_gain(bound, other, gain)) {
+            return Ok(None);
+        }
+        let phases = self.phases(way, &timed, Effort::Once, stop)?;
+        let planned = Planned::new(chunks, timed, phases);
+        Ok(Some(planned).filter(|planned| other.is_none_or(|other| planned.is_faster_than(other))))
+    }
+
+    /// Tries more seeds where a schedule is not as fast as can be.
+    fn improve(&self, way: &Way, best: &mut Planned, stop: &dyn Stop) -> Result<(), SynthesisError> {
+        let is_best = |(action, phase): (&Action, &Sends)| phase.end <= best.timed.bound(*action);
+        // Of large ones there is time for one attempt.
+        let is_large = (best.sends / best.phases.len().max(1)) as u64 > ATTEMPTED_SENDS_MAX / 2;
+        if is_large || self.actions.iter().zip(&best.phases).all(is_best) {
+            return Ok(());
+        }
+        let phases = self.phases(way, &best.timed, Effort::Often, stop)?;
+        let (mut end, mut sends) = (0, 0);
+        for (phase, found) in best.phases.iter_mut().zip(phases) {
+            if (found.end, found.sends.len()) < (phase.end, phase.sends.len()) {
+                *phase = found;
+            }
+            end += u128::from(phase.end);
+            sends += phase.sends.len();
+        }
+        (best.end, best.sends) = (end, sends);
+        Ok(())
+    }
+
+    /// What links take that carry chunks of a number per share.
+    fn timed(&self, way: &Way, chunks: u64) -> Result<Timed, SynthesisError> {
         let layout = ChunkLayout::new(self.collective, self.topology.rank_count(), chunks, self.shares)?;
-        let clock = Clock::for_chunks(&unwound, layout.size(), self.size_bytes);
-        let network = clock.network(&unwound)?;
+        let clock = Clock::for_chunks(&way.unwound, layout.size(), self.size_bytes);
+        let network = clock.network(&way.unwound)?;
+        let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
+        let transposed = network.transposed();
         if self.is_unicast() {
-            let phase = self.delivered(&network, &layout, stop)?;
-            let (end, sends) = (phase.end.into(), phase.sends.len());
-            return Ok(Planned { unwound, chunks, phases: vec![phase], clock, end, sends });
+            let (demands, chunks) = self.demands(&layout)?;
+            let bound = delivery_bound(&network, &demands).ok_or_else(unreachable)?;
+            let errand = Errand::Deliveries(demands, chunks);
+            return Ok(Timed { clock, network, transposed, errand, bounds: (bound, 0) });
         }
         let task = self.task(&layout)?;
-        let mut phases = Vec::with_capacity(self.actions.len());
-        for action in self.actions {
-            let phase = match action {
-                Action::Copy => self.copied(&network, &task, stop)?,
-                Action::Reduce => {
-                    let transposed = network.transposed();
-                    self.copied(&transposed, &task, stop)?.reversed(&transposed)
-                }
-            };
-            phases.push(phase);
-        }
-        let end = phases.iter().map(|phase| u128::from(phase.end)).sum();
-        let sends = phases.iter().map(|phase| phase.sends.len()).sum();
-        Ok(Planned { unwound, chunks, phases, clock, end, sends })
+        let bound = |network| lower_bound(network, &task).ok_or_else(unreachable);
+        let needs = |action| self.actions.contains(&action);
+        let along = if needs(Action::Copy) || way.mirror.is_some() { bound(&network)? } else { 0 };
+        let back = match way.mirror {
+            Some(_) => along,
+            None if needs(Action::Reduce) => bound(&transposed)?,
+            None => 0,
+        };
+        Ok(Timed { clock, network, transposed, errand: Errand::Copies(task), bounds: (along, back) })
+    }
+
+    /// Schedules of all phases. Where each link has one like it that leads back, sums are the copies turned around.
+    fn phases(&self, way: &Way, timed: &Timed, effort: Effort, stop: &dyn Stop) -> Result<Vec<Sends>, SynthesisError> {
+        let Timed { network, transposed, errand, bounds: (along, back), .. } = timed;
+        let task = match errand {
+            Errand::Copies(task) => task,
+            Errand::Deliveries(demands, chunks) => {
+                return Ok(vec![self.delivered(network, (demands, chunks), (effort, *along), stop)?]);
+            }
+        };
+        let is_along = way.mirror.is_some() || self.actions.contains(&Action::Copy);
+        let copies = is_along.then(|| self.copied(network, task, &way.group, (effort, *along), stop)).transpose()?;
+        let phases = self.actions.iter().map(|action| match (action, &copies, &way.mirror) {
+            (Action::Copy, Some(copies), _) => Ok(copies.clone()),
+            (Action::Reduce, Some(copies), Some(mirror)) => Ok(copies.over(mirror).reversed(transposed)),
+            _ => Ok(self.copied(transposed, task, &way.group, (effort, *back), stop)?.reversed(transposed)),
+        });
+        phases.collect()
     }
 
     /// Which chunks are whose.
@@ -208,42 +365,39 @@ impl Asked<'_> {
     }
 
     /// The best of some attempts: under translations, if there are any, and without them where that is not the best there is.
-    fn copied(&self, network: &TimedNetwork, task: &CopyTask, stop: &dyn Stop) -> Result<Sends, SynthesisError> {
-        let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
-        let bound = lower_bound(network, task).ok_or_else(unreachable)?;
+    fn copied(
+        &self,
+        network: &TimedNetwork,
+        task: &CopyTask,
+        group: &FreeGroup,
+        (effort, bound): (Effort, u64),
+        stop: &dyn Stop,
+    ) -> Result<Sends, SynthesisError> {
         let sends = u64::from(task.chunk_count()) * u64::from(network.node_count().max(2) - 1);
-        let count = (ATTEMPTED_SENDS_MAX / sends.max(1)).clamp(1, ATTEMPTS_MAX);
-        let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
-        if self.algorithm == Algorithm::TacosPublished {
-            return Ok(best_by_requests(network, task, attempts, stop).map_err(refused)?.sends);
-        }
-        let group = self.group(network, task, stop)?;
-        let moved = best_of(network, task, &group, attempts, stop).map_err(refused)?.sends;
-        if moved.end <= bound || group.order() == 1 || count == 1 {
+        let attempted = |group: &FreeGroup, sends_max: u64| {
+            let count = match effort {
+                Effort::Once => 1,
+                Effort::Often => (sends_max / sends.max(1)).clamp(1, ATTEMPTS_MAX),
+            };
+            let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
+            if self.algorithm == Algorithm::TacosPublished {
+                return best_by_requests(network, task, attempts, stop).map(|attempt| attempt.sends).map_err(refused);
+            }
+            best_of(network, task, group, attempts, stop).map(|attempt| attempt.sends).map_err(refused)
+        };
+        let moved = attempted(group, ATTEMPTED_SENDS_MAX)?;
+        if moved.end <= bound || group.order() == 1 || effort == Effort::Once || sends > UNMOVED_SENDS_MAX / 2 {
             return Ok(moved);
         }
-        let free = FreeGroup::trivial(network.node_count());
-        let free = best_of(network, task, &free, attempts, stop).map_err(refused)?.sends;
+        let free = attempted(&FreeGroup::trivial(network.node_count()), UNMOVED_SENDS_MAX)?;
         Ok(if free.end < moved.end { free } else { moved })
     }
 
-    /// Translations of large networks where all ranks have as much.
-    fn group(&self, network: &TimedNetwork, task: &CopyTask, stop: &dyn Stop) -> Result<FreeGroup, SynthesisError> {
-        let trivial = FreeGroup::trivial(network.node_count());
-        let is_even = self.collective.root().is_none() && *self.shares == Shares::Equal;
-        if network.node_count() < TRANSLATED_RANKS_MIN || !is_even {
-            return Ok(trivial);
-        }
-        // Links of different times are told apart by what they seem to carry.
-        let arcs = network
-            .links()
-            .iter()
-            .map(|link| (link.from, link.to, u128::from(link.occupancy) << 41 | u128::from(link.latency)));
-        let boxes = crate::symmetry::boxes(self.topology);
-        let found = translations(network.node_count() as usize, arcs, &boxes, stop)?;
-        let group =
-            found.and_then(|found| FreeGroup::generated_by(network, task, found.image.iter().map(Vec::as_slice)));
-        Ok(group.unwrap_or(trivial))
+    /// Phases as steps.
+    fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
+        let Planned { chunks, timed, phases, .. } = planned;
+        let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
+        sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
     }
 }
 

@@ -14,9 +14,10 @@ const NODES_MAX: u32 = 1 << 14;
 
 /// Ticks that every schedule of a task takes at least; none where some member cannot be reached.
 ///
-/// The greatest of three: the distance from an owner to a member; for each member, and for each cluster of nodes that
+/// The greatest of four: the distance from an owner to a member; for each member, and for each cluster of nodes that
 /// faster links join, how long its incoming links take to bring what it lacks when each begins as soon as anything can be at
-/// its sender.
+/// its sender; and for each member of a cluster how long they take to bring what comes from outside, which links within begin
+/// no sooner than the first of it is there.
 ///
 /// * **Cost.** O(nodes · links · log nodes) at most for the distances, less where they are plainly short.
 pub fn lower_bound(network: &TimedNetwork, task: &CopyTask) -> Option<u64> {
@@ -53,6 +54,17 @@ pub fn lower_bound(network: &TimedNetwork, task: &CopyTask) -> Option<u64> {
         }
         for Cluster { inside, links, .. } in clusters.iter().filter(|cluster| cluster.has_member) {
             best = best.max(time_to_bring(links, chunks - inside)?);
+        }
+        for node in members().filter(|&node| cluster_of[node as usize] != NONE) {
+            let cluster = cluster_of[node as usize];
+            let Cluster { inside, links, .. } = &clusters[cluster as usize];
+            let Some(first_there) = links.iter().map(|&(first, _)| first).min() else { continue };
+            let links = network.incoming(node).iter().map(|&link| {
+                let TimedLink { from, latency, occupancy, .. } = network.link(link);
+                let is_within = cluster_of[from as usize] == cluster;
+                (if is_within { first_there.saturating_add(latency) } else { entry(link).0 }, occupancy)
+            });
+            best = best.max(time_to_bring(&links.collect::<Vec<_>>(), chunks - inside)?);
         }
     }
     Some(best.max(greatest_distance(network, task, &owners, best)?))

@@ -23,6 +23,16 @@ pub struct Sends {
 }
 
 impl Sends {
+    /// The same over other links: by link, the one in its place. O(sends).
+    ///
+    /// # Panics
+    /// Where a link has none.
+    #[must_use]
+    pub fn over(&self, images: &[u32]) -> Self {
+        let moved = |sent: &Sent| Sent { link: images[sent.link as usize], ..*sent };
+        Self { sends: self.sends.iter().map(moved).collect(), end: self.end }
+    }
+
     /// The same on the network turned around, backwards: what brought each member all chunks adds them up at their owners.
     #[must_use]
     pub fn reversed(&self, network: &TimedNetwork) -> Self {

@@ -15,7 +15,7 @@ mod ways;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shape, Shares};
+use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Pace, Shape, Shares};
 use canopy_tacos::{Message, QueuedLink, Sends, TimedLink, queued};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
@@ -40,7 +40,7 @@ use ways::Ways;
 /// * **Cost.** O(links of all ways · log of these).
 pub(crate) fn plan(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<Shape, SynthesisError> {
     let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
-    sends::write(chunks_of(request), &unwound, phases.into_iter()).map(Shape::Steps)
+    sends::write((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter()).map(Shape::Steps)
 }
 
 /// How long the model of `direct-xy` or `ring-xy` takes for a message of so many bytes, in picoseconds: until the last chunk

@@ -12,19 +12,14 @@ use crate::parts::require_room;
 /// # Errors
 /// More sends than there is room for. O(sends).
 pub(super) fn write(
-    chunks_per_share: u64,
+    (chunks_per_share, pace): (u64, Pace),
     unwound: &Unwound,
     phases: impl Iterator<Item = (Action, Sends)>,
 ) -> Result<Steps, SynthesisError> {
     let mut interner = RouteInterner::default();
     let routes: Vec<RouteIndex> = unwound.links.iter().map(|link| interner.intern(&link.route)).collect();
-    let mut steps = Steps {
-        chunks_per_share,
-        pace: Pace::Barriers,
-        routes: RouteTable::default(),
-        carriers: Vec::new(),
-        sends: Vec::new(),
-    };
+    let mut steps =
+        Steps { chunks_per_share, pace, routes: RouteTable::default(), carriers: Vec::new(), sends: Vec::new() };
     let mut next_step = 0;
     for (action, phase) in phases {
         require_room((steps.sends.len() + phase.sends.len()) as u64)?;

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Never;
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, check, compile};
-use canopy_topology::{Rank, Topology, TopologyLimits, generate};
+use canopy_topology::{Rank, Rate, Topology, TopologyLimits, generate};
 
 use super::unwound::{Patterns, Unwound};
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
@@ -214,4 +214,40 @@ fn seeds_change_what_is_chosen_and_nothing_else_takes_one() {
     }
     let refused = planned(&request(CollectiveKind::Allgather, Algorithm::Forest, 7)).unwrap_err();
     assert!(refused.to_string().contains("forest chooses nothing at random"), "{refused}");
+}
+
+/// Nothing of a pace but the word: what the checker states, in turn where links differ, against what a cut proves.
+#[test]
+fn rates_on_links_of_different_speeds_are_stated_whole() {
+    use canopy_schedule::Pace::{Barriers, InTurn};
+    let three_speeds = "dims:ring2+fc4+switch64,bw=200GB/s+100GB/s+50GB/s";
+    let grid = "dims:ring16+ring16,bw=100GB/s+25GB/s";
+    let (allgather, allreduce) = (CollectiveKind::Allgather, CollectiveKind::Allreduce);
+    // Ranks · capacity into a part ÷ ranks outside it: eight ranks at 50 GB/s, a box at 200 GB/s, a rank at 250 GB/s.
+    for (expression, kind, chunks, (numerator, denominator), permille, pace) in [
+        (three_speeds, allgather, None, (512 * 400, 504_u64), 990_u64, InTurn),
+        (three_speeds, allreduce, None, (512 * 200, 504), 990, InTurn),
+        ("dgx-a100:boxes=8", allgather, Some(16), (64 * 200, 56), 980, InTurn),
+        (grid, allgather, Some(1), (256 * 250, 255), 970, InTurn),
+        ("torus:8x8", allgather, Some(1), (64 * 100, 63), 980, Barriers),
+    ] {
+        let (schedule, verdict) = planned(&network(expression), kind, chunks);
+        let Shape::Steps(steps) = &schedule.shape else { panic!("tacos makes steps") };
+        assert_eq!(steps.pace, pace, "{expression}");
+        let least = Rate::new(permille * 1_000_000 * numerator, denominator).unwrap();
+        assert!(verdict.algbw >= least, "{kind} on {expression}: {} for {least}", verdict.algbw);
+    }
+}
+
+/// Where links lead both ways, sums are the copies turned around; one way they are found by themselves.
+#[test]
+fn ways_know_their_mirrors_and_translations() {
+    for (expression, has_mirror, order) in
+        [("torus:8x8", true, 64), ("uniring:n=64,d=1", false, 64), ("mesh:8x9", true, 1)]
+    {
+        let topology = network(expression);
+        let patterns = Patterns::all(&topology);
+        let way = super::way::Way::of(&topology, &patterns[0], true, &Never).unwrap();
+        assert_eq!((way.mirror.is_some(), way.group.order()), (has_mirror, order), "{expression}");
+    }
 }

@@ -50,10 +50,15 @@ impl Clock {
         Self { scale, latency: 0, numerator: divisor, denominator: scale.saturating_mul(chunks.max(1)) }
     }
 
+    /// What so many chunks take on a link, without its latency.
+    pub(super) fn ticks(&self, chunks: u128, capacity: u64) -> u128 {
+        self.scale.saturating_mul(chunks).div_ceil(capacity.into())
+    }
+
     /// Links that take ticks.
     pub(super) fn network(&self, unwound: &Unwound) -> Result<TimedNetwork, SynthesisError> {
         let links = unwound.links.iter().map(|link| {
-            let occupancy = self.scale.saturating_mul(link.parts.into()).div_ceil(link.capacity.into());
+            let occupancy = self.ticks(link.parts.into(), link.capacity);
             let latency = occupancy.saturating_add(self.latency * u128::from(link.latency_ns));
             let ticks = |time: u128| u64::try_from(time.clamp(1, TICKS_MAX)).expect("not beyond the greatest");
             TimedLink {
@@ -80,9 +85,12 @@ impl Clock {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// A time by this clock in units that are the same for both ways round of two clocks.
-    pub(super) fn cross(&self, ticks: u128, other: &Self) -> u128 {
-        ticks.saturating_mul(self.numerator).saturating_mul(other.denominator)
+    /// A time by this clock and one by another in units that are the same for both.
+    pub(super) fn compared(&self, ticks: u128, (other, others): (&Self, u128)) -> (u128, u128) {
+        let cross = |ticks: u128, own: &Self, other: &Self| {
+            ticks.saturating_mul(own.numerator).saturating_mul(other.denominator)
+        };
+        (cross(ticks, self, other), cross(others, other, self))
     }
 }
 

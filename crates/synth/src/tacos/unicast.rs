@@ -2,10 +2,10 @@
 
 use canopy_optimize::Stop;
 use canopy_schedule::{ChunkLayout, Shares};
-use canopy_tacos::{Attempts, Demand, Sends, TimedNetwork, deliver_best, delivery_bound};
+use canopy_tacos::{Attempts, Demand, Sends, TimedNetwork, deliver_best};
 use canopy_topology::Rank;
 
-use super::{ATTEMPTED_SENDS_MAX, ATTEMPTS_MAX, Asked, refused};
+use super::{ATTEMPTED_SENDS_MAX, ATTEMPTS_MAX, Asked, Effort, refused};
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
 
@@ -54,19 +54,21 @@ impl Asked<'_> {
     /// The best of some attempts to bring every chunk from the rank that has it to the one that it is for.
     ///
     /// # Errors
-    /// Too many chunks, stopped. That of [`deliver_best`].
+    /// That of [`deliver_best`].
     pub(super) fn delivered(
         &self,
         network: &TimedNetwork,
-        layout: &ChunkLayout,
+        (demands, chunks): (&[Demand], &[u32]),
+        (effort, bound): (Effort, u64),
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
-        let (demands, chunks) = self.demands(layout)?;
-        let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
-        let bound = delivery_bound(network, &demands).ok_or_else(unreachable)?;
-        let count = (ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1)).clamp(1, ATTEMPTS_MAX);
-        let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
-        let mut sends = deliver_best(network, &demands, attempts, stop).map_err(refused)?.sends;
+        let count = match effort {
+            Effort::Once => 1,
+            Effort::Often => ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1),
+        };
+        let count = u32::try_from(count.clamp(1, ATTEMPTS_MAX)).expect("few");
+        let attempts = Attempts { seed: self.seed, count, bound };
+        let mut sends = deliver_best(network, demands, attempts, stop).map_err(refused)?.sends;
         // Of the demands, numbered one after the other; now of the collective.
         sends.sends.iter_mut().for_each(|sent| sent.chunk = chunks[sent.chunk as usize]);
         Ok(sends)

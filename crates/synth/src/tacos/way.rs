@@ -1,0 +1,77 @@
+//! A way to unwind a network, and what its symmetries spare the search.
+
+use std::collections::BTreeMap;
+
+use canopy_optimize::Stop;
+use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork};
+use canopy_topology::Topology;
+use num_integer::Integer as _;
+
+use super::unwound::{Patterns, Unwound};
+use crate::error::SynthesisError;
+use crate::symmetry::translations;
+
+/// Ranks from which on translations are looked for.
+const TRANSLATED_RANKS_MIN: u32 = 64;
+
+/// A network without switches.
+pub(super) struct Way {
+    pub(super) unwound: Unwound,
+    /// Automorphisms that keep what links take, however large chunks are, and leave no rank in its place.
+    pub(super) group: FreeGroup,
+    /// By link, one like it that leads back; none where some link has none.
+    pub(super) mirror: Option<Vec<u32>>,
+}
+
+impl Way {
+    /// Unwinds a network. `is_even`: all ranks have as much, so that translations are worth looking for.
+    ///
+    /// # Errors
+    /// Stopped; too many links. O([`Unwound::of`] + `translations`), once for all numbers of chunks and all phases.
+    pub(super) fn of(
+        topology: &Topology,
+        patterns: &Patterns,
+        is_even: bool,
+        stop: &dyn Stop,
+    ) -> Result<Self, SynthesisError> {
+        let unwound = Unwound::of(topology, patterns, stop)?;
+        let network = classes(&unwound)?;
+        let mirror = network.mirror();
+        let mut group = FreeGroup::trivial(unwound.rank_count);
+        if is_even && unwound.rank_count >= TRANSLATED_RANKS_MIN {
+            // Each link is told of at both its ends, as translations are looked for on arcs that lead both ways.
+            let ends = |link: &TimedLink| {
+                let class = u128::from(link.occupancy);
+                [(link.from, link.to, class << 41), (link.to, link.from, class)]
+            };
+            let arcs = network.links().iter().flat_map(ends);
+            let boxes = crate::symmetry::boxes(topology);
+            let found = translations(unwound.rank_count as usize, arcs, &boxes, stop)?;
+            let each = CopyTask::allgather(unwound.rank_count, 1).map_err(broken)?;
+            let images = found.iter().flat_map(|found| found.image.iter().map(Vec::as_slice));
+            if let Some(found) = FreeGroup::generated_by(&network, &each, images) {
+                group = found;
+            }
+        }
+        Ok(Self { unwound, group, mirror })
+    }
+}
+
+/// Links that take the number of their class, from 1: those of a class take the same time for chunks of any size.
+fn classes(unwound: &Unwound) -> Result<TimedNetwork, SynthesisError> {
+    let class = |link: &super::unwound::UnwoundLink| {
+        let divisor = link.capacity.gcd(&link.parts).max(1);
+        (link.capacity / divisor, link.parts / divisor, link.latency_ns)
+    };
+    let mut numbers: BTreeMap<(u64, u64, u64), u64> = unwound.links.iter().map(|link| (class(link), 0)).collect();
+    numbers.values_mut().zip(1..).for_each(|(number, next)| *number = next);
+    let links = unwound.links.iter().map(|link| {
+        let number = numbers[&class(link)];
+        TimedLink { from: link.from.number(), to: link.to.number(), latency: number, occupancy: number }
+    });
+    TimedNetwork::new(unwound.rank_count, links.collect()).map_err(broken)
+}
+
+fn broken(error: impl std::fmt::Display) -> SynthesisError {
+    SynthesisError::Broken { what: format!("tacos: {error}") }
+}
