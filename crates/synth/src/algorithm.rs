@@ -287,8 +287,10 @@ impl TreeLimits {
     pub fn require_applicable(&self, algorithm: Algorithm, kind: CollectiveKind) -> Result<(), LimitsError> {
         let algorithm = algorithm.resolved(kind);
         let of_trees = algorithm == Algorithm::Forest;
-        let has_choice =
-            matches!(algorithm, Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos | Algorithm::TacosIlp | Algorithm::TacosPublished);
+        let has_choice = matches!(
+            algorithm,
+            Algorithm::Bfb | Algorithm::Tsmcf | Algorithm::Tacos | Algorithm::TacosIlp | Algorithm::TacosPublished
+        );
         let of_steps = has_choice || matches!(algorithm, Algorithm::DirectXy | Algorithm::RingXy);
         let of_paths = algorithm == Algorithm::Flow && kind == CollectiveKind::AllToAll;
         if self.chunks.is_some() && !of_steps && !of_paths {

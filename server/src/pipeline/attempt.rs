@@ -179,7 +179,8 @@ impl<'a> Work<'a> {
             stated => stated.clone(),
         };
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
-        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed: 0 };
+        let request =
+            SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed: 0 };
         if self.flow.is_none() {
             let found = all_to_all_flow(self.order, algorithm, self.network, &request.shares, (self.stop, self.watch))?;
             self.flow = found.map(|(flow, _)| flow);

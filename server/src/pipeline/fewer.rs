@@ -101,9 +101,15 @@ impl Trees {
             }
             // Other schedules in steps have the chunks they have.
             Shape::Steps(_)
-                if [Algorithm::Bfb, Algorithm::Tsmcf, Algorithm::Tacos, Algorithm::TacosIlp, Algorithm::TacosPublished]
-                    .map(Algorithm::name)
-                    .contains(&schedule.algorithm.as_str()) =>
+                if [
+                    Algorithm::Bfb,
+                    Algorithm::Tsmcf,
+                    Algorithm::Tacos,
+                    Algorithm::TacosIlp,
+                    Algorithm::TacosPublished,
+                ]
+                .map(Algorithm::name)
+                .contains(&schedule.algorithm.as_str()) =>
             {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }

@@ -175,7 +175,13 @@ mod tests {
             collective: Collective::new(CollectiveKind::Broadcast, None, 2).unwrap(),
             algorithm: "tacos".to_owned(),
             shares: Shares::Equal,
-            shape: Shape::Steps(Steps { chunks_per_share: 1, routes, carriers, sends: vec![send] }),
+            shape: Shape::Steps(Steps {
+                chunks_per_share: 1,
+                pace: crate::schedule::Pace::Barriers,
+                routes,
+                carriers,
+                sends: vec![send],
+            }),
         }
     }
 

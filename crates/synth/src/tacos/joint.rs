@@ -12,8 +12,8 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{
-    Action, Carrier, ChunkLayout, Collective, CollectiveKind, RouteIndex, RouteInterner, RouteTable, Schedule, Send,
-    Shape, Shares, Steps,
+    Action, Carrier, ChunkLayout, Collective, CollectiveKind, Pace, RouteIndex, RouteInterner, RouteTable, Schedule,
+    Send, Shape, Shares, Steps,
 };
 use canopy_tacos::{CopyError, CopyTask, Demand, Joint, JointError, JointOptions, Tenant, TimedNetwork, Work};
 use canopy_topology::{Rank, Topology, Transit};
@@ -207,7 +207,7 @@ impl<'a> Part<'a> {
             }
         }
         let routes: RouteTable = interner.finish();
-        Ok(Steps { chunks_per_share: self.asked.chunks.get(), routes, carriers, sends })
+        Ok(Steps { chunks_per_share: self.asked.chunks.get(), pace: Pace::Barriers, routes, carriers, sends })
     }
 }
 
