@@ -27,7 +27,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn refusals_say_what_is_wrong() {
     let plan = text(&by_hand());
     for (from, to, expected) in [
-        (r#""canopy":1,"kind""#, r#""canopy":5,"kind""#, "format version 5 is not known"),
+        (r#""canopy":1,"kind""#, r#""canopy":6,"kind""#, "format version 6 is not known"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "format version 0 is not known"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (

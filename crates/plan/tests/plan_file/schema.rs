@@ -86,7 +86,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":5,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":6,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),
