@@ -403,9 +403,10 @@ fn synthesis(error: &SynthesisError) -> Refusal {
             Refusal::infeasible("TOO_MANY_VARIABLES", "algorithm").with("limit", limit)
         }
         SynthesisError::TooUneven => Refusal::infeasible("CAPACITIES_TOO_LARGE", "topology"),
-        SynthesisError::Expansion(_) | SynthesisError::AllToAll(_) | SynthesisError::Stepped(_) => {
-            Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm")
-        }
+        SynthesisError::Expansion(_)
+        | SynthesisError::AllToAll(_)
+        | SynthesisError::Multiport(_)
+        | SynthesisError::Stepped(_) => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),
     }

@@ -37,6 +37,16 @@ pub enum Algorithm {
     RingXy,
     /// Composed along the expression that made the network (Zhao 2026, section 3.5).
     Expansion,
+    /// Messages combined on the trees of a Kautz network (Pham 2026, section 3.2.2).
+    Kautz,
+    /// The same trees with one share or block at a time where trees meet (Pham 2026, section 3.2.3).
+    KautzM,
+    /// Along all dimensions of a grid with fully joined lines at once (Pham 2026, section 4.2.2, MD).
+    Dfc2,
+    /// Along one dimension after the other (Pham 2026, section 4.2.2, DO).
+    Dfc2Do,
+    /// Trees of all ranks that grow together, on any network without switches (Huang et al.).
+    Multitree,
     /// Every transfer on one shortest physical route.
     Direct,
     /// Around a ring of all ranks, both ways where the links allow.
@@ -67,7 +77,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 29] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
@@ -79,6 +89,11 @@ impl Algorithm {
         Self::DirectXy,
         Self::RingXy,
         Self::Expansion,
+        Self::Kautz,
+        Self::KautzM,
+        Self::Dfc2,
+        Self::Dfc2Do,
+        Self::Multitree,
         Self::Direct,
         Self::Ring,
         Self::Sssp,
@@ -108,6 +123,11 @@ impl Algorithm {
             Self::DirectXy => "direct-xy",
             Self::RingXy => "ring-xy",
             Self::Expansion => "expansion",
+            Self::Kautz => "kautz",
+            Self::KautzM => "kautz-m",
+            Self::Dfc2 => "dfc2",
+            Self::Dfc2Do => "dfc2-do",
+            Self::Multitree => "multitree",
             Self::Direct => "direct",
             Self::Ring => "ring",
             Self::Sssp => "sssp",
@@ -155,7 +175,17 @@ impl Algorithm {
             Self::Bruck => "allgather and all-to-all",
             Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
             Self::Binomial => "broadcast, reduce, gather and scatter",
-            Self::Auto | Self::Tacos | Self::TacosIlp | Self::DirectXy | Self::Direct | Self::Ring => "all collectives",
+            Self::Auto
+            | Self::Tacos
+            | Self::TacosIlp
+            | Self::DirectXy
+            | Self::Kautz
+            | Self::KautzM
+            | Self::Dfc2
+            | Self::Dfc2Do
+            | Self::Multitree
+            | Self::Direct
+            | Self::Ring => "all collectives",
         }
     }
 }
@@ -370,7 +400,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, \
-             direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
+             kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
         );
     }
 }

@@ -32,10 +32,9 @@ use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
 use crate::error::SynthesisError;
 use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
-use crate::reach::{ask, require_reach};
+use crate::reach::{ask, require_direct, require_reach};
 use likeness::Likeness;
 use network::Direction;
-use network::require_direct;
 
 /// Whether ranks that look alike are served alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +93,7 @@ pub(crate) fn plan(
     let kind = collective.kind();
     let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind };
     let actions = phase_actions(kind).ok_or(unsupported)?;
-    require_direct(topology)?;
+    require_direct(topology, Algorithm::Bfb)?;
     require_reach(topology, collective, shares)?;
     let amounts = network::amounts(topology, collective, shares);
     let sources = amounts.iter().filter(|&&amount| amount > 0).count() as u64;

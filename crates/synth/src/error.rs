@@ -6,6 +6,7 @@ use canopy_schedule::{CollectiveKind, SharesError};
 use crate::algorithm::{Algorithm, LimitsError};
 use crate::all_to_all::AllToAllError;
 use crate::expansion::ExpansionError;
+use crate::multiport::MultiportError;
 use crate::stepped::SteppedError;
 use crate::sum_options::SumOptionsError;
 
@@ -67,8 +68,10 @@ pub enum SynthesisError {
          to rank; allow at least that many"
     )]
     TooShallow { max_depth: u32, least: u32, from_rank: u32, to_rank: u32 },
-    #[error("bfb plans networks whose ranks are linked with each other, and {node} {what}; use forest, direct or ring")]
-    NotDirect { node: String, what: &'static str },
+    #[error(
+        "{algorithm} plans networks whose ranks are linked with each other, and {node} {what}; use forest, direct or ring"
+    )]
+    NotDirect { algorithm: Algorithm, node: String, what: &'static str },
     #[error(
         "tsmcf solves a linear program of at most {limit} variables, one for each rank, link and step, and counts few chunks; \
          {ranks} ranks with {links} links are beyond it; use flow, direct or ring, or plan for fewer ranks"
@@ -93,6 +96,8 @@ pub enum SynthesisError {
     Bfb(canopy_optimize::BfbError),
     #[error(transparent)]
     Expansion(#[from] ExpansionError),
+    #[error(transparent)]
+    Multiport(#[from] MultiportError),
     #[error(transparent)]
     Stepped(SteppedError),
     #[error(transparent)]

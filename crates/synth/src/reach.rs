@@ -2,8 +2,9 @@
 
 use canopy_optimize::{Stop, Stopped};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_topology::{Rank, Topology};
+use canopy_topology::{NodeIndex, NodeKind, Rank, Topology};
 
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 
 /// Gives up if that is asked for.
@@ -90,4 +91,17 @@ pub(crate) fn require_reach(
 pub(crate) fn disconnected(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {
     let id = |rank: Rank| topology.node(rank.node()).id.clone();
     SynthesisError::Disconnected { from: id(from), from_rank: from.number(), to: id(to), to_rank: to.number() }
+}
+
+/// Refuses switches, and devices that only forward.
+pub(crate) fn require_direct(topology: &Topology, algorithm: Algorithm) -> Result<(), SynthesisError> {
+    let is_rank = |index: NodeIndex| topology.rank_of(index).is_some();
+    let nodes = (0..).map(NodeIndex::new).zip(topology.nodes());
+    match nodes.into_iter().find(|&(index, _)| !is_rank(index)) {
+        None => Ok(()),
+        Some((_, node)) => {
+            let what = if node.kind == NodeKind::Forwarder { "only forwards" } else { "is a switch" };
+            Err(SynthesisError::NotDirect { algorithm, node: node.id.clone(), what })
+        }
+    }
 }

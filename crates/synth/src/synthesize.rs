@@ -16,6 +16,7 @@ use crate::expansion;
 use crate::flow;
 use crate::forest;
 use crate::load::seconds_per_byte;
+use crate::multiport;
 use crate::progress::{Progress, Silent};
 use crate::ring;
 use crate::stepped;
@@ -150,6 +151,9 @@ pub fn synthesize_explained(
         Algorithm::Expansion => {
             let planned = expansion::plan(topology, (collective, shares), composition.as_ref(), stop, progress);
             (algorithm, planned?)
+        }
+        Algorithm::Kautz | Algorithm::KautzM | Algorithm::Dfc2 | Algorithm::Dfc2Do | Algorithm::Multitree => {
+            (algorithm, multiport::plan(topology, (collective, shares), algorithm, stop, progress)?)
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),

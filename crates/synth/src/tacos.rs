@@ -92,7 +92,8 @@ pub(crate) fn plan(
         let is_small = chunks <= most && !(asked.is_unicast() && best.sends_with(chunks) > TRIED_SENDS_MAX);
         // Translations divide the work, so that large networks can have more where it helps.
         let may_have_more = limits.chunks.is_none() && algorithm == Algorithm::Tacos && chunks <= stated_max;
-        if !is_small && !(may_have_more && asked.is_worth_it(chunks, &best, &way)?) {
+        let is_tried = is_small || may_have_more && asked.is_worth_it(chunks, &best, &way)?;
+        if !is_tried {
             break;
         }
         if let Some(planned) = asked.planned(&way, chunks, Some(&best), stop)? {

@@ -165,7 +165,7 @@ fn keys_stay_what_they_are() {
         [RequestKey::of(&order()).to_string(), plan.to_string()],
         [
             "7f34f34db474c044002b675c70e974d3aa5a3b2c452a2424f52304206c06b040",
-            "b5e4aa7063025ccbc5c83a079e58024e503ebe132ba7ea95965affe10b0cf4bb"
+            "a27b7e32f64e6f779c990c2722ba18cd9cf21eb96f307e5be45352b48cfefe75"
         ]
     );
 }

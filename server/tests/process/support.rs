@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::topology_source::Source;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tonic::transport::Channel;
 
 /// A command that knows no configuration but what it is given.
@@ -101,14 +102,15 @@ impl Process {
     }
 
     async fn wait_for_syntheses(&self, are_so: impl Fn(u64, u64) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(120);
-        while Instant::now() < limit {
-            let (running, ended) = self.syntheses().await;
-            if are_so(running, ended) {
-                return;
+        let looking = async {
+            loop {
+                let (running, ended) = self.syntheses().await;
+                if are_so(running, ended) {
+                    return;
+                }
             }
-        }
-        panic!("no synthesis began");
+        };
+        timeout(Duration::from_secs(120), looking).await.expect("a synthesis begins");
     }
 
     /// Reads the log up to a line with this message.

@@ -2,7 +2,7 @@
 
 use canopy_optimize::{Arc, BfbGraph, Digraph, Stop};
 use canopy_schedule::{Action, Collective, Shares};
-use canopy_topology::{NodeIndex, NodeKind, Topology};
+use canopy_topology::Topology;
 
 use crate::error::SynthesisError;
 use crate::parts::roots;
@@ -30,19 +30,6 @@ impl Direction {
         });
         let digraph = Digraph { node_count: topology.rank_count(), arcs: arcs.collect() };
         Ok(Self { action, graph: BfbGraph::new(&digraph, amounts, stop)? })
-    }
-}
-
-/// Refuses switches, and devices that only forward.
-pub(super) fn require_direct(topology: &Topology) -> Result<(), SynthesisError> {
-    let is_rank = |index: NodeIndex| topology.rank_of(index).is_some();
-    let nodes = (0..).map(NodeIndex::new).zip(topology.nodes());
-    match nodes.into_iter().find(|&(index, _)| !is_rank(index)) {
-        None => Ok(()),
-        Some((_, node)) => {
-            let what = if node.kind == NodeKind::Forwarder { "only forwards" } else { "is a switch" };
-            Err(SynthesisError::NotDirect { node: node.id.clone(), what })
-        }
     }
 }
 

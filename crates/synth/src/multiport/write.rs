@@ -1,0 +1,171 @@
+//! Trees as a schedule in steps.
+
+use std::ops::Range;
+
+use canopy_multiport::{Branch, Tree};
+use canopy_schedule::{
+    Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, RouteTable, Send, Shares, Steps,
+};
+use canopy_topology::{LinkIndex, Rank, Topology};
+use num_integer::Integer as _;
+
+use super::Phase;
+use super::parts::Payload;
+use crate::error::SynthesisError;
+use crate::parts::{position, require_room};
+
+/// Chunks on a link in a step: by step, then by link, then by chunk.
+type Message = (u32, u32, Range<u64>);
+
+/// Steps in the making.
+pub(super) struct Writer<'a> {
+    topology: &'a Topology,
+    layout: ChunkLayout,
+    routes: RouteInterner,
+    route_of: Vec<Option<RouteIndex>>,
+    steps: Steps,
+    next_step: u32,
+}
+
+impl<'a> Writer<'a> {
+    /// For phases whose parts are whole chunks.
+    pub(super) fn new(
+        topology: &'a Topology,
+        (collective, shares): (Collective, &Shares),
+        phases: &[Phase],
+    ) -> Result<Self, SynthesisError> {
+        let totals = phases.iter().map(|phase| phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1));
+        let chunks_per_share = totals.fold(1, |common: u64, total| common.lcm(&total));
+        let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_per_share, shares)?;
+        let (routes, route_of) = (RouteInterner::default(), vec![None; topology.links().len()]);
+        let (carriers, sends) = (Vec::new(), Vec::new());
+        let steps = Steps { chunks_per_share, pace: Pace::Barriers, routes: RouteTable::default(), carriers, sends };
+        Ok(Self { topology, layout, routes, route_of, steps, next_step: 0 })
+    }
+
+    /// Adds what a phase sends, after all that is there.
+    pub(super) fn add(&mut self, phase: &Phase) -> Result<(), SynthesisError> {
+        let mut messages = self.messages(phase)?;
+        messages.sort_unstable_by_key(|message| (message.0, message.1, message.2.start));
+        // The last step of the trees with a send, and its number here.
+        let mut last: Option<u32> = None;
+        for (step, link, chunks) in messages {
+            if last.is_some_and(|last| last != step) {
+                self.next_step += 1;
+            }
+            last = Some(step);
+            let start = position(self.steps.carriers.len())?;
+            let index = LinkIndex::new(link);
+            let known = &mut self.route_of[index.index()];
+            let route = *known.get_or_insert_with(|| self.routes.intern(&[index]));
+            self.steps.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
+            let ends = self.topology.link(index);
+            let (from, to) = (self.topology.rank_of(ends.from), self.topology.rank_of(ends.to));
+            let (Some(from), Some(to)) = (from, to) else {
+                return Err(SynthesisError::Broken { what: "multiport: a link joins no ranks".to_owned() });
+            };
+            let (step, action) = (self.next_step, phase.action);
+            self.steps.sends.push(Send { step, action, from, to, chunks, carriers: start..start + 1 });
+        }
+        self.next_step += u32::from(last.is_some());
+        Ok(())
+    }
+
+    /// The schedule.
+    pub(super) fn finish(mut self) -> Steps {
+        self.steps.routes = self.routes.finish();
+        self.steps
+    }
+
+    /// What all trees of a phase carry.
+    fn messages(&self, phase: &Phase) -> Result<Vec<Message>, SynthesisError> {
+        let graph = Directed::new(self.topology, phase.is_backwards);
+        let steps = phase.parts.iter().map(|part| part.trees.step_count()).max().unwrap_or(0);
+        let total = phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1);
+        let unit = self.steps.chunks_per_share / total;
+        let mut messages = Vec::new();
+        let mut first = 0;
+        for part in &phase.parts {
+            let cut = first * unit..(first + part.weight) * unit;
+            first += part.weight;
+            for tree in &part.trees.trees {
+                let mut push = |Branch { step, edge }: Branch, chunks: Range<u64>| {
+                    if chunks.is_empty() {
+                        return Ok(());
+                    }
+                    let step = if phase.is_backwards { steps - 1 - step } else { step };
+                    messages.push((step, graph.link(edge), chunks));
+                    require_room(messages.len() as u64)
+                };
+                let root = Rank::new(tree.root);
+                match phase.payload {
+                    Payload::Shares | Payload::Message => {
+                        let chunks = self.cut(self.layout.chunks_of(root), &cut);
+                        tree.branches.iter().try_for_each(|&branch| push(branch, chunks.clone()))?;
+                    }
+                    Payload::Shared | Payload::Blocks => {
+                        let before = graph.before(tree);
+                        for rank in self.topology.ranks().filter(|&rank| rank != root) {
+                            // In a gather the share is that of the rank, too.
+                            let chunks = match phase.payload {
+                                Payload::Blocks => self.layout.chunks_between(root, rank),
+                                _ => self.layout.chunks_of(rank),
+                            };
+                            let chunks = self.cut(chunks, &cut);
+                            let mut at = rank.number();
+                            while let Some(branch) = before[at as usize] {
+                                push(branch, chunks.clone())?;
+                                at = graph.tail(branch.edge);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(messages)
+    }
+
+    /// A part of a share or block: of a weighted one, as large a part of it.
+    fn cut(&self, chunks: Range<u64>, cut: &Range<u64>) -> Range<u64> {
+        let weight = (chunks.end - chunks.start) / self.steps.chunks_per_share;
+        chunks.start + weight * cut.start..chunks.start + weight * cut.end
+    }
+}
+
+/// Links in the direction of trees.
+struct Directed {
+    /// By edge of the trees' graph: its link, tail and head.
+    edges: Vec<(u32, u32, u32)>,
+    order: usize,
+}
+
+impl Directed {
+    fn new(topology: &Topology, is_backwards: bool) -> Self {
+        let links = (0..).zip(topology.links());
+        let mut edges: Vec<(u32, u32, u32)> =
+            links.map(|(number, link)| (number, link.from.number(), link.to.number())).collect();
+        if is_backwards {
+            edges.iter_mut().for_each(|(_, tail, head)| std::mem::swap(tail, head));
+            // As the transposed graph numbers them: tail by tail, those of a tail by number.
+            edges.sort_by_key(|&(_, tail, _)| tail);
+        }
+        Self { edges, order: topology.rank_count() as usize }
+    }
+
+    fn link(&self, edge: u32) -> u32 {
+        self.edges[edge as usize].0
+    }
+
+    fn tail(&self, edge: u32) -> u32 {
+        self.edges[edge as usize].1
+    }
+
+    /// By rank, the branch that leads there.
+    fn before(&self, tree: &Tree) -> Vec<Option<Branch>> {
+        let mut before = vec![None; self.order];
+        for &branch in &tree.branches {
+            before[self.edges[branch.edge as usize].2 as usize] = Some(branch);
+        }
+        before
+    }
+}
