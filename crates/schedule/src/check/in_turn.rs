@@ -8,6 +8,7 @@ use num_bigint::BigUint;
 use num_integer::Integer as _;
 
 use super::error::LoadError;
+use super::load::takes_longer;
 use super::steps::Seconds;
 use crate::transfer::TransferGraph;
 
@@ -68,8 +69,7 @@ impl Lanes {
                 (shared / divisor, capacity / divisor)
             });
             let slower = |a: (u64, u64), b: (u64, u64)| {
-                let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-                if product(b.0, a.1) > product(a.0, b.1) { b } else { a }
+                if takes_longer((b.0.into(), b.1), (a.0.into(), a.1)) { b } else { a }
             };
             parts.reduce(slower)
         };
