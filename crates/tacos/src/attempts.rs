@@ -31,13 +31,43 @@ pub struct Attempt {
 
 impl Attempt {
     /// Less for the better one: which ends first, then which has fewest sends, then which was made first.
-    pub(crate) const fn rank(&self) -> (u64, usize, u32) {
+    const fn rank(&self) -> (u64, usize, u32) {
         (self.sends.end, self.sends.sends.len(), self.number)
     }
 }
 
-/// Tries seeds until one reaches the bound: the first alone, then the others on all threads of the caller's pool, by turns
-/// with either count of chunks first. The best is the one that ends first, then that of fewest sends, then the earliest.
+impl Attempts {
+    /// The best of these: the first alone, then the others on all threads of the caller's pool, until one reaches the bound. The best is
+    /// the one that ends first, then that of fewest sends, then the earliest.
+    ///
+    /// * `attempt`: what comes of a seed, which is that of the attempt of this number.
+    /// * **Errors.** That of the first attempt; being stopped later costs no more than the attempts not yet done.
+    pub(crate) fn best(
+        self,
+        attempt: impl Fn(u32, u64) -> Result<Sends, CopyError> + Sync,
+    ) -> Result<Attempt, CopyError> {
+        let attempt = |number: u32| {
+            let sends = attempt(number, self.seed.wrapping_add(number.into()))?;
+            Ok::<_, CopyError>(Attempt { sends, number })
+        };
+        let mut best = attempt(0)?;
+        let others: Vec<u32> = (1..self.count).collect();
+        // Some at a time, as many whatever the number of threads.
+        for numbers in others.chunks(AT_A_TIME) {
+            if best.sends.end <= self.bound {
+                break;
+            }
+            let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
+            let found = found.min_by_key(Attempt::rank);
+            if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// Tries seeds until one reaches the bound, by turns with either count of chunks first.
 ///
 /// * **Errors.** [`CopyError`] of the first attempt; being stopped later costs no more than the attempts not yet done.
 /// * **Cost.** That of [`copy_all`] for each attempt. The result does not depend on the number of threads.
@@ -48,29 +78,10 @@ pub fn best_of(
     attempts: Attempts,
     stop: &dyn Stop,
 ) -> Result<Attempt, CopyError> {
-    let attempt = |number: u32| {
+    attempts.best(|number, seed| {
         let preference = if number.is_multiple_of(2) { Preference::Neighbours } else { Preference::Holders };
-        let sends = copy_all(network, task, group, (attempts.seed.wrapping_add(number.into()), preference), stop)?;
-        Ok(Attempt { sends, number })
-    };
-    let first = attempt(0)?;
-    if first.sends.end <= attempts.bound {
-        return Ok(first);
-    }
-    let others: Vec<u32> = (1..attempts.count).collect();
-    let mut best = first;
-    // Some at a time, as many whatever the number of threads.
-    for numbers in others.chunks(AT_A_TIME) {
-        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
-        let found = found.min_by_key(Attempt::rank);
-        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
-            best = found;
-        }
-        if best.sends.end <= attempts.bound {
-            break;
-        }
-    }
-    Ok(best)
+        copy_all(network, task, group, (seed, preference), stop)
+    })
 }
 
 /// Attempts begun together.

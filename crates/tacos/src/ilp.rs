@@ -77,10 +77,7 @@ pub fn prove_copies(
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    if known.end <= bound {
-        return Ok(Proven::at_once(known, bound));
-    }
-    proven(network, &Wishes::of_copies(task), (known, bound), effort, stop)
+    proven(network, || Wishes::of_copies(task), (known, bound), effort, stop)
 }
 
 /// [`prove_copies`] of chunks for one node each; a bound as of [`delivery_bound`](crate::delivery_bound).
@@ -94,27 +91,21 @@ pub fn prove_deliveries(
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    if known.end <= bound {
-        return Ok(Proven::at_once(known, bound));
-    }
-    proven(network, &Wishes::of_deliveries(demands), (known, bound), effort, stop)
-}
-
-impl Proven {
-    /// A schedule that ends at the bound.
-    const fn at_once(sends: Sends, bound: u64) -> Self {
-        Self { proof: TimeProof { end: sends.end, bound }, sends, variables: 0 }
-    }
+    proven(network, || Wishes::of_deliveries(demands), (known, bound), effort, stop)
 }
 
 /// Horizon after horizon, from the bound up to what is known.
 fn proven(
     network: &TimedNetwork,
-    wishes: &Wishes,
+    wishes: impl FnOnce() -> Wishes,
     (known, bound): (Sends, u64),
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
+    if known.end <= bound {
+        return Ok(Proven { proof: TimeProof { end: known.end, bound }, sends: known, variables: 0 });
+    }
+    let wishes = &wishes();
     let models = Models::new(network, wishes, effort.variables_max);
     let binary =
         BinaryEffort { relaxed_variables_max: effort.relaxed_variables_max, conflicts_max: effort.conflicts_max };

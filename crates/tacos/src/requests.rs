@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use canopy_optimize::Stop;
-use rayon::prelude::*;
 
 use crate::attempts::{Attempt, Attempts};
 use crate::chance::Chance;
@@ -69,11 +68,7 @@ pub fn copy_by_requests(
     Err(CopyError::Unreachable { node, chunk, owner: task.owners()[chunk as usize] })
 }
 
-/// Attempts begun together.
-const AT_A_TIME: usize = 4;
-
-/// The best of some attempts by requests, on all threads of the caller's pool, until one reaches the bound: that which ends first,
-/// then that of fewest sends, then the earliest.
+/// The best of some attempts by requests.
 ///
 /// * **Source.** Won et al., section 4. **Errors.** Those of [`copy_by_requests`] in the first attempt.
 /// * **Cost.** That of [`copy_by_requests`] for each attempt. The result does not depend on the number of threads.
@@ -83,23 +78,7 @@ pub fn best_by_requests(
     attempts: Attempts,
     stop: &dyn Stop,
 ) -> Result<Attempt, CopyError> {
-    let attempt = |number: u32| {
-        let sends = copy_by_requests(network, task, attempts.seed.wrapping_add(number.into()), stop)?;
-        Ok::<_, CopyError>(Attempt { sends, number })
-    };
-    let mut best = attempt(0)?;
-    let others: Vec<u32> = (1..attempts.count).collect();
-    for numbers in others.chunks(AT_A_TIME) {
-        if best.sends.end <= attempts.bound {
-            break;
-        }
-        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
-        let found = found.min_by_key(Attempt::rank);
-        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
-            best = found;
-        }
-    }
-    Ok(best)
+    attempts.best(|_, seed| copy_by_requests(network, task, seed, stop))
 }
 
 /// What is where, and under way.

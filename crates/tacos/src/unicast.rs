@@ -10,7 +10,6 @@ pub(crate) mod paths;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use canopy_optimize::Stop;
-use rayon::prelude::*;
 
 use crate::attempts::{Attempt, Attempts};
 use crate::chance::Chance;
@@ -58,9 +57,6 @@ pub fn deliver(
 
 /// The best of some attempts, which take by turns both kinds of ways in both directions: what gathers, turned around, scatters.
 ///
-/// The first is made alone, the others on all threads of the caller's pool, until one reaches the bound. The best is the one that
-/// ends first, then that of fewest sends, then the earliest.
-///
 /// * **Errors.** Those of [`deliver`] in the first attempt; being stopped later costs no more than the attempts not yet done.
 /// * **Cost.** That of [`deliver`] for each attempt. The result does not depend on the number of threads.
 pub fn deliver_best(
@@ -73,29 +69,13 @@ pub fn deliver_best(
         [(Ways::Shortest, false), (Ways::Shortest, true), (Ways::Any, false), (Ways::Any, true)];
     let transposed = network.transposed();
     let turned: Vec<Demand> = demands.iter().map(|demand| Demand { from: demand.to, to: demand.from }).collect();
-    let attempt = |number: u32| {
+    attempts.best(|number, seed| {
         let (ways, is_turned) = KINDS[number as usize % KINDS.len()];
-        let seed = attempts.seed.wrapping_add(number.into());
-        let sends = match is_turned {
-            false => deliver(network, demands, (ways, seed), stop)?,
-            true => deliver(&transposed, &turned, (ways, seed), stop)?.reversed(&transposed),
-        };
-        Ok::<_, CopyError>(Attempt { sends, number })
-    };
-    let mut best: Attempt = attempt(0)?;
-    let others: Vec<u32> = (1..attempts.count).collect();
-    // As many at a time whatever the number of threads: all kinds of ways.
-    for numbers in others.chunks(KINDS.len()) {
-        if best.sends.end <= attempts.bound {
-            break;
+        match is_turned {
+            false => deliver(network, demands, (ways, seed), stop),
+            true => Ok(deliver(&transposed, &turned, (ways, seed), stop)?.reversed(&transposed)),
         }
-        let found = numbers.par_iter().filter_map(|&number| attempt(number).ok());
-        let found = found.min_by_key(Attempt::rank);
-        if let Some(found) = found.filter(|found| found.rank() < best.rank()) {
-            best = found;
-        }
-    }
-    Ok(best)
+    })
 }
 
 /// When each chunk passes each link of its way.

@@ -9,31 +9,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use canopy_optimize::{Stop, Stopped};
 
 use super::wishes::Wishes;
+use crate::calendar::Calendar;
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
-
-/// When links are busy: by link, by start, until when.
-struct Reservations(Vec<BTreeMap<u64, u64>>);
-
-impl Reservations {
-    /// The earliest start from a time on at which a link is free for so long.
-    fn earliest(&self, link: u32, from: u64, occupancy: u64) -> u64 {
-        let busy = &self.0[link as usize];
-        let before = busy.range(..=from).next_back().map_or(0, |(_, &until)| until);
-        let mut start = from.max(before);
-        for (&next, &until) in busy.range(start..) {
-            if start + occupancy <= next {
-                break;
-            }
-            start = until;
-        }
-        start
-    }
-
-    fn reserve(&mut self, link: u32, start: u64, occupancy: u64) {
-        self.0[link as usize].insert(start, start + occupancy);
-    }
-}
 
 /// Takes of proposed sends, in order of time and then of weight, each that is possible; then brings every chunk that somebody is
 /// still without there on the way that arrives first, around what is reserved.
@@ -50,15 +28,15 @@ pub(super) fn completed(
         a.start.cmp(&b.start).then(b_weight.total_cmp(a_weight)).then(a.cmp(b))
     });
     let mut held = wishes.held.clone();
-    let mut reservations = Reservations(vec![BTreeMap::new(); network.links().len()]);
+    let mut calendar = Calendar::new(network.links().len());
     let mut sends = Vec::new();
     for (sent, weight) in proposed {
         let (link, held) = (network.link(sent.link), &mut held[sent.chunk as usize]);
         let has_it = held.get(&link.from).is_some_and(|&since| since <= sent.start);
-        let is_free = reservations.earliest(sent.link, sent.start, link.occupancy) == sent.start;
+        let is_free = calendar.first_free(sent.link, sent.start, link.occupancy) == sent.start;
         if weight > WEIGHT_MIN && has_it && is_free && !held.contains_key(&link.to) {
             held.insert(link.to, sent.start + link.latency);
-            reservations.reserve(sent.link, sent.start, link.occupancy);
+            calendar.take(sent.link, sent.start, link.occupancy);
             sends.push(sent);
         }
     }
@@ -71,10 +49,10 @@ pub(super) fn completed(
             if held.contains_key(&node) {
                 continue;
             }
-            for (link, start) in way(network, held, &reservations, node) {
+            for (link, start) in way(network, held, &calendar, node) {
                 let timed = network.link(link);
                 held.insert(timed.to, start + timed.latency);
-                reservations.reserve(link, start, timed.occupancy);
+                calendar.take(link, start, timed.occupancy);
                 sends.push(Sent { start, link, chunk });
             }
         }
@@ -86,7 +64,7 @@ pub(super) fn completed(
 const WEIGHT_MIN: f64 = 1e-3;
 
 /// Links, with starts, of the way by which a chunk that these nodes have is at another first; by nodes that are not sent it.
-fn way(network: &TimedNetwork, held: &BTreeMap<u32, u64>, reservations: &Reservations, node: u32) -> Vec<(u32, u64)> {
+fn way(network: &TimedNetwork, held: &BTreeMap<u32, u64>, calendar: &Calendar, node: u32) -> Vec<(u32, u64)> {
     // By node: when, by which link, started when.
     let mut best: BTreeMap<u32, (u64, u32, u64)> = BTreeMap::new();
     let mut queue: BinaryHeap<Reverse<(u64, u32)>> =
@@ -100,7 +78,7 @@ fn way(network: &TimedNetwork, held: &BTreeMap<u32, u64>, reservations: &Reserva
         }
         for &link in network.outgoing(from) {
             let timed = network.link(link);
-            let start = reservations.earliest(link, time, timed.occupancy);
+            let start = calendar.first_free(link, time, timed.occupancy);
             let arrival = start + timed.latency;
             let is_sooner = best.get(&timed.to).is_none_or(|&(known, ..)| arrival < known);
             if is_sooner && !held.contains_key(&timed.to) {
