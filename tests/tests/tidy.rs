@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -18,8 +18,17 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("crates/schedule", &["canopy-topology"]),
     (
         "crates/synth",
-        &["canopy-canonical", "canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-tacos", "canopy-topology"],
+        &[
+            "canopy-canonical",
+            "canopy-direct",
+            "canopy-multiport",
+            "canopy-optimize",
+            "canopy-schedule",
+            "canopy-tacos",
+            "canopy-topology",
+        ],
     ),
+    ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
