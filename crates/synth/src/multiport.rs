@@ -6,6 +6,7 @@
 //!
 //! Source: Pham 2026, chapters 3 and 4.
 
+mod directed;
 mod error;
 mod parts;
 mod write;
@@ -21,6 +22,7 @@ use crate::error::SynthesisError;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_direct, require_reach};
+use directed::Directed;
 pub use error::MultiportError;
 use parts::{Part, Payload};
 use write::Writer;
@@ -62,8 +64,7 @@ pub(crate) fn plan(
 struct Phase {
     action: Action,
     payload: Payload,
-    /// Trees lead from what is added up or gathered to where it came from, on the network turned around.
-    is_backwards: bool,
+    directed: Directed,
     parts: Vec<Part>,
 }
 
@@ -85,7 +86,9 @@ impl Asked<'_> {
 
     fn phases(&self) -> Result<Vec<Phase>, SynthesisError> {
         let phase = |action, payload, is_backwards, algorithm| {
-            self.parts(algorithm, payload, is_backwards).map(|parts| Phase { action, payload, is_backwards, parts })
+            let directed = Directed::new(self.topology, is_backwards)?;
+            let parts = self.parts(algorithm, payload, &directed.graph)?;
+            Ok::<_, SynthesisError>(Phase { action, payload, directed, parts })
         };
         let own = self.algorithm;
         Ok(match self.collective.kind() {
@@ -105,39 +108,33 @@ impl Asked<'_> {
     }
 
     /// Trees for parts of what is sent.
-    fn parts(&self, algorithm: Algorithm, payload: Payload, is_backwards: bool) -> Result<Vec<Part>, SynthesisError> {
-        let ranks = self.topology.rank_count();
-        let ends = self.topology.links().iter().map(|link| (link.from.number(), link.to.number()));
-        // Links are sorted by their ends, so that edges have their numbers.
-        let graph = Digraph::new(ranks, ends)
-            .map_err(|error| SynthesisError::Broken { what: format!("multiport: {error}") })?;
-        let graph = if is_backwards { graph.transpose() } else { graph };
+    fn parts(&self, algorithm: Algorithm, payload: Payload, graph: &Digraph) -> Result<Vec<Part>, SynthesisError> {
         let roots: Vec<u32> = match self.collective.root() {
             Some(root) => vec![root.number()],
-            None => (0..ranks).collect(),
+            None => (0..self.topology.rank_count()).collect(),
         };
         let whole = |trees: Trees| vec![Part { weight: 1, trees }];
         let refused = |reason| SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm, reason });
         let parts = match algorithm {
             Algorithm::Kautz | Algorithm::KautzM => {
-                require_kautz(&graph).map_err(|error| refused(error.to_string()))?;
-                let trees = level_trees(&graph, &roots);
+                require_kautz(graph).map_err(|error| refused(error.to_string()))?;
+                let trees = level_trees(graph, &roots);
                 let is_divided = algorithm == Algorithm::KautzM;
-                whole(if is_divided { one_at_a_time(&graph, &trees) } else { trees })
+                whole(if is_divided { one_at_a_time(graph, &trees) } else { trees })
             }
             Algorithm::Dfc2 | Algorithm::Dfc2Do => {
-                let grid = Grid::of(&graph).map_err(|error| refused(error.to_string()))?;
+                let grid = Grid::of(graph).map_err(|error| refused(error.to_string()))?;
                 match algorithm {
                     Algorithm::Dfc2 => parts::in_all_orders(&grid, payload, &roots),
                     _ => whole(parts::in_one_order(&grid, payload, &roots)),
                 }
             }
-            _ => whole(self.trees_of_any(&graph, &roots)?),
+            _ => whole(self.trees_of_any(graph, &roots)?),
         };
         Ok(match self.collective.root() {
             // The ports are this tree's own: nothing has to wait for others.
             Some(_) if matches!(algorithm, Algorithm::KautzM | Algorithm::Multitree) => {
-                let by_depth = |part: Part| Part { trees: part.trees.by_depth(&graph), ..part };
+                let by_depth = |part: Part| Part { trees: part.trees.by_depth(graph), ..part };
                 parts.into_iter().map(by_depth).collect()
             }
             _ => parts,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_multiport::{Branch, Tree};
+use canopy_multiport::Branch;
 use canopy_schedule::{
     Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, RouteTable, Send, Shares, Steps,
 };
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
 
     /// What all trees of a phase carry.
     fn messages(&self, phase: &Phase) -> Result<Vec<Message>, SynthesisError> {
-        let graph = Directed::new(self.topology, phase.is_backwards);
+        let directed = &phase.directed;
         let steps = phase.parts.iter().map(|part| part.trees.step_count()).max().unwrap_or(0);
         let total = phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1);
         let unit = self.steps.chunks_per_share / total;
@@ -93,8 +93,8 @@ impl<'a> Writer<'a> {
                     if chunks.is_empty() {
                         return Ok(());
                     }
-                    let step = if phase.is_backwards { steps - 1 - step } else { step };
-                    messages.push((step, graph.link(edge), chunks));
+                    let step = if directed.is_backwards { steps - 1 - step } else { step };
+                    messages.push((step, directed.link(edge), chunks));
                     require_room(messages.len() as u64)
                 };
                 let root = Rank::new(tree.root);
@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
                         tree.branches.iter().try_for_each(|&branch| push(branch, chunks.clone()))?;
                     }
                     Payload::Shared | Payload::Blocks => {
-                        let before = graph.before(tree);
+                        let before = directed.before(tree);
                         for rank in self.topology.ranks().filter(|&rank| rank != root) {
                             // In a gather the share is that of the rank, too.
                             let chunks = match phase.payload {
@@ -113,9 +113,9 @@ impl<'a> Writer<'a> {
                             };
                             let chunks = self.cut(chunks, &cut);
                             let mut at = rank.number();
-                            while let Some(branch) = before[at as usize] {
+                            while let Some((branch, tail)) = before[at as usize] {
                                 push(branch, chunks.clone())?;
-                                at = graph.tail(branch.edge);
+                                at = tail;
                             }
                         }
                     }
@@ -129,43 +129,5 @@ impl<'a> Writer<'a> {
     fn cut(&self, chunks: Range<u64>, cut: &Range<u64>) -> Range<u64> {
         let weight = (chunks.end - chunks.start) / self.steps.chunks_per_share;
         chunks.start + weight * cut.start..chunks.start + weight * cut.end
-    }
-}
-
-/// Links in the direction of trees.
-struct Directed {
-    /// By edge of the trees' graph: its link, tail and head.
-    edges: Vec<(u32, u32, u32)>,
-    order: usize,
-}
-
-impl Directed {
-    fn new(topology: &Topology, is_backwards: bool) -> Self {
-        let links = (0..).zip(topology.links());
-        let mut edges: Vec<(u32, u32, u32)> =
-            links.map(|(number, link)| (number, link.from.number(), link.to.number())).collect();
-        if is_backwards {
-            edges.iter_mut().for_each(|(_, tail, head)| std::mem::swap(tail, head));
-            // As the transposed graph numbers them: tail by tail, those of a tail by number.
-            edges.sort_by_key(|&(_, tail, _)| tail);
-        }
-        Self { edges, order: topology.rank_count() as usize }
-    }
-
-    fn link(&self, edge: u32) -> u32 {
-        self.edges[edge as usize].0
-    }
-
-    fn tail(&self, edge: u32) -> u32 {
-        self.edges[edge as usize].1
-    }
-
-    /// By rank, the branch that leads there.
-    fn before(&self, tree: &Tree) -> Vec<Option<Branch>> {
-        let mut before = vec![None; self.order];
-        for &branch in &tree.branches {
-            before[self.edges[branch.edge as usize].2 as usize] = Some(branch);
-        }
-        before
     }
 }
