@@ -38,6 +38,7 @@ pub use all_to_all::AllToAllError;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, bound, plain_bounds};
 pub use canopy_optimize::{Never, Stop, Stopped};
+pub use canopy_tacos::TimeProof;
 pub use concurrent::AllToAllFlow;
 pub use error::SynthesisError;
 pub use expansion::ExpansionError;
@@ -50,5 +51,5 @@ pub use stepped::{SteppedError, binomial, bruck, pairwise, recursive_doubling, w
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};
 pub use tacos::joint::{JointCollective, JointPlan, JointPlans, synthesize_joint};
-pub use tacos::{TimeProof, queued::queued_time_ps};
+pub use tacos::queued::queued_time_ps;
 pub use tolerance::Tolerance;

@@ -33,7 +33,6 @@ use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
-pub use proven::TimeProof;
 pub(crate) use proven::plan as plan_proven;
 use times::Clock;
 use unwound::Patterns;
@@ -224,7 +223,7 @@ impl Asked<'_> {
                 best = Some((way, planned));
             }
         }
-        best.ok_or_else(|| SynthesisError::Broken { what: "tacos: no way to unwind switches".to_owned() })
+        best.ok_or_else(|| broken("no way to unwind switches"))
     }
 
     /// Chunks of all shares with one for each unit of weight, or of the message of a root.
@@ -312,15 +311,16 @@ impl Asked<'_> {
         let layout = ChunkLayout::new(self.collective, self.topology.rank_count(), chunks, self.shares)?;
         let clock = Clock::for_chunks(&way.unwound, layout.size(), self.size_bytes);
         let network = clock.network(&way.unwound)?;
-        let unreachable = || SynthesisError::Broken { what: "tacos: an unwound network is not connected".to_owned() };
+        let unreachable = || broken("an unwound network is not connected");
         let transposed = network.transposed();
         if self.is_unicast() {
-            let (demands, chunks) = self.demands(&layout)?;
+            let ranks = self.topology.rank_count();
+            let (demands, chunks) = unicast::demands((self.collective, self.shares), ranks, &layout)?;
             let bound = delivery_bound(&network, &demands).ok_or_else(unreachable)?;
             let errand = Errand::Deliveries(demands, chunks);
             return Ok(Timed { clock, network, transposed, errand, bounds: (bound, 0) });
         }
-        let task = self.task(&layout)?;
+        let task = copy_task(self.collective, self.topology.rank_count(), &layout)?;
         let bound = |network| lower_bound(network, &task).ok_or_else(unreachable);
         let needs = |action| self.actions.contains(&action);
         let along = if needs(Action::Copy) || way.mirror.is_some() { bound(&network)? } else { 0 };
@@ -337,8 +337,8 @@ impl Asked<'_> {
         let Timed { network, transposed, errand, bounds: (along, back), .. } = timed;
         let task = match errand {
             Errand::Copies(task) => task,
-            Errand::Deliveries(demands, chunks) => {
-                return Ok(vec![self.delivered(network, (demands, chunks), (effort, *along), stop)?]);
+            Errand::Deliveries(demands, _) => {
+                return Ok(vec![self.delivered(network, demands, (effort, *along), stop)?]);
             }
         };
         let is_along = way.mirror.is_some() || self.actions.contains(&Action::Copy);
@@ -349,20 +349,6 @@ impl Asked<'_> {
             _ => Ok(self.copied(transposed, task, &way.group, (effort, *back), stop)?.reversed(transposed)),
         });
         phases.collect()
-    }
-
-    /// Which chunks are whose.
-    fn task(&self, layout: &ChunkLayout) -> Result<CopyTask, SynthesisError> {
-        let ranks = self.topology.rank_count();
-        if layout.total() > HOPS_MAX {
-            return Err(SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX });
-        }
-        let owners = (0..layout.total()).map(|chunk| match self.collective.root() {
-            Some(root) => root.number(),
-            None => layout.share_of(chunk).number(),
-        });
-        CopyTask::new(owners.collect(), vec![true; ranks as usize])
-            .map_err(|error| SynthesisError::Broken { what: format!("tacos: {error}") })
     }
 
     /// The best of some attempts: under translations, if there are any, and without them where that is not the best there is.
@@ -394,17 +380,37 @@ impl Asked<'_> {
         Ok(if free.end < moved.end { free } else { moved })
     }
 
-    /// Phases as steps.
+    /// Phases as steps. What was numbered by deliveries is numbered by chunks of the schedule then.
     fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
-        let Planned { chunks, timed, phases, .. } = planned;
+        let Planned { chunks, timed, mut phases, .. } = planned;
+        if let Errand::Deliveries(_, numbers) = &timed.errand {
+            let sends = phases.iter_mut().flat_map(|phase| &mut phase.sends);
+            sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
+        }
         let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
         sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
     }
 }
 
+/// Which chunks are whose.
+fn copy_task(collective: Collective, ranks: u32, layout: &ChunkLayout) -> Result<CopyTask, SynthesisError> {
+    if layout.total() > HOPS_MAX {
+        return Err(SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX });
+    }
+    let owners = (0..layout.total()).map(|chunk| match collective.root() {
+        Some(root) => root.number(),
+        None => layout.share_of(chunk).number(),
+    });
+    CopyTask::new(owners.collect(), vec![true; ranks as usize]).map_err(broken)
+}
+
 fn refused(error: CopyError) -> SynthesisError {
     match error {
         CopyError::Stopped => SynthesisError::Stopped,
-        error => SynthesisError::Broken { what: format!("tacos: {error}") },
+        error => broken(error),
     }
+}
+
+fn broken(error: impl std::fmt::Display) -> SynthesisError {
+    SynthesisError::Broken { what: format!("tacos: {error}") }
 }

@@ -12,15 +12,16 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{
-    Action, Carrier, ChunkLayout, Collective, CollectiveKind, Pace, RouteIndex, RouteInterner, RouteTable, Schedule,
-    Send, Shape, Shares, Steps,
+    Action, Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, RouteTable, Schedule, Send, Shape,
+    Shares, Steps,
 };
-use canopy_tacos::{CopyError, CopyTask, Demand, Joint, JointError, JointOptions, Tenant, TimedNetwork, Work};
+use canopy_tacos::{CopyError, Joint, JointError, JointOptions, Tenant, TimedNetwork, Work};
 use canopy_topology::{Rank, Topology, Transit};
 
+use super::{copy_task, unicast};
 use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
-use crate::parts::{pairs, phase_actions, require_room};
+use crate::parts::{phase_actions, require_room};
 use crate::reach::require_reach;
 use ticks::Lasts;
 use ways::{Way, ways};
@@ -90,19 +91,11 @@ pub fn synthesize_joint(
     let tenants = tenants.collect::<Result<Vec<Tenant>, _>>()?;
     let options = JointOptions { seed: 0, attempts };
     let joint = canopy_tacos::joint_schedule(&tenants, options, stop).map_err(refused)?;
-    // What starts at the same time is a step, whoever sends it.
-    let mut starts: Vec<u64> =
-        joint.sends.iter().flatten().flat_map(|work| work.sends.iter().map(|sent| sent.start)).collect();
-    starts.sort_unstable();
-    starts.dedup();
+    let all_starts = starts(&joint);
     let mut plans = Vec::with_capacity(parts.len());
     for (number, part) in parts.into_iter().enumerate() {
         let alone = canopy_tacos::joint_schedule(&tenants[number..=number], options, stop).map_err(refused)?;
-        let mut own: Vec<u64> =
-            alone.sends.iter().flatten().flat_map(|work| work.sends.iter().map(|s| s.start)).collect();
-        own.sort_unstable();
-        own.dedup();
-        let steps = part.steps(&joint, number, &starts)?;
+        let steps = part.steps(&joint, number, &all_starts)?;
         plans.push(JointPlan {
             schedule: Schedule {
                 collective: part.asked.collective,
@@ -111,12 +104,21 @@ pub fn synthesize_joint(
                 shape: Shape::Steps(steps),
             },
             topology: part.topology,
-            steps_alone: own.len() as u64,
+            steps_alone: starts(&alone).len() as u64,
             time_alone: joint.alone[number],
             time_bound: joint.bounds[number],
         });
     }
-    Ok(JointPlans { plans, steps: starts.len() as u64, time: joint.end, time_one_by_one: joint.one_by_one() })
+    Ok(JointPlans { plans, steps: all_starts.len() as u64, time: joint.end, time_one_by_one: joint.one_by_one() })
+}
+
+/// When anything starts: what starts at the same time is a step, whoever sends it.
+fn starts(joint: &Joint) -> Vec<u64> {
+    let mut starts: Vec<u64> =
+        joint.sends.iter().flatten().flat_map(|work| work.sends.iter().map(|sent| sent.start)).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// A collective on the network as its ranks see it.
@@ -126,7 +128,7 @@ struct Part<'a> {
     layout: ChunkLayout,
     ways: Vec<Way>,
     /// By chunk that is delivered to one rank, its number in the schedule.
-    delivered: Vec<u64>,
+    delivered: Vec<u32>,
     works: Vec<(Action, Work)>,
 }
 
@@ -143,12 +145,7 @@ impl<'a> Part<'a> {
         let mut delivered = Vec::new();
         let works = match phase_actions(collective.kind()) {
             Some(actions) => {
-                let owners = (0..layout.total()).map(|chunk| match collective.root() {
-                    Some(root) => root.number(),
-                    None => layout.share_of(chunk).number(),
-                });
-                let task = CopyTask::new(owners.collect(), vec![true; ranks as usize]);
-                let task = task.map_err(|error| broken(error.to_string()))?;
+                let task = copy_task(collective, ranks, &layout)?;
                 let work = |&action: &Action| match action {
                     Action::Copy => (action, Work::Copy(task.clone())),
                     Action::Reduce => (action, Work::Sum(task.clone())),
@@ -156,18 +153,8 @@ impl<'a> Part<'a> {
                 actions.iter().map(work).collect()
             }
             None => {
-                let mut demands = Vec::new();
-                for (from, to) in pairs(collective, ranks, shares)? {
-                    let chunks = match collective.kind() {
-                        CollectiveKind::Gather => layout.chunks_of(from),
-                        CollectiveKind::Scatter => layout.chunks_of(to),
-                        _ => layout.chunks_between(from, to),
-                    };
-                    for chunk in chunks {
-                        demands.push(Demand { from: from.number(), to: to.number() });
-                        delivered.push(chunk);
-                    }
-                }
+                let (demands, chunks) = unicast::demands((collective, shares), ranks, &layout)?;
+                delivered = chunks;
                 vec![(Action::Copy, Work::Deliver(demands))]
             }
         };
@@ -194,7 +181,7 @@ impl<'a> Part<'a> {
                 let way = &self.ways[sent.link as usize];
                 let carrier = u32::try_from(carriers.len()).expect("there is room for fewer than 2³² sends");
                 carriers.push(Carrier { route: routes[sent.link as usize], chunk_count: 1 });
-                let chunk = self.delivered.get(sent.chunk as usize).copied().unwrap_or(sent.chunk.into());
+                let chunk = u64::from(self.delivered.get(sent.chunk as usize).copied().unwrap_or(sent.chunk));
                 let step = u32::try_from(starts.partition_point(|&start| start < sent.start));
                 sends.push(Send {
                     step: step.expect("fewer steps than sends"),

@@ -13,31 +13,13 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Shape};
-use canopy_tacos::{IlpEffort, Proven, Sends, prove_copies, prove_deliveries};
+use canopy_tacos::{IlpEffort, Proven, TimeProof, prove_copies, prove_deliveries};
 use canopy_topology::Topology;
 
 use super::{Asked, Errand, Planned};
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
-
-/// How near a schedule in time is to the fastest of as many chunks on its network, switches unwound as in it.
-///
-/// Both numbers count the same ticks; steps, where all links are alike and latencies are left out of account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeProof {
-    /// When the schedule ends; of an allreduce, of its two phases together.
-    pub end: u64,
-    /// None ends before, phase by phase: proven.
-    pub bound: u64,
-}
-
-impl TimeProof {
-    /// Whether none is faster.
-    pub const fn is_optimal(&self) -> bool {
-        self.end <= self.bound
-    }
-}
 
 /// Plans any collective in time, and proves how near to the fastest that is.
 ///
@@ -57,6 +39,7 @@ pub(crate) fn plan(
     let (way, mut best) = asked.best_way(chunks, stop)?;
     asked.improve(&way, &mut best, stop)?;
     progress.report(Stage::Routes, 1, 2);
+    // Of an allreduce, both phases together, one after the other.
     let mut time = TimeProof { end: 0, bound: 0 };
     let Planned { timed, phases, .. } = best;
     let mut proven_phases = Vec::with_capacity(phases.len());
@@ -73,11 +56,9 @@ pub(crate) fn plan(
                 let sends = if action == Action::Reduce { proven.sends.reversed(network) } else { proven.sends };
                 Proven { sends, ..proven }
             }
-            Errand::Deliveries(demands, numbers) => {
-                let known = (numbered(phase, |chunk| numbers.binary_search(&chunk).ok())?, timed.bound(action));
-                let proven = prove_deliveries(&timed.network, demands, known, IlpEffort::STANDARD, stop)?;
-                let sends = numbered(proven.sends, |demand| numbers.get(demand as usize).map(|&chunk| chunk as usize))?;
-                Proven { sends, ..proven }
+            Errand::Deliveries(demands, _) => {
+                let known = (phase, timed.bound(action));
+                prove_deliveries(&timed.network, demands, known, IlpEffort::STANDARD, stop)?
             }
         };
         time.end = time.end.saturating_add(proven.proof.end);
@@ -87,13 +68,4 @@ pub(crate) fn plan(
     let steps = asked.written(&way, Planned::new(chunks, timed, proven_phases))?;
     progress.report(Stage::Routes, 2, 2);
     Ok((Shape::Steps(steps), time))
-}
-
-/// The same sends of chunks with other numbers.
-fn numbered(mut sends: Sends, number: impl Fn(u32) -> Option<usize>) -> Result<Sends, SynthesisError> {
-    for sent in &mut sends.sends {
-        let known = number(sent.chunk).and_then(|known| u32::try_from(known).ok());
-        sent.chunk = known.ok_or_else(|| SynthesisError::Broken { what: "tacos-ilp: an unknown chunk".to_owned() })?;
-    }
-    Ok(sends)
 }

@@ -130,12 +130,14 @@ struct Run {
     chunks: Vec<u64>,
     /// By message and link of its way.
     starts: Vec<Vec<u64>>,
+    /// Links of all ways.
+    hops: u64,
 }
 
 impl Run {
     /// Messages in the making.
     const fn new() -> Self {
-        Self { messages: Vec::new(), chunks: Vec::new(), starts: Vec::new() }
+        Self { messages: Vec::new(), chunks: Vec::new(), starts: Vec::new(), hops: 0 }
     }
 
     /// When the last message comes to its end.
@@ -153,11 +155,10 @@ impl Model<'_> {
     /// Sends all messages in a direction.
     fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
         let mut run = Run::new();
-        let mut hops = 0;
         if self.algorithm == Algorithm::RingXy {
-            self.add_rounds(&mut run, &mut hops, ways, stop)?;
+            self.add_rounds(&mut run, ways, stop)?;
         } else {
-            self.add_all(&mut run, &mut hops, ways, stop)?;
+            self.add_all(&mut run, ways, stop)?;
         }
         let is_rank = |node: NodeIndex| self.topology.rank_of(node).is_some();
         let ends = self.topology.links().iter().map(|link| if heading == Heading::Along { link.to } else { link.from });
@@ -169,7 +170,7 @@ impl Model<'_> {
     }
 
     /// Every rank sends all that others are to have at once, by increasing destination.
-    fn add_all(&self, run: &mut Run, hops: &mut u64, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
+    fn add_all(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
         let ranks = self.topology.rank_count();
         let is_for_all = phase_actions(self.collective.kind()).is_some();
         let pairs = match self.collective.root() {
@@ -188,13 +189,9 @@ impl Model<'_> {
             ask(stop)?;
             let tree = ways.from(source);
             for &(_, destination) in destinations {
-                let chunks = match is_for_all {
-                    true => self.layout.chunks_of(source),
-                    false => self.layout.chunks_between(source, destination),
-                };
                 let path = tree.to(destination)?;
-                for chunk in chunks {
-                    self.add(run, hops, (path.clone(), None), chunk)?;
+                for chunk in self.layout.chunks_between(source, destination) {
+                    self.add(run, (path.clone(), None), chunk)?;
                 }
             }
         }
@@ -202,13 +199,7 @@ impl Model<'_> {
     }
 
     /// Every rank sends what it has to the next, and what it gets.
-    fn add_rounds(
-        &self,
-        run: &mut Run,
-        hops: &mut u64,
-        ways: &Ways<'_>,
-        stop: &dyn Stop,
-    ) -> Result<(), SynthesisError> {
+    fn add_rounds(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
         let kind = self.collective.kind();
         if phase_actions(kind).is_none() {
             return Err(SynthesisError::Unsupported { algorithm: self.algorithm, collective: kind });
@@ -229,7 +220,7 @@ impl Model<'_> {
                 let mut after = None;
                 for path in paths[owner.index()..].iter().chain(&paths[..owner.index()]).take(ranks as usize - 1) {
                     let number = u32::try_from(run.messages.len()).expect("there is room for fewer than 2³² hops");
-                    self.add(run, hops, (path.clone(), after), chunk)?;
+                    self.add(run, (path.clone(), after), chunk)?;
                     after = Some(number);
                 }
             }
@@ -245,15 +236,9 @@ impl Model<'_> {
         }
     }
 
-    fn add(
-        &self,
-        run: &mut Run,
-        hops: &mut u64,
-        (path, after): (Vec<u32>, Option<u32>),
-        chunk: u64,
-    ) -> Result<(), SynthesisError> {
-        *hops = hops.saturating_add(path.len() as u64);
-        require_room(*hops)?;
+    fn add(&self, run: &mut Run, (path, after): (Vec<u32>, Option<u32>), chunk: u64) -> Result<(), SynthesisError> {
+        run.hops = run.hops.saturating_add(path.len() as u64);
+        require_room(run.hops)?;
         if u32::try_from(chunk).is_err() {
             return Err(SynthesisError::TooManyHops { needed: self.layout.total(), limit: HOPS_MAX });
         }

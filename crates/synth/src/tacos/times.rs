@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use canopy_schedule::ChunkSize;
 use canopy_tacos::{TimedLink, TimedNetwork};
 
+use super::broken;
 use super::unwound::{Unwound, UnwoundLink};
 use crate::error::SynthesisError;
 
@@ -68,8 +69,7 @@ impl Clock {
                 occupancy: ticks(occupancy),
             }
         });
-        TimedNetwork::new(unwound.rank_count, links.collect())
-            .map_err(|error| SynthesisError::Broken { what: format!("tacos: {error}") })
+        TimedNetwork::new(unwound.rank_count, links.collect()).map_err(broken)
     }
 
     /// A time by this clock in picoseconds, of a message of so many bytes: those that the clock was made for, where it was.

@@ -1,7 +1,7 @@
 //! Chunks that are for one rank each: scatter, gather, all-to-all.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{ChunkLayout, Shares};
+use canopy_schedule::{ChunkLayout, Collective, Shares};
 use canopy_tacos::{Attempts, Demand, Sends, TimedNetwork, deliver_best};
 use canopy_topology::Rank;
 
@@ -33,32 +33,14 @@ impl Asked<'_> {
         u64::try_from(weight).unwrap_or(u64::MAX)
     }
 
-    /// Chunks that go from one rank to another, and their numbers in the schedule.
-    ///
-    /// # Errors
-    /// Too many chunks.
-    pub(super) fn demands(&self, layout: &ChunkLayout) -> Result<(Vec<Demand>, Vec<u32>), SynthesisError> {
-        let too_many = SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX };
-        let (mut demands, mut chunks) = (Vec::new(), Vec::new());
-        for (source, destination) in pairs(self.collective, self.topology.rank_count(), self.shares)? {
-            let block = layout.chunks_between(source, destination);
-            require_room((demands.len() as u64).saturating_add(block.end - block.start))?;
-            for chunk in block {
-                demands.push(Demand { from: source.number(), to: destination.number() });
-                chunks.push(u32::try_from(chunk).map_err(|_| too_many.clone())?);
-            }
-        }
-        Ok((demands, chunks))
-    }
-
-    /// The best of some attempts to bring every chunk from the rank that has it to the one that it is for.
+    /// The best of some attempts to bring every chunk from the rank that has it to the one that it is for, numbered by demands.
     ///
     /// # Errors
     /// That of [`deliver_best`].
     pub(super) fn delivered(
         &self,
         network: &TimedNetwork,
-        (demands, chunks): (&[Demand], &[u32]),
+        demands: &[Demand],
         (effort, bound): (Effort, u64),
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
@@ -68,9 +50,28 @@ impl Asked<'_> {
         };
         let count = u32::try_from(count.clamp(1, ATTEMPTS_MAX)).expect("few");
         let attempts = Attempts { seed: self.seed, count, bound };
-        let mut sends = deliver_best(network, demands, attempts, stop).map_err(refused)?.sends;
-        // Of the demands, numbered one after the other; now of the collective.
-        sends.sends.iter_mut().for_each(|sent| sent.chunk = chunks[sent.chunk as usize]);
-        Ok(sends)
+        deliver_best(network, demands, attempts, stop).map(|attempt| attempt.sends).map_err(refused)
     }
+}
+
+/// Chunks that go from one rank to another, and their numbers in the schedule.
+///
+/// # Errors
+/// Too many chunks.
+pub(super) fn demands(
+    (collective, shares): (Collective, &Shares),
+    ranks: u32,
+    layout: &ChunkLayout,
+) -> Result<(Vec<Demand>, Vec<u32>), SynthesisError> {
+    let too_many = SynthesisError::TooManyHops { needed: layout.total(), limit: HOPS_MAX };
+    let (mut demands, mut chunks) = (Vec::new(), Vec::new());
+    for (source, destination) in pairs(collective, ranks, shares)? {
+        let block = layout.chunks_between(source, destination);
+        require_room((demands.len() as u64).saturating_add(block.end - block.start))?;
+        for chunk in block {
+            demands.push(Demand { from: source.number(), to: destination.number() });
+            chunks.push(u32::try_from(chunk).map_err(|_| too_many.clone())?);
+        }
+    }
+    Ok((demands, chunks))
 }

@@ -7,6 +7,7 @@ use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork};
 use canopy_topology::Topology;
 use num_integer::Integer as _;
 
+use super::broken;
 use super::unwound::{Patterns, Unwound};
 use crate::error::SynthesisError;
 use crate::symmetry::translations;
@@ -70,8 +71,4 @@ fn classes(unwound: &Unwound) -> Result<TimedNetwork, SynthesisError> {
         TimedLink { from: link.from.number(), to: link.to.number(), latency: number, occupancy: number }
     });
     TimedNetwork::new(unwound.rank_count, links.collect()).map_err(broken)
-}
-
-fn broken(error: impl std::fmt::Display) -> SynthesisError {
-    SynthesisError::Broken { what: format!("tacos: {error}") }
 }

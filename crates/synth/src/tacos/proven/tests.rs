@@ -6,7 +6,7 @@ use canopy_topology::{Rank, TopologyLimits, generate};
 
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::synthesize::synthesize_explained;
-use crate::tacos::TimeProof;
+use canopy_tacos::TimeProof;
 
 /// The proof of a schedule, judged; and its steps.
 #[track_caller]
