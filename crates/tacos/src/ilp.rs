@@ -4,10 +4,12 @@
 //! other from the bound on (`model`, [`BinaryProgram`](canopy_optimize::BinaryProgram)): each is proven to be too short, which
 //! raises the bound, until one suffices. Where the effort does not suffice for one, or the network is too large for the program, the
 //! answer says so: its bound is less than its end. Then what the fractions of the relaxation propose is completed by
-//! shortest paths (`recovery`), and kept if that ends sooner.
+//! shortest paths (`recovery`), and kept if that ends sooner; where times have no large common unit, slower clocks are tried
+//! (`coarse`).
 //!
 //! Source: Won et al., section 3.
 
+mod coarse;
 mod model;
 mod recovery;
 mod wishes;
@@ -36,6 +38,12 @@ pub struct IlpEffort {
 impl IlpEffort {
     /// Some seconds for each horizon at most.
     pub const STANDARD: Self = Self { variables_max: 200_000, relaxed_variables_max: 2_000, conflicts_max: 10_000 };
+
+    /// For one program.
+    const fn binary(self) -> BinaryEffort {
+        let Self { relaxed_variables_max, conflicts_max, .. } = self;
+        BinaryEffort { relaxed_variables_max, conflicts_max }
+    }
 }
 
 /// How near a schedule is to the fastest, in ticks.
@@ -107,8 +115,7 @@ fn proven(
     }
     let wishes = &wishes();
     let models = Models::new(network, wishes, effort.variables_max);
-    let binary =
-        BinaryEffort { relaxed_variables_max: effort.relaxed_variables_max, conflicts_max: effort.conflicts_max };
+    let binary = effort.binary();
     let (mut best, mut bound, mut variables) = (known, bound, 0_u64);
     let mut horizon = bound;
     while horizon < best.end {
@@ -119,6 +126,7 @@ fn proven(
             Err(NoModel::TooFar) => Decision::Infeasible,
             Err(NoModel::TooLarge(needed)) => {
                 variables = variables.max(needed);
+                best = coarse::improved(network, wishes, (best, bound), effort, stop)?;
                 break;
             }
             Ok(model) => {

@@ -88,15 +88,34 @@ fn a_horizon_that_no_bound_excludes_is_proven_too_short() {
     assert_eq!((proven.proof.bound, proven.proof.end), (4, 4));
 }
 
-/// A random network of eight nodes on which 32 attempts of the greedy engine take eight steps at best.
-#[test]
-fn seven_steps_are_found_where_the_greedy_engine_takes_eight() {
+/// A random network of eight nodes on which 32 attempts of the greedy engine take eight steps at best; each link takes the step and a
+/// little more, or less.
+fn hard(step: u64, more: impl Fn(u32) -> u64) -> TimedNetwork {
     let others = [(2, 0), (1, 3), (4, 3), (7, 3), (1, 4), (3, 6), (4, 5), (7, 4), (1, 7)];
     let ends = (0..8).map(|node| (node, (node + 1) % 8)).chain(others);
-    let links = ends.map(|(from, to)| TimedLink { from, to, latency: 1, occupancy: 1 });
-    let network = TimedNetwork::new(8, links.collect()).unwrap();
-    let (proven, known) = copied(&network, &CopyTask::allgather(8, 1).unwrap(), 32);
+    let links = (0..).zip(ends).map(|(number, (from, to))| {
+        let ticks = step + more(number);
+        TimedLink { from, to, latency: ticks, occupancy: ticks }
+    });
+    TimedNetwork::new(8, links.collect()).unwrap()
+}
+
+#[test]
+fn seven_steps_are_found_where_the_greedy_engine_takes_eight() {
+    let (proven, known) = copied(&hard(1, |_| 0), &CopyTask::allgather(8, 1).unwrap(), 32);
     assert_eq!((proven.proof.bound, proven.proof.end), (7, 7), "{known} by attempts");
+}
+
+/// In true times the horizon has millions of moments: by a clock that ticks once for each step it has seven.
+#[test]
+fn slower_clocks_find_what_the_true_one_has_no_room_for() {
+    let task = CopyTask::allgather(8, 1).unwrap();
+    let network = hard(1_000_003, |link| u64::from(link * 5 % 7));
+    let (known, bound) = (slow(&network, &task), lower_bound(&network, &task).unwrap());
+    let proven = prove_copies(&network, &task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+    judge(&network, &task, &proven.sends).unwrap();
+    assert!(proven.proof.end <= 7 * 1_000_009, "{} ticks", proven.proof.end);
+    assert!(proven.variables > u64::from(IlpEffort::STANDARD.variables_max));
 }
 
 /// Won et al., figure 5.
