@@ -1,8 +1,8 @@
-//! Which of two plans `auto` takes for small messages: trees of the best rate, or breadth-first broadcasts of the fewest steps;
-//! of an all-to-all, flows of the best rate, or shortest routes.
+//! Which plan `auto` takes for small messages: trees of the best rate, breadth-first broadcasts of the fewest steps, or a
+//! schedule in time; of an all-to-all, flows of the best rate, shortest routes, or a schedule in time.
 //!
-//! Rates say what large messages take. Where latencies count beside them, both plans are simulated at the largest message
-//! that was asked for, and the faster one is taken; that of the best rate where both are alike.
+//! Rates say what large messages take. Where latencies count beside them, all are simulated at the largest message that was
+//! asked for, and the fastest one is taken; that of the best rate where others are no faster.
 
 use std::borrow::Cow;
 
@@ -25,6 +25,9 @@ const LATENCY_FACTOR: u128 = 16;
 /// Most ranks, and transfers, of a plan that is compared: both are made and simulated in less than a tenth of a second or so.
 const RANKS_MAX: u32 = 128;
 pub(super) const TRANSFERS_MAX: usize = 1 << 16;
+
+/// Most ranks of an all-to-all that is planned in time for comparison.
+const PAIRED_RANKS_MAX: u32 = 64;
 
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
@@ -52,9 +55,10 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
             };
         }
     };
-    let Some(other) = alternative(work, &fitted.attempt).filter(|_| latency_counts(work, &fitted.attempt)) else {
+    let others = alternatives(work, &fitted.attempt);
+    if others.is_empty() || !latency_counts(work, &fitted.attempt) {
         return Ok(fitted);
-    };
+    }
     let topology = &work.prepared.topology;
     let size_bytes = work.order.size_bytes_max;
     let is_stopped = || work.stop.is_requested();
@@ -75,24 +79,27 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         }
     };
     let Some(by_best_rate) = time(&fitted.attempt)? else { return Ok(fitted) };
-    let mut other = work.by(other);
-    let shorter = fewer::that_fit(&mut other);
-    // It is written down rather than searched for: a shape whose trees are known needs no search.
-    let timings = other.timings;
-    drop(other);
-    add(&mut work.timings, &timings);
-    let shorter = match shorter {
-        Ok(shorter) => shorter,
-        Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
-        // Such as one for which a runtime has no room.
-        Err(_) => return Ok(fitted),
-    };
-    let is_faster = time(&shorter.attempt)?.is_some_and(|shorter| shorter < by_best_rate);
-    if is_faster {
-        // The schedule of the best rate has no part in the plan.
-        work.schedules.clear();
+    let mut best = (by_best_rate, fitted);
+    for algorithm in others {
+        let mut other = work.by(algorithm);
+        let found = fewer::that_fit(&mut other);
+        // It is made at once rather than searched for: a shape whose trees are known needs no search.
+        let timings = other.timings;
+        drop(other);
+        add(&mut work.timings, &timings);
+        let found = match found {
+            Ok(found) => found,
+            Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
+            // Such as one for which a runtime has no room.
+            Err(_) => continue,
+        };
+        if let Some(time) = time(&found.attempt)?.filter(|&time| time < best.0) {
+            best = (time, found);
+            // The schedule of the best rate has no part in the plan.
+            work.schedules.clear();
+        }
     }
-    Ok(if is_faster { shorter } else { fitted })
+    Ok(best.1)
 }
 
 /// What is planned where a runtime can not have the plan of the best rate, if the request leaves the choice to the planner:
@@ -117,18 +124,25 @@ fn add(timings: &mut v1::Timings, others: &v1::Timings) {
 }
 
 /// What a plan is compared with, if the request leaves the choice to the planner and the network is one that has it.
-fn alternative(work: &Work<'_>, attempt: &Attempt) -> Option<Algorithm> {
-    let topology = &work.prepared.topology;
+fn alternatives(work: &Work<'_>, attempt: &Attempt) -> Vec<Algorithm> {
+    let (topology, kind) = (&work.prepared.topology, work.order.kind);
     let is_free = work.order.limits == TreeLimits::NONE && work.order.sums == SumOptions::AUTO;
     let is_open = work.order.algorithm == Algorithm::Auto && is_free && topology.rank_count() <= RANKS_MAX;
-    let (transfers, other) = match &attempt.plan.schedule.shape {
-        Shape::Forest(_) if topology.nodes().len() == topology.rank_count() as usize => {
-            (attempt.graph.as_ref()?.transfers.len(), Algorithm::Bfb)
+    let (transfers, others) = match (&attempt.plan.schedule.shape, &attempt.graph) {
+        (Shape::Forest(_), Some(graph)) => {
+            let is_direct = topology.nodes().len() == topology.rank_count() as usize;
+            let others = if is_direct { vec![Algorithm::Bfb, Algorithm::Tacos] } else { vec![Algorithm::Tacos] };
+            (graph.transfers.len(), others)
         }
-        Shape::Flow(flow) if work.order.kind == CollectiveKind::AllToAll => (flow.hops.len(), Algorithm::Direct),
-        _ => return None,
+        (Shape::Flow(flow), _) if kind == CollectiveKind::AllToAll => {
+            let is_small = topology.rank_count() <= PAIRED_RANKS_MAX;
+            let others = if is_small { vec![Algorithm::Direct, Algorithm::Tacos] } else { vec![Algorithm::Direct] };
+            (flow.hops.len(), others)
+        }
+        (Shape::Flow(flow), _) => (flow.hops.len(), vec![Algorithm::Tacos]),
+        _ => return Vec::new(),
     };
-    (is_open && transfers <= TRANSFERS_MAX).then_some(other)
+    if is_open && transfers <= TRANSFERS_MAX { others } else { Vec::new() }
 }
 
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.

@@ -1,12 +1,13 @@
 //! Plans that are there before the one that was asked for, and are sent when that does not come.
 //!
 //! There is one of `direct`, which needs next to no time. Who takes the best so far gets better ones while the search goes
-//! on: the same order with a tolerance, a large one first. Each is a plan of its own, the same whenever it is asked
-//! for; only which of them is sent is a matter of time.
+//! on: one of `tacos`, and the same order with a tolerance, a large one first. Each is a plan of its own, the same whenever
+//! it is asked for; only which of them is sent is a matter of time.
 
 use std::time::Duration;
 
-use canopy_synth::Tolerance;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::{Algorithm, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::Ratio;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
@@ -35,7 +36,7 @@ pub(crate) struct StandIn {
     best: watch::Sender<Option<Delivery>>,
 }
 
-/// Plans within smaller and smaller tolerances, one after the other.
+/// A plan in time, and plans within smaller and smaller tolerances, one after the other.
 #[derive(Debug)]
 struct Ladder {
     queue: Queue,
@@ -65,7 +66,7 @@ impl StandIn {
         }
         let ladder = (on_miss == OnMiss::BestSoFar).then(|| Ladder {
             queue: queue.clone(),
-            rungs: RUNGS.into_iter().filter_map(|part| rung(order, part)).collect(),
+            rungs: in_time(order).into_iter().chain(RUNGS.into_iter().filter_map(|part| rung(order, part))).collect(),
             priority,
             begins: Instant::now() + work / PATIENCE,
         });
@@ -156,6 +157,16 @@ impl Ladder {
             keep_better(best, job.ended().await.ok());
         }
     }
+}
+
+/// The same order chunk by chunk in time, which promises nothing, and most often reaches nearly all of the bound in some part of
+/// the time that trees take; `None` where blocks are for one rank each, of which there may be too many for that.
+fn in_time(order: &Order) -> Option<(Order, Ratio)> {
+    let is_copied = !matches!(order.kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll);
+    let is_searched = matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest);
+    let (limits, sums) = (TreeLimits::NONE, SumOptions::AUTO);
+    let near = Order { algorithm: Algorithm::Tacos, limits, sums, ..order.clone() };
+    (is_copied && is_searched).then_some((near, Ratio::new(1_u32, 1_u32)?))
 }
 
 /// The same order within a tolerance, and what its plan reaches of the bound where the plan that was asked for reaches all

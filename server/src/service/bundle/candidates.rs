@@ -34,12 +34,13 @@ const ALWAYS: [Candidate; 3] = [
     Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO },
 ];
 /// Of trees: one tree starts least messages, and flat ones wait for each other least; without switches nothing takes fewer
-/// steps than breadth-first broadcasts.
-const OF_TREES: [Candidate; 4] = [
+/// steps than breadth-first broadcasts, and with them what is planned in time waits least.
+const OF_TREES: [Candidate; 5] = [
     Candidate { name: "trees=1", trees_per_root: 1, ..AUTO },
     Candidate { name: "max-depth=2", max_depth: 2, ..AUTO },
     Candidate { name: "max-depth=4", max_depth: 4, ..AUTO },
     Candidate { name: "bfb", algorithm: Algorithm::Bfb, ..AUTO },
+    Candidate { name: "tacos", algorithm: Algorithm::Tacos, ..AUTO },
 ];
 
 /// Those of a collective, in order of preference among equals.
