@@ -88,7 +88,7 @@ pub(crate) struct PlanArgs {
     /// File to write, standard output if not given; with --sizes the folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial
+    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
     #[arg(long, value_name = "A", default_value = "auto")]
     algorithm: Algorithm,
     #[command(flatten)]

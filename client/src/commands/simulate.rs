@@ -53,7 +53,7 @@ pub(crate) struct SimulateArgs {
     plan: PathBuf,
     #[command(flatten)]
     collective: CollectiveArgs,
-    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial
+    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
     #[arg(long, value_name = "A", default_value = "auto", requires = "collective")]
     algorithm: Algorithm,
     /// Longest time until the plan is there, such as 30s [default: the server's, 30s]

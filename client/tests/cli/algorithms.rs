@@ -101,7 +101,6 @@ fn baselines_of_all_to_all_are_plans_like_others() {
     refused("ring:4 --collective allgather --algorithm sssp", &["sssp does not plan allgather", "direct and ring"]);
     refused("dgx-a100:boxes=2 --collective all-to-all --algorithm dor", &["give the topology as an expression"]);
     refused("torus:8x8 --collective all-to-all --algorithm ilp-shortest", &["over the limit of 20000"]);
-    refused("ring:4 --collective all-to-all --algorithm bruck", &["needs a route over switches only"]);
     refused("ring:4 --collective all-to-all --algorithm sssp --max-chunks 2", &["max_chunks limits trees"]);
 }
 
@@ -155,7 +154,7 @@ fn an_algorithm_that_does_not_apply_says_why() {
     desk.refused(
         "plan ring:4 --collective gather --algorithm rings",
         2,
-        &["auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"],
+        &["auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring"],
     );
 }
 

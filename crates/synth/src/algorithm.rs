@@ -73,11 +73,15 @@ pub enum Algorithm {
     RecursiveDoubling,
     /// Textbook trees over distances that double.
     Binomial,
+    /// Two binary trees, each for half of the data (Sanders 2009).
+    DoubleTree,
+    /// Rings of groups, and rings within them.
+    LocalRing,
 }
 
 impl Algorithm {
     /// All algorithms, in the order messages list them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Auto,
         Self::Forest,
         Self::Flow,
@@ -107,6 +111,8 @@ impl Algorithm {
         Self::Bruck,
         Self::RecursiveDoubling,
         Self::Binomial,
+        Self::DoubleTree,
+        Self::LocalRing,
     ];
 
     /// The name used everywhere in canopy's text.
@@ -141,6 +147,8 @@ impl Algorithm {
             Self::Bruck => "bruck",
             Self::RecursiveDoubling => "recursive-doubling",
             Self::Binomial => "binomial",
+            Self::DoubleTree => "double-tree",
+            Self::LocalRing => "local-ring",
         }
     }
 }
@@ -173,7 +181,8 @@ impl Algorithm {
             | Self::IlpShortest => "all-to-all",
             Self::Pairwise => "all-to-all, reduce-scatter and allgather",
             Self::Bruck => "allgather and all-to-all",
-            Self::RecursiveDoubling => "allgather, reduce-scatter and allreduce",
+            Self::RecursiveDoubling | Self::LocalRing => "allgather, reduce-scatter and allreduce",
+            Self::DoubleTree => "broadcast, reduce and allreduce",
             Self::Binomial => "broadcast, reduce, gather and scatter",
             Self::Auto
             | Self::Tacos

@@ -159,9 +159,12 @@ pub fn synthesize_explained(
         }
         Algorithm::Direct => (algorithm, direct::plan(topology, collective, shares, stop, progress)?),
         Algorithm::Ring => (algorithm, ring::plan(topology, collective, shares, stop, progress)?),
-        Algorithm::Pairwise | Algorithm::Bruck | Algorithm::RecursiveDoubling | Algorithm::Binomial => {
-            (algorithm, stepped::plan(topology, request, stop)?)
-        }
+        Algorithm::Pairwise
+        | Algorithm::Bruck
+        | Algorithm::RecursiveDoubling
+        | Algorithm::Binomial
+        | Algorithm::DoubleTree
+        | Algorithm::LocalRing => (algorithm, stepped::plan(topology, request, stop)?),
         Algorithm::Sssp
         | Algorithm::Ewsp
         | Algorithm::Dor

@@ -179,7 +179,9 @@ async fn status_and_queue_tell_what_there_is() {
             "pairwise",
             "bruck",
             "recursive-doubling",
-            "binomial"
+            "binomial",
+            "double-tree",
+            "local-ring"
         ]
     );
     assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 2, 1, 1]);

@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::Topology;
 
-use super::{StepParts, SteppedError, after, share};
+use super::{Rounds, SteppedError, after, share, spreading, written};
 
 /// Broadcast, reduce, gather and scatter along a binomial tree: ⌈log₂ N⌉ steps for any N.
 ///
@@ -13,12 +13,16 @@ use super::{StepParts, SteppedError, after, share};
 /// it has, to v − 2^i; scatter is the same backwards.
 ///
 /// * **Source.** Thakur, Rabenseifner and Gropp 2005, *Optimization of collective communication operations in MPICH*.
-/// * **In.** Parents and children joined over switches, in the direction of the data. **Out.** k = 1.
-/// * **Errors.** [`SteppedError`]: another collective, no route, too many sends, stopped.
+/// * **Out.** k = 1. Where switches do not join parents and children, ranks between store and forward, a step for each hop.
+/// * **Errors.** [`SteppedError`]: another collective, too many sends, stopped.
 /// * **Cost.** O(N log N), and a search of the network per rank.
 pub fn binomial(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Schedule, SteppedError> {
-    let mut parts = StepParts::new("binomial", topology, collective, stop);
-    let rank_count = topology.rank_count();
+    let count = topology.rank_count();
+    written(topology, rounds(collective, count)?, || rounds(spreading(collective, count), count), stop)
+}
+
+fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
+    let mut parts = Rounds::new("binomial", collective, rank_count);
     let Some(root) = collective.root() else {
         return Err(parts.unsupported("broadcast, reduce, gather and scatter"));
     };
@@ -47,5 +51,5 @@ pub fn binomial(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
             }
         }
     }
-    Ok(parts.finish())
+    Ok(parts)
 }

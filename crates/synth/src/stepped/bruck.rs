@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
-use super::{StepParts, SteppedError, after, block};
+use super::{Rounds, SteppedError, after, block, spreading, written};
 
 /// Allgather and all-to-all by Bruck's algorithms: ⌈log₂ N⌉ steps for any N.
 ///
@@ -13,15 +13,19 @@ use super::{StepParts, SteppedError, after, block};
 /// as its distance has bits set.
 ///
 /// * **Source.** Bruck, Ho, Kipnis, Upfal and Weathersby 1997: index with radix 2, and concatenation.
-/// * **In.** Ranks 2^i apart joined over switches. **Out.** k = 1.
-/// * **Errors.** [`SteppedError`]: another collective, no route, too many sends, stopped.
+/// * **Out.** k = 1. Where switches do not join ranks 2^i apart, those between store and forward, a step for each hop.
+/// * **Errors.** [`SteppedError`]: another collective, too many sends, stopped.
 /// * **Cost.** O(N²), for all-to-all O(N² log N), and a search of the network per rank.
 pub fn bruck(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Result<Schedule, SteppedError> {
-    let mut parts = StepParts::new("bruck", topology, collective, stop);
-    let rank_count = topology.rank_count();
+    let count = topology.rank_count();
+    written(topology, rounds(collective, count)?, || rounds(spreading(collective, count), count), stop)
+}
+
+fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
+    let mut parts = Rounds::new("bruck", collective, rank_count);
     let distances = (0..32).map(|step| (step, 1_u32 << step)).take_while(|&(_, distance)| distance < rank_count);
     for (step, distance) in distances {
-        for from in topology.ranks() {
+        for from in parts.ranks() {
             match collective.kind() {
                 CollectiveKind::Allgather => {
                     let to = after(from, rank_count - distance, rank_count);
@@ -39,7 +43,7 @@ pub fn bruck(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Re
             }
         }
     }
-    Ok(parts.finish())
+    Ok(parts)
 }
 
 /// The block that goes `offset` ranks far and is at `holder` after the steps below `distance`.

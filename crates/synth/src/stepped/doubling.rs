@@ -6,7 +6,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
-use super::{StepParts, SteppedError};
+use super::{Rounds, SteppedError, spreading, written};
 
 /// Allgather by recursive doubling, reduce-scatter by recursive halving, allreduce by the one after the other.
 ///
@@ -19,16 +19,21 @@ use super::{StepParts, SteppedError};
 /// That is at most two steps more, and the links of the ranks that stand for two carry up to twice as much.
 ///
 /// * **Source.** Thakur, Rabenseifner and Gropp 2005, who fold neighbours; the allreduce is Rabenseifner's.
-/// * **In.** Ranks below P joined over switches where they differ in one bit, and each i with P + i. **Out.** k = 1.
-/// * **Errors.** [`SteppedError`]: another collective, no route, too many sends, stopped.
+/// * **Out.** k = 1. Where switches do not join ranks that talk, those between store and forward, a step for each hop; what is halved
+///   is what is doubled, backwards.
+/// * **Errors.** [`SteppedError`]: another collective, too many sends, stopped.
 /// * **Cost.** O(N²), and a search of the network per rank.
 pub fn recursive_doubling(
     topology: &Topology,
     collective: Collective,
     stop: &dyn Stop,
 ) -> Result<Schedule, SteppedError> {
-    let mut parts = StepParts::new("recursive-doubling", topology, collective, stop);
-    let rank_count = topology.rank_count();
+    let count = topology.rank_count();
+    written(topology, rounds(collective, count)?, || rounds(spreading(collective, count), count), stop)
+}
+
+fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
+    let mut parts = Rounds::new("recursive-doubling", collective, rank_count);
     let (halves, doubles) = match collective.kind() {
         CollectiveKind::Allgather => (false, true),
         CollectiveKind::ReduceScatter => (true, false),
@@ -65,7 +70,7 @@ pub fn recursive_doubling(
         let due = (0..rank_count).filter(is_due).map(u64::from);
         parts.send(step, Action::Copy, (Rank::new(folded - fold.core), Rank::new(folded)), due)?;
     }
-    Ok(parts.finish())
+    Ok(parts)
 }
 
 /// Which ranks take part, and for whom they stand.
@@ -91,7 +96,7 @@ impl Fold {
 
 /// Every rank that takes part sends to the one that differs in bit `level` only: to be copied, the shares of its own group
 /// of 2^level ranks; to be reduced, those of the receiver's.
-fn exchange(parts: &mut StepParts<'_>, step: u32, action: Action, level: u32, fold: &Fold) -> Result<(), SteppedError> {
+fn exchange(parts: &mut Rounds, step: u32, action: Action, level: u32, fold: &Fold) -> Result<(), SteppedError> {
     let size = 1_u32 << level;
     for from in (0..fold.core).map(Rank::new) {
         let to = Rank::new(from.number() ^ size);

@@ -10,11 +10,6 @@ pub enum SteppedError {
     #[error("{name} does not plan {collective}; it plans {supported}")]
     Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static str },
     #[error(
-        "{name} needs a route over switches only from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is \
-         none; use direct or ring, whose ranks forward"
-    )]
-    NoRoute { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
-    #[error(
         "{name} needs a route from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is none; add links that connect them"
     )]
     Unreachable { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },

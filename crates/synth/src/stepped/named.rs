@@ -4,7 +4,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Collective, Schedule, Shape};
 use canopy_topology::Topology;
 
-use super::{SteppedError, binomial, bruck, pairwise, recursive_doubling, with_shares};
+use super::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::reach::require_reach;
@@ -21,6 +21,8 @@ pub(crate) fn plan(topology: &Topology, request: &SynthesisRequest, stop: &dyn S
         Algorithm::Bruck => bruck,
         Algorithm::RecursiveDoubling => recursive_doubling,
         Algorithm::Binomial => binomial,
+        Algorithm::DoubleTree => double_tree,
+        Algorithm::LocalRing => local_ring,
         other => return Err(SynthesisError::Broken { what: format!("{other} is no textbook schedule") }),
     };
     require_reach(topology, collective, shares)?;

@@ -1,0 +1,93 @@
+//! What a textbook says: who sends which chunks to whom in which step, whatever lies between them.
+
+use std::ops::Range;
+
+use canopy_schedule::{Action, Collective};
+use canopy_topology::Rank;
+
+use super::SteppedError;
+use crate::parts::HOPS_MAX;
+
+/// All chunks that a rank sends another in a step.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) step: u32,
+    pub(super) action: Action,
+    pub(super) ends: (Rank, Rank),
+    /// Where they are listed.
+    chunks: Range<usize>,
+}
+
+/// Messages of a schedule, by rising step.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    pub(super) name: &'static str,
+    pub(super) collective: Collective,
+    pub(super) rank_count: u32,
+    pub(super) chunks_per_share: u64,
+    pub(super) messages: Vec<Message>,
+    chunks: Vec<u64>,
+}
+
+impl Rounds {
+    /// None yet.
+    pub(super) const fn new(name: &'static str, collective: Collective, rank_count: u32) -> Self {
+        Self { name, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
+    }
+
+    /// All ranks.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.rank_count).map(Rank::new)
+    }
+
+    /// Sends these chunks in one step, no earlier than all before.
+    pub(super) fn send(
+        &mut self,
+        step: u32,
+        action: Action,
+        ends: (Rank, Rank),
+        chunks: impl Iterator<Item = u64>,
+    ) -> Result<(), SteppedError> {
+        let first = self.chunks.len();
+        for chunk in chunks {
+            require_room(self.name, self.chunks.len())?;
+            self.chunks.push(chunk);
+        }
+        self.messages.push(Message { step, action, ends, chunks: first..self.chunks.len() });
+        Ok(())
+    }
+
+    /// What a message carries.
+    pub(super) fn chunks_of(&self, message: &Message) -> &[u64] {
+        &self.chunks[message.chunks.clone()]
+    }
+
+    /// The same backwards: whoever copied now adds, so that what was spread is summed up where it came from.
+    pub(super) fn backwards(mut self) -> Self {
+        let last = self.messages.last().map_or(0, |message| message.step);
+        self.messages.reverse();
+        for message in &mut self.messages {
+            let (from, to) = message.ends;
+            (message.step, message.action, message.ends) = (last - message.step, Action::Reduce, (to, from));
+        }
+        self
+    }
+
+    /// These messages, and then those of others.
+    pub(super) fn then(mut self, others: &Self) -> Result<Self, SteppedError> {
+        let first = self.messages.last().map_or(0, |message| message.step + 1);
+        for message in &others.messages {
+            self.send(first + message.step, message.action, message.ends, others.chunks_of(message).iter().copied())?;
+        }
+        Ok(self)
+    }
+
+    pub(super) fn unsupported(&self, supported: &'static str) -> SteppedError {
+        SteppedError::Unsupported { name: self.name, collective: self.collective.kind(), supported }
+    }
+}
+
+/// Refuses one more send than there is room for.
+pub(super) const fn require_room(name: &'static str, sends: usize) -> Result<(), SteppedError> {
+    if sends as u64 >= HOPS_MAX { Err(SteppedError::TooManySends { name, limit: HOPS_MAX }) } else { Ok(()) }
+}
