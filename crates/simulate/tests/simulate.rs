@@ -12,6 +12,8 @@ mod hand;
 mod limits;
 #[path = "simulate/messages.rs"]
 mod messages;
+#[path = "simulate/multiport.rs"]
+mod multiport;
 #[path = "simulate/networks.rs"]
 mod networks;
 #[path = "simulate/properties.rs"]
