@@ -62,6 +62,9 @@ pub(crate) struct LimitArgs {
     /// Part of the best rate that may be given up for a plan that is found sooner, such as 1% or 1/64
     #[arg(long, value_name = "PART", value_parser = part)]
     tolerance: Option<Ratio>,
+    /// Where the random choices of tacos and tacos-published begin [default: 0]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
     /// Form of an allreduce by forest: the faster one, a reduce-scatter followed by an allgather, or sums that go up trees
     /// and come down the same ones [default: auto]
     #[arg(long, value_name = "FORM", value_enum)]
@@ -100,6 +103,7 @@ impl LimitArgs {
             max_chunks: self.max_chunks.unwrap_or(0),
             max_depth: self.max_depth.unwrap_or(0),
             tolerance: self.tolerance,
+            seed: self.seed.unwrap_or(0),
             form: match self.form {
                 None | Some(FormName::Auto) => v1::AllreduceForm::Unspecified.into(),
                 Some(FormName::TwoPhase) => v1::AllreduceForm::TwoPhase.into(),

@@ -24,6 +24,7 @@ mod request;
 mod runtime;
 mod stored_plan;
 mod table;
+mod time_proof;
 
 use std::process::ExitCode;
 

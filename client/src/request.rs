@@ -80,6 +80,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("max_chunks", "--max-chunks"),
         ("max_depth", "--max-depth"),
         ("tolerance", "--tolerance"),
+        ("seed", "--seed"),
         ("form", "--form"),
         ("root_policy", "--root-policy"),
         ("outputs[0].profile", "--profile"),

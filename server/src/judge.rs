@@ -194,6 +194,7 @@ mod tests {
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
             sums: SumOptions::AUTO,
+            seed: 0,
             making: Making::Searched,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
         };

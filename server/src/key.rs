@@ -295,6 +295,9 @@ fn order_fields(fields: &mut Fields, order: &Order) {
     if order.size_bytes_min > 0 {
         fields.text("size_bytes_min").number(order.size_bytes_min);
     }
+    if order.seed > 0 {
+        fields.text("seed").number(order.seed);
+    }
     search_fields(fields, order.limits, order.sums);
 }
 

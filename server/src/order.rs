@@ -46,6 +46,8 @@ pub struct Order {
     pub limits: TreeLimits,
     /// What is asked of the sums of an allreduce.
     pub sums: SumOptions,
+    /// Where random choices begin; 0 where nothing is chosen at random.
+    pub seed: u64,
     /// How its schedule is come by.
     pub making: Making,
     /// Files to make: at least one, all different.
@@ -61,8 +63,13 @@ impl Order {
         if self.is_quick() {
             return Vec::new();
         }
-        let direct =
-            Self { algorithm: Algorithm::Direct, limits: TreeLimits::NONE, sums: SumOptions::AUTO, ..self.clone() };
+        let direct = Self {
+            algorithm: Algorithm::Direct,
+            limits: TreeLimits::NONE,
+            sums: SumOptions::AUTO,
+            seed: 0,
+            ..self.clone()
+        };
         let repaired = || Self { making: Making::Repaired, ..self.clone() };
         // Of others nothing is kept that could be repaired.
         let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow);

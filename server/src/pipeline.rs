@@ -229,18 +229,18 @@ impl Pipeline {
             None => portfolio::best(&mut work),
         };
         work.join_keepers();
-        let Fitted { attempt: Attempt { plan, verdict, choice_bound, .. }, files, warning } = fitted?;
+        let Fitted { attempt: Attempt { plan, verdict, proofs, .. }, files, warning } = fitted?;
         watch.incumbent(&verdict.algbw);
         let (timings, is_recalled) = (work.timings, !work.has_searched);
         let warnings = files.warnings.iter().cloned().chain(warning).collect();
         let family = boxed.as_ref().map(|boxed| boxed.expression.clone()).unwrap_or_default();
-        if choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
+        if proofs.choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
             let problem = format!("the plan reaches {}, more than any choice of its paths", verdict.algbw);
             return Err(PlanFailure::Rejected { check: "certificate", problem });
         }
         let judged = (&plan, &verdict);
         let elapsed_ms = clock::millis_since(started);
-        let mut plan = describe::plan(order, prepared, judged, choice_bound, files, family, elapsed_ms)?;
+        let mut plan = describe::plan(order, prepared, judged, &proofs, files, family, elapsed_ms)?;
         if let Some(provenance) = &mut plan.provenance {
             provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
             provenance.repaired_from = prepared.sound.as_ref().map(|sound| sound.key.plan_id()).unwrap_or_default();

@@ -72,6 +72,9 @@ struct Entry {
     chunks: u64,
     #[prost(message, repeated, tag = "24")]
     faults: Vec<v1::Fault>,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "25")]
+    seed: u64,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -138,6 +141,7 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         root_policy: roots_on_the_wire(order.sums.roots).into(),
         placement: order.placement.as_deref().map(slots_on_the_wire),
         tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
+        seed: order.seed,
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -187,6 +191,7 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
             tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
         },
         sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
+        seed: entry.seed,
         making: Making::Searched,
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
         tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,

@@ -38,6 +38,7 @@ fn order(expression: &str) -> Order {
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        seed: 0,
         making: Making::Searched,
         outputs: vec![Output::Json],
     }
@@ -174,6 +175,7 @@ fn every_order_is_read_back() {
                     algorithm,
                     limits,
                     sums,
+                    seed: number,
                     making: Making::Searched,
                     in_place,
                     outputs,

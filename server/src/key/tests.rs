@@ -24,6 +24,7 @@ fn order() -> Order {
         algorithm: Algorithm::Forest,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        seed: 0,
         making: Making::Searched,
         outputs: vec![Output::Json],
     }
@@ -62,6 +63,8 @@ fn changed_orders() -> Vec<Order> {
         Order { sums: SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO }, ..order() },
         Order { sums: SumOptions { form: Some(AllreduceForm::TwoPhases), ..SumOptions::AUTO }, ..order() },
         Order { sums: SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO }, ..order() },
+        Order { seed: 1, ..order() },
+        Order { seed: 2, ..order() },
         Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..order() },
         Order { outputs: vec![Output::OnecclXml], ..order() },
         Order { outputs: vec![Output::RoutesXml(None)], ..order() },

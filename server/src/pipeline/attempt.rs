@@ -11,8 +11,8 @@ use canopy_schedule::{
     Verdict, check_flow_until, check_steps_until, check_until, compile_until,
 };
 use canopy_synth::{
-    Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TreeLimits,
-    synthesize_explained,
+    Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TimeProof,
+    TreeLimits, synthesize_explained,
 };
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
@@ -72,8 +72,16 @@ pub(super) struct Attempt {
     /// Its transfers; none for flows and many sends of which no file needs them, as they take several times the memory.
     pub(super) graph: Option<TransferGraph>,
     pub(super) verdict: Verdict,
+    pub(super) proofs: Proofs,
+}
+
+/// What is proven of a plan beside its rate.
+#[derive(Default)]
+pub(super) struct Proofs {
     /// As of [`Synthesized::choice_bound`].
     pub(super) choice_bound: Option<Rate>,
+    /// As of [`Synthesized::time_proof`].
+    pub(super) time_proof: Option<TimeProof>,
 }
 
 impl<'a> Work<'a> {
@@ -108,8 +116,9 @@ impl<'a> Work<'a> {
             return self.judged(schedule?, None);
         }
         let Some(canon) = self.canon else {
-            let Synthesized { schedule, form, choice_bound, .. } = self.searched(limits)?;
-            return Ok(Attempt { choice_bound, ..self.judged(schedule, form)? });
+            let Synthesized { schedule, form, choice_bound, time_proof } = self.searched(limits)?;
+            let proofs = Proofs { choice_bound, time_proof };
+            return Ok(Attempt { proofs, ..self.judged(schedule, form)? });
         };
         let key = canon.key(self.order, limits);
         if !self.schedules.contains(&key) {
@@ -125,7 +134,7 @@ impl<'a> Work<'a> {
         if !self.may_search {
             return Err(PlanFailure::NotCached);
         }
-        // Which paths there are to choose among goes by labels: what makes such a choice is not kept.
+        // What has proofs of its own goes by labels, and is not kept.
         let Synthesized { schedule, form, .. } = self.searched(limits)?;
         let attempt = self.judged(canon.schedule(&schedule)?, form)?;
         // What was accepted under the caller's labels is right under those it was found with.
@@ -173,14 +182,13 @@ impl<'a> Work<'a> {
             Some(canon) => (canon.collective, canon.shares.clone()),
             None => (self.prepared.collective, self.prepared.shares.clone()),
         };
-        let (algorithm, sums) = (self.algorithm, self.order.sums);
+        let (algorithm, sums, seed) = (self.algorithm, self.order.sums, self.order.seed);
         let composition = match &self.prepared.composition {
             None if algorithm == Algorithm::Expansion => composition::found(self.network, self.limits, self.stop)?,
             stated => stated.clone(),
         };
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
-        let request =
-            SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed: 0 };
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed };
         if self.flow.is_none() {
             let found = all_to_all_flow(self.order, algorithm, self.network, &request.shares, (self.stop, self.watch))?;
             self.flow = found.map(|(flow, _)| flow);
@@ -213,7 +221,7 @@ impl<'a> Work<'a> {
             in_network: verdict.in_network.clone(),
             provenance: Provenance { version, algorithm: self.order.algorithm.name().to_owned() },
         };
-        Ok(Attempt { plan, graph, verdict, choice_bound: None })
+        Ok(Attempt { plan, graph, verdict, proofs: Proofs::default() })
     }
 
     /// Makes every file that is asked for.

@@ -6,21 +6,23 @@ use canopy_schedule::{
     Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost, Verdict,
     links_used, lp_dual_sums,
 };
-use canopy_topology::{NodeIndex, Rate, Topology};
+use canopy_synth::TimeProof;
+use canopy_topology::{NodeIndex, Topology};
 
+use super::attempt::Proofs;
 use super::files::Files;
 use crate::failure::PlanFailure;
 use crate::key::{TopologyKey, planner_class};
 use crate::order::{Order, form_on_the_wire, slots_on_the_wire};
 use crate::planner::Prepared;
 
-/// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint. `choice_bound`: the
-/// greatest algbw of any choice among the paths that the plan's were chosen from.
+/// The plan with all its artifacts. `family`: of the network, where its boxes were taken for a hint. `proofs`: of
+/// this plan, beside its rate.
 pub(super) fn plan(
     order: &Order,
     prepared: &Prepared,
     (plan, verdict): (&PlanFile, &Verdict),
-    choice_bound: Option<Rate>,
+    proofs: &Proofs,
     files: Files,
     family: String,
     wall_ms: f64,
@@ -67,8 +69,9 @@ pub(super) fn plan(
         rank_map: prepared.rank_map.as_deref().map(slots_on_the_wire),
         superseded_by: String::new(),
         step_cost: verdict.steps.as_ref().map(step_cost),
-        path_choice: choice_bound.map(|bound| v1::PathChoice { bound: bound.to_string() }),
+        path_choice: proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: bound.to_string() }),
         links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
+        time_proof: proofs.time_proof.map(|TimeProof { end, bound }| v1::TimeProof { end, bound }),
     })
 }
 

@@ -60,6 +60,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        seed: 0,
         making: Making::Searched,
         outputs,
     }

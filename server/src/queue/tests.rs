@@ -41,6 +41,7 @@ fn order(text: &str) -> Order {
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
+        seed: 0,
         making: Making::Searched,
         outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
     }

@@ -137,6 +137,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     limits.require_applicable(algorithm, kind)?;
     let sums = sums(request.form, request.root_policy)?;
     sums.require_applicable(algorithm, kind, limits)?;
+    algorithm.require_seed(request.seed)?;
     let order = Order {
         topology,
         faults,
@@ -151,6 +152,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         algorithm,
         limits,
         sums,
+        seed: request.seed,
         making: Making::Searched,
         outputs,
         // Its name is not in the message.

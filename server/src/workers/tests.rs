@@ -91,6 +91,7 @@ impl Shop {
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
             sums: SumOptions::AUTO,
+            seed: 0,
             making: Making::Searched,
             outputs: vec![Output::Json],
         };

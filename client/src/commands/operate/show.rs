@@ -15,6 +15,7 @@ use crate::output::{
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
+use crate::time_proof::TimeProofSummary;
 
 use super::{CommonArgs, full_name};
 
@@ -76,6 +77,9 @@ struct Shown {
     /// How good the choice of paths is, where an integer program made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<PathChoiceSummary>,
+    /// How near to the fastest it is, where that is proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<TimeProofSummary>,
     trees: u64,
     checked: Vec<String>,
     valid_for: ValidFor,
@@ -226,7 +230,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
     let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
     let (reach, steps_cost, form) = (ReachSummary::of(&plan), StepCostSummary::of(&plan), FormSummary::of(&plan));
-    let search = PathChoiceSummary::of(&plan);
+    let (search, time) = (PathChoiceSummary::of(&plan), TimeProofSummary::of(&plan));
     let quality = plan.quality.ok_or_else(|| missing("the plan's quality"))?;
     let provenance = plan.provenance.unwrap_or_default();
     let topology = plan.topology.ok_or_else(|| missing("the topology"))?;
@@ -266,6 +270,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         reach,
         steps_cost,
         search,
+        time,
         trees: plan.trees,
         checked: plan.checked,
         valid_for: ValidFor {
@@ -366,6 +371,9 @@ fn readable(shown: &Shown) -> String {
     }
     if let Some(search) = &shown.search {
         lines.push(format!("search     {}", search.words()));
+    }
+    if let Some(time) = &shown.time {
+        lines.push(format!("time       {}", time.words()));
     }
     if let Some(reach) = &shown.reach {
         lines.push(format!("reach      {}", reach.readable(shown.steps)));

@@ -31,7 +31,7 @@ pub(super) struct BundleArgs {
     #[arg(
         long,
         value_name = "FROM-TO",
-        conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "form",
+        conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "seed", "form",
             "root_policy", "on_miss", "ranks", "shares", "blocks", "placement", "max_layers"]
     )]
     sizes: Option<SizeSpan>,

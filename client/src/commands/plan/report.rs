@@ -14,6 +14,7 @@ use crate::output::{
     print_json,
 };
 use crate::path_choice::PathChoiceSummary;
+use crate::time_proof::TimeProofSummary;
 use crate::{placement, request};
 
 /// A plan that is there, and its file in place.
@@ -63,6 +64,9 @@ struct Planned {
     /// How good the choice of paths is, where an integer program made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     search: Option<PathChoiceSummary>,
+    /// How near to the fastest it is, where that is proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<TimeProofSummary>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     reach: Option<ReachSummary>,
     trees: u64,
@@ -149,6 +153,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         steps: plan.steps,
         steps_cost: StepCostSummary::of(plan),
         search: PathChoiceSummary::of(plan),
+        time: TimeProofSummary::of(plan),
         reach: ReachSummary::of(plan),
         trees: plan.trees,
         checked: plan.checked.clone(),
@@ -231,6 +236,9 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     }
     if let Some(search) = &planned.search {
         lines.insert(1, search.words().to_owned());
+    }
+    if let Some(time) = &planned.time {
+        lines.insert(1, time.words());
     }
     if let Some(form) = &planned.form {
         lines.insert(1, form.words());
