@@ -104,16 +104,33 @@ fn baselines_of_all_to_all_are_plans_like_others() {
     refused("ring:4 --collective all-to-all --algorithm sssp --max-chunks 2", &["max_chunks limits trees"]);
 }
 
-/// Trees of the best rate are deep, and small messages wait for every hop.
-#[test]
-fn small_messages_get_the_plan_of_fewest_steps() {
+/// The plan that `auto` takes for a size is the one that is simulated fastest, and for large messages that of the best rate.
+#[track_caller]
+fn takes_the_fastest(network: &str, collective: &str, size: &str, others: &[&str]) -> String {
     let desk = Desk::new();
-    let plan = |size: &str| {
-        let plan =
-            desk.json(&format!("plan genkautz:n=32,d=4 --collective allgather --size {size} -o plan.json --json"));
-        plan["algorithm"].as_str().unwrap().to_owned()
+    let time = |algorithm: &str| {
+        let plan = format!("plan {network} --collective {collective} --size {size} --algorithm {algorithm}");
+        let name = desk.json(&format!("{plan} -o plan.json --json"))["algorithm"].as_str().unwrap().to_owned();
+        let run = desk.json(&format!("simulate plan.json --size {size} --json"));
+        (run["sizes"][0]["time_ps"].as_u64().unwrap(), name)
     };
-    assert_eq!((plan("64KiB"), plan("1GiB")), ("bfb".to_owned(), "forest".to_owned()));
+    let (taken, name) = time("auto");
+    for other in others {
+        assert!(taken <= time(other).0, "{collective} of {size} on {network} by {name}, and by {other}");
+    }
+    name
+}
+
+/// Trees of the best rate are deep, and small messages wait for every hop; on switches nothing but a schedule in time has fewer.
+#[test]
+fn small_messages_get_the_fastest_plan() {
+    let network = "genkautz:n=32,d=4";
+    assert_ne!(takes_the_fastest(network, "allgather", "64KiB", &["forest", "bfb", "tacos"]), "forest");
+    assert_eq!(takes_the_fastest(network, "allgather", "1GiB", &["forest"]), "forest");
+    for collective in ["allgather", "allreduce", "broadcast"] {
+        takes_the_fastest("dgx-a100:boxes=2", collective, "16KiB", &["forest", "tacos"]);
+    }
+    takes_the_fastest("mesh:4x4", "scatter", "16KiB", &["flow", "tacos"]);
 }
 
 /// Trees choose where how much is added up, which no oneCCL plan can say; steps add up as much everywhere.
@@ -129,13 +146,34 @@ fn runtimes_of_equal_shares_get_an_allreduce_in_steps() {
 /// Flows go around where that relieves a link, and small messages wait for every hop.
 #[test]
 fn small_all_to_alls_take_short_routes() {
+    let network = "genkautz:n=40,d=4";
+    assert_ne!(takes_the_fastest(network, "all-to-all", "4KiB", &["flow", "direct", "tacos"]), "flow");
+    assert_eq!(takes_the_fastest(network, "all-to-all", "1GiB", &["flow"]), "flow");
+}
+
+/// The proof of a plan is shown where it is made and where it is kept; equal seeds give equal plans.
+#[test]
+fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
     let desk = Desk::new();
-    let plan = |size: &str| {
-        let plan =
-            desk.json(&format!("plan genkautz:n=40,d=4 --collective all-to-all --size {size} -o plan.json --json"));
-        plan["algorithm"].as_str().unwrap().to_owned()
+    let plan = desk.json("plan mesh:3x3 --collective allgather --algorithm tacos-ilp -o plan.json --json");
+    assert_eq!((&plan["time"]["end"], &plan["time"]["bound"]), (&4.into(), &4.into()), "{plan}");
+    let text = desk.run("plan mesh:3x3 --collective allgather --algorithm tacos-ilp -o plan.json").stderr;
+    assert!(text.contains("ends at tick 4, and no schedule of as many chunks ends before, proven"), "{text}");
+    let kept = desk.json(&format!("plans show {} --json", plan["plan"].as_str().unwrap()));
+    assert_eq!(kept["time"], plan["time"]);
+    assert!(desk.json("plan mesh:3x3 --collective allgather -o plan.json --json")["time"].is_null());
+
+    let seeded = |seed: &str| {
+        let plan = "plan random-regular:n=12,d=3,seed=1 --collective allgather --algorithm tacos-published";
+        desk.json(&format!("{plan} --seed {seed} -o plan.json --json"))["files"][0]["sha256"].clone()
     };
-    assert_eq!((plan("4KiB"), plan("1GiB")), ("direct".to_owned(), "flow".to_owned()));
+    assert_eq!(seeded("7"), seeded("7"));
+    assert_ne!(seeded("7"), seeded("8"));
+    desk.refused(
+        "plan ring:4 --collective allgather --algorithm bfb --seed 1",
+        2,
+        &["--seed", "bfb chooses nothing at random"],
+    );
 }
 
 #[test]

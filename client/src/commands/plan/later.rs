@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use crate::exit::Failure;
 
 /// Their names.
-const NAMES: [&str; 4] = ["seed", "link-down", "node-down", "degrade"];
+const NAMES: [&str; 3] = ["link-down", "node-down", "degrade"];
 
 /// Which of them were given.
 #[derive(Debug)]
