@@ -7,6 +7,7 @@
 //! Under a group of automorphisms that leave no node in its place, one node of each orbit decides for all.
 
 mod choice;
+mod kept;
 pub(crate) mod prune;
 mod slow;
 
@@ -21,6 +22,7 @@ use crate::sends::{Sends, Sent};
 use crate::symmetry::FreeGroup;
 use crate::task::CopyTask;
 use choice::{Choice, Holders};
+use kept::Kept;
 use slow::SlowLinks;
 
 /// Which of two counts of a chunk goes first.
@@ -47,7 +49,7 @@ pub enum CopyError {
 }
 
 /// Longest schedule.
-const END_MAX: u64 = 1 << 63;
+pub(crate) const END_MAX: u64 = 1 << 63;
 /// In place of a chunk: a link is free for the next.
 const FREE: u32 = u32::MAX;
 /// Links that are matched with chunks at a time, at most.
@@ -74,6 +76,27 @@ pub fn copy_all(
     let mut engine = Engine::new(network, task, group, (seed, preference));
     engine.run(stop)?;
     Ok(prune::pruned(network, task, engine.sends))
+}
+
+/// The same around sends that are decided before: by start, each of a chunk that its sender has then, on a link that is free, each
+/// chunk to each node once. They stay as they are, but for those that bring what nobody needs.
+///
+/// # Errors
+/// As [`copy_all`]. O(sends) on top of its cost for what is added.
+pub(crate) fn copy_around(
+    (network, task): (&TimedNetwork, &CopyTask),
+    kept: &[Sent],
+    (seed, preference): (u64, Preference),
+    stop: &dyn Stop,
+) -> Result<Sends, CopyError> {
+    let group = FreeGroup::trivial(network.node_count());
+    let mut engine = Engine::new(network, task, &group, (seed, preference));
+    engine.keep(kept);
+    engine.run(stop)?;
+    let mut sends = engine.sends;
+    sends.extend_from_slice(kept);
+    sends.sort_unstable();
+    Ok(prune::pruned(network, task, sends))
 }
 
 /// A link that has something for its receiver.
@@ -117,7 +140,9 @@ struct Engine<'a> {
     chance: Chance,
     /// By link: nothing useful was left for it when it was last looked at.
     is_idle: Vec<bool>,
+    /// By link, until when it carries what was sent here.
     busy_until: Vec<u64>,
+    kept: Kept,
     events: BTreeMap<u64, Vec<(u32, u32)>>,
     sends: Vec<Sent>,
     offers: Vec<Offer>,
@@ -167,6 +192,7 @@ impl<'a> Engine<'a> {
             words: words_for(chunks),
             is_idle: vec![false; network.links().len()],
             busy_until: vec![0; network.links().len()],
+            kept: Kept::nothing(),
             events: BTreeMap::new(),
             sends: Vec::new(),
             offers: Vec::new(),
@@ -188,6 +214,20 @@ impl<'a> Engine<'a> {
             holders,
             slow,
         }
+    }
+
+    /// Takes over sends that are decided; without automorphisms, which these know nothing of.
+    fn keep(&mut self, kept: &[Sent]) {
+        for &Sent { start, link, chunk } in kept {
+            let timed = self.network.link(link);
+            self.got.insert(timed.to, chunk);
+            self.lacking[timed.to as usize] -= 1;
+            self.missing -= u64::from(self.task.is_member(timed.to));
+            self.holders.add(chunk);
+            self.enter(timed.to, chunk);
+            self.note(link, chunk, start);
+        }
+        self.kept = Kept::of(self.network, kept);
     }
 
     /// Sends until all members have all chunks or are sent them.
@@ -257,7 +297,10 @@ impl<'a> Engine<'a> {
         self.offers.clear();
         self.available.clear();
         for &link in links {
-            self.offer(link, node);
+            // When what is in the way ends, the link is looked at again.
+            if self.kept.is_free(link, now, self.network.link(link).occupancy) {
+                self.offer(link, node);
+            }
         }
         if self.offers.len() > 1 {
             self.offers.sort_unstable_by_key(|offer| (offer.count, offer.tie, offer.link));
@@ -376,9 +419,15 @@ impl<'a> Engine<'a> {
         // A link can be looked at again without having been woken, when what it sent before arrives.
         self.is_idle[link as usize] = false;
         self.busy_until[link as usize] = now + timed.occupancy;
-        self.events.entry(now + timed.latency).or_default().push((link, chunk));
+        self.note(link, chunk, now);
+    }
+
+    /// Has a send looked at when the chunk arrives and when the link is free.
+    fn note(&mut self, link: u32, chunk: u32, start: u64) {
+        let timed = self.network.link(link);
+        self.events.entry(start + timed.latency).or_default().push((link, chunk));
         if timed.occupancy != timed.latency {
-            self.events.entry(now + timed.occupancy).or_default().push((link, FREE));
+            self.events.entry(start + timed.occupancy).or_default().push((link, FREE));
         }
     }
 

@@ -11,22 +11,7 @@ use canopy_tacos::{
     CopyError, CopyTask, Fault, FreeGroup, Preference, Sends, TimedLink, TimedNetwork, copy_all, judge, lower_bound,
 };
 use proptest::prelude::*;
-use support::{mesh, ring_fc_switch, torus};
-
-/// A ring one way through all nodes, and links at random.
-fn networks() -> impl Strategy<Value = TimedNetwork> {
-    let times = (1_u64..9, 0_u64..4);
-    (2_u32..9).prop_flat_map(move |nodes| {
-        let link = (0..nodes, 1..nodes, times.clone());
-        let ring = prop::collection::vec(times.clone(), nodes as usize);
-        (Just(nodes), ring, prop::collection::vec(link, 0..20)).prop_map(|(nodes, ring, others)| {
-            let timed = |from, to, (occupancy, alpha)| TimedLink { from, to, latency: occupancy + alpha, occupancy };
-            let ring = (0..nodes).zip(ring).map(|(node, times)| timed(node, (node + 1) % nodes, times));
-            let others = others.into_iter().map(|(from, offset, times)| timed(from, (from + offset) % nodes, times));
-            TimedNetwork::new(nodes, ring.chain(others).collect()).unwrap()
-        })
-    })
-}
+use support::{mesh, networks, ring_fc_switch, torus};
 
 fn copied(network: &TimedNetwork, task: &CopyTask, seed: u64, preference: Preference) -> Sends {
     copy_all(network, task, &FreeGroup::trivial(network.node_count()), (seed, preference), &Never).unwrap()

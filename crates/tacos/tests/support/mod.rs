@@ -8,6 +8,22 @@
 use std::collections::BTreeSet;
 
 use canopy_tacos::{TimedLink, TimedNetwork};
+use proptest::prelude::*;
+
+/// A ring one way through all nodes, and links at random.
+pub(crate) fn networks() -> impl Strategy<Value = TimedNetwork> {
+    let times = (1_u64..9, 0_u64..4);
+    (2_u32..9).prop_flat_map(move |nodes| {
+        let link = (0..nodes, 1..nodes, times.clone());
+        let ring = prop::collection::vec(times.clone(), nodes as usize);
+        (Just(nodes), ring, prop::collection::vec(link, 0..20)).prop_map(|(nodes, ring, others)| {
+            let timed = |from, to, (occupancy, alpha)| TimedLink { from, to, latency: occupancy + alpha, occupancy };
+            let ring = (0..nodes).zip(ring).map(|(node, times)| timed(node, (node + 1) % nodes, times));
+            let others = others.into_iter().map(|(from, offset, times)| timed(from, (from + offset) % nodes, times));
+            TimedNetwork::new(nodes, ring.chain(others).collect()).unwrap()
+        })
+    })
+}
 
 /// Links both ways between nodes, each taking one tick.
 pub(crate) fn cables(node_count: u32, cables: impl IntoIterator<Item = (u32, u32)>) -> TimedNetwork {
