@@ -32,7 +32,7 @@ pub use joint::{
     Claim, Joint, JointError, JointFault, JointOptions, Tenant, TenantError, Work, joint_schedule, judge_joint,
 };
 pub use judge::{Fault, judge};
-pub use mend::{Mended, mend};
+pub use mend::{Mended, mend, mend_delivery};
 pub use network::{NetworkError, TimedLink, TimedNetwork};
 pub use queued::{Message, QueuedLink, queued};
 pub use requests::{best_by_requests, copy_by_requests};

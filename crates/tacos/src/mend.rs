@@ -2,7 +2,9 @@
 //!
 //! What can still be sent when it was to be stays as it is: its link is there and free, and its sender has the chunk by then. All
 //! else is dropped, with what hangs on it, and brought by the greedy engine in the time that links have left (`copies`). Sums are mended as
-//! the copies that they are backwards on the network turned around.
+//! the copies that they are backwards on the network turned around. Chunks that go to one node each have ways instead (`delivery`).
+
+mod delivery;
 
 use canopy_optimize::Stop;
 
@@ -10,6 +12,8 @@ use crate::copies::{CopyError, END_MAX, Preference, copy_around};
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
 use crate::task::CopyTask;
+
+pub use delivery::mend_delivery;
 
 /// When a node gets what it is never sent.
 const NEVER: u64 = u64::MAX;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use canopy_optimize::Never;
 use canopy_tacos::{
-    CopyError, CopyTask, FreeGroup, Mended, Preference, Sends, Sent, TimedLink, TimedNetwork, copy_all, judge,
-    lower_bound, mend,
+    CopyError, CopyTask, Demand, FreeGroup, Mended, Preference, Sends, Sent, TimedLink, TimedNetwork, Ways, copy_all,
+    deliver, delivery_bound, judge, judge_delivery, lower_bound, mend, mend_delivery,
 };
 use proptest::prelude::*;
 use support::{mesh, networks, torus};
@@ -87,13 +87,52 @@ proptest! {
         }
     }
 
+    /// The same of chunks that go to one node each.
+    #[test]
+    fn what_is_under_way_goes_on(
+        sound in networks(),
+        dead in prop::collection::vec(any::<u32>(), 0..3),
+        slow in prop::collection::vec((any::<u32>(), 2_u64..4), 0..3),
+        seed: u64,
+    ) {
+        let count = u32::try_from(sound.links().len()).unwrap();
+        let dead: Vec<u32> = dead.into_iter().map(|pick| pick % count).collect();
+        let slow: Vec<(u32, u64)> = slow.into_iter().map(|(pick, factor)| (pick % count, factor)).collect();
+        let (left, numbers) = broken(&sound, |link| dead.contains(&link), &slow);
+        let nodes = 0..sound.node_count();
+        let demands = nodes.clone().flat_map(|from| nodes.clone().map(move |to| Demand { from, to }));
+        let demands: Vec<Demand> = demands.filter(|demand| demand.from != demand.to).collect();
+        let before = deliver(&sound, &demands, (Ways::Shortest, seed), &Never).unwrap();
+        let known = renamed(&before.sends, &numbers);
+        let mended = mend_delivery(&left, &demands, known.clone(), &Never);
+        let is_apart = delivery_bound(&left, &demands).is_none();
+        prop_assert_eq!(is_apart, matches!(mended, Err(CopyError::Unreachable { .. })));
+        let Ok(Mended { sends, kept }) = mended else { return Ok(()) };
+        judge_delivery(&left, &demands, &sends).unwrap();
+        prop_assert!(kept <= known.len());
+        let broken: Vec<u32> = dead.iter().copied().chain(slow.iter().map(|&(link, _)| link)).collect();
+        // What passes nothing broken.
+        for chunk in 0..u32::try_from(demands.len()).unwrap() {
+            let way: Vec<Sent> = before.sends.iter().filter(|sent| sent.chunk == chunk).copied().collect();
+            if way.iter().all(|sent| !broken.contains(&sent.link)) {
+                prop_assert!(renamed(&way, &numbers).iter().all(|sent| sends.sends.contains(sent)));
+            }
+        }
+        if broken.is_empty() {
+            prop_assert_eq!((sends.end, kept), (before.end, before.sends.len()));
+        }
+    }
+
     /// A node that is gone leaves nothing behind, and what is known of another network does no harm.
     #[test]
     fn nonsense_is_dropped(network in networks(), sends in prop::collection::vec((0_u64..20, 0_u32..40, 0_u32..12), 0..30)) {
         let task = CopyTask::allgather(network.node_count(), 1).unwrap();
         let known = sends.into_iter().map(|(start, link, chunk)| Sent { start, link, chunk }).collect();
-        let mended = mend(&network, &task, known, CHOICE, &Never).unwrap();
+        let mended = mend(&network, &task, Vec::clone(&known), CHOICE, &Never).unwrap();
         judge(&network, &task, &mended.sends).unwrap();
+        let demands: Vec<Demand> = (1..network.node_count()).map(|to| Demand { from: 0, to }).collect();
+        let mended = mend_delivery(&network, &demands, known, &Never).unwrap();
+        judge_delivery(&network, &demands, &mended.sends).unwrap();
     }
 }
 
