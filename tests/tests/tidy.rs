@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "canopy-topology",
         ],
     ),
+    ("crates/cost", &[]),
     ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
