@@ -1,4 +1,4 @@
-//! Trees of many nodes that use every port of a network at once, step by step.
+//! Trees of many nodes that use every port of a network at once, step by step, and paths that do so for one message.
 //!
 //! Graphs and numbers in, trees out: which edge each tree takes in which step. What travels on them is for callers to say: a
 //! share down its owner's tree, the blocks of all that an edge leads to, sums up the trees of the network turned around.
@@ -10,6 +10,7 @@ mod greedy;
 mod grid;
 mod judge;
 mod levels;
+mod paths;
 mod rook;
 #[cfg(test)]
 mod tests;
@@ -19,5 +20,9 @@ pub use greedy::{GreedyError, greedy_trees};
 pub use grid::{Grid, GridError};
 pub use judge::{TreeFault, judge_trees};
 pub use levels::{KautzError, level_trees, one_at_a_time, require_kautz};
+pub use paths::{
+    Forwarding, Hop, KautzPair, KautzPairError, KautzPaths, Line, MultiPath, MultiPathError, MultiPathProblem,
+    PATHS_MAX, PathPart, Split, even_time, kautz_paths, multi_path, split,
+};
 pub use rook::rook_trees;
 pub use trees::{Branch, Tree, Trees, Unreachable};

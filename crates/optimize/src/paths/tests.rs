@@ -63,6 +63,20 @@ fn disjoint_paths_give_way() {
     assert!(PathGraph::new(&choice).disjoint(0, 6, &|| true).is_err());
 }
 
+/// One path alone takes the way that both of two must leave; with lengths of its own, another.
+#[test]
+fn disjoint_sets_are_shortest_for_their_size() {
+    let blocked = graph(6, &[(0, 1), (1, 2), (2, 5), (0, 3), (3, 2), (1, 4), (4, 5)]);
+    let paths = PathGraph::new(&blocked);
+    let sets = paths.disjoint_sets((0, 5), &[], 9, &Never).unwrap();
+    assert_eq!(sets, [vec![vec![0, 1, 2]], vec![vec![0, 5, 6], vec![3, 4, 2]]]);
+    assert_eq!(paths.disjoint_sets((0, 5), &[], 1, &Never).unwrap(), sets[..1]);
+    let slow = paths.disjoint_sets((0, 5), &[1, 5, 1, 1, 1, 1, 1], 1, &Never).unwrap();
+    assert_eq!(slow, [[vec![0, 5, 6]]]);
+    assert_eq!(paths.disjoint_sets((5, 5), &[], 9, &Never), Ok(vec![]));
+    assert!(paths.disjoint_sets((0, 5), &[], 9, &|| true).is_err());
+}
+
 #[test]
 fn bounded_paths_are_cut_off_by_length_and_number() {
     let both = graph(4, &[(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (3, 0), (0, 3)]);
