@@ -67,6 +67,7 @@ struct Entry {
     times: Vec<Option<u64>>,
 }
 
+#[expect(clippy::print_stdout, reason = "the tables are the result")]
 fn table(network: &str, kind: CollectiveKind, algorithms: &[Algorithm]) -> Result<(), Failure> {
     let topology = generate(network, &TopologyLimits::STANDARD)?;
     let mut entries = Vec::new();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use canopy_benches::{print_table, timed_alone};
 use canopy_schedule::{Collective, CollectiveKind, Schedule, judge_until};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, repaired, synthesize};
+use canopy_synth::{Algorithm, Never, RepairOptions, Silent, SynthesisRequest, repaired, synthesize};
 use canopy_topology::{Fault, NodeKind, Rank, Rate, Topology, TopologyLimits, generate};
 
 const NETWORKS: [(&str, &[CollectiveKind]); 3] = [
@@ -20,6 +20,9 @@ const NETWORKS: [(&str, &[CollectiveKind]); 3] = [
     ("mi250:boxes=2", &[CollectiveKind::Allgather, CollectiveKind::Allreduce]),
     ("torus:4x4", &[CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::AllToAll]),
 ];
+
+/// Any chunks, and rates alone.
+const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None };
 
 /// Large networks, of which one NIC at half of its rate is looked at.
 const LARGE: [&str; 2] = ["dgx-a100:boxes=16", "dgx-a100:boxes=125"];
@@ -133,7 +136,7 @@ impl Sums {
             self.apart += 1;
             return Ok(());
         }
-        let (repaired, time) = timed_alone(|| repaired(whole, schedule, &left, None, &Never));
+        let (repaired, time) = timed_alone(|| repaired(whole, schedule, &left, PLAIN, &Never));
         let (anew, anew_time) = planned(&left, schedule.collective.kind())?;
         let ratio = rate(&left, &repaired?)?.ratio_to(&rate(&left, &anew)?);
         self.cases += 1;

@@ -200,6 +200,11 @@ impl Algorithm {
 }
 
 impl Algorithm {
+    /// Whether its schedules are chunk by chunk in time, so that after faults what can be sent when it was may stay.
+    pub const fn is_in_time(self) -> bool {
+        matches!(self, Self::Tacos | Self::TacosIlp | Self::TacosPublished)
+    }
+
     /// Refuses a seed where nothing is chosen at random.
     ///
     /// # Errors

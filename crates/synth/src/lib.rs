@@ -46,7 +46,7 @@ pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
 pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use multiport::MultiportError;
 pub use progress::{Progress, Silent, Stage};
-pub use repair::{REPAIR, RepairError, is_remainder, repaired};
+pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use stepped::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};

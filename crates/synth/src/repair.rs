@@ -2,7 +2,7 @@
 //!
 //! Trees, routes and sends that crossed nothing broken stay as they are. What was cut off is joined again by the best way
 //! that is left (`forest`, `flow`, `steps`), then loads are moved off the busiest links (`balance`), within a bounded
-//! amount of work. That takes milliseconds where the optimum may take seconds; how far from it the result is, is for others to say.
+//! amount of work. Schedules in time keep what can still be sent when it was (`tacos/mended`). That takes milliseconds where the optimum may take seconds; how far from it the result is, is for others to say.
 
 mod balance;
 mod finder;
@@ -17,11 +17,13 @@ mod tree;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError};
+use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError, Steps};
 use canopy_topology::Topology;
 
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::reach::require_reach;
+use crate::tacos::mended::{Damage, mended};
 use remainder::Remainder;
 
 /// What a repaired schedule says of how it was made.
@@ -65,17 +67,27 @@ impl From<canopy_optimize::Stopped> for RepairError {
     }
 }
 
+/// What a repair must know beside the networks and the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairOptions {
+    /// Most chunks of a share, where chunks are made smaller. None: any number.
+    pub chunks_max: Option<NonZeroU64>,
+    /// Size of the message in bytes that a schedule in time was made for. None: latencies are left out of account.
+    pub size_bytes: Option<NonZeroU64>,
+}
+
 /// Makes a schedule of a healthy network fit what is left of it.
 ///
 /// Ranks are numbered anew, in their old order; shares of ranks that are gone are gone with them, and so are their trees and
 /// paths. In a forest a branch that was cut off is hung by any of its ranks to the rest of its tree, over the links that are
 /// least used; a path takes the least used way from end to end; a send in steps only another route between the same
-/// two ranks. Trees and paths are then moved off the busiest links, in parts where that helps, as long as a potential that
-/// doubles with every small part of a link's load falls with it. Steps are not balanced.
+/// two ranks, but in time ([`Algorithm::is_in_time`]) anything by anyone where it cannot be as it was. Trees and paths are then
+/// moved off the busiest links, in parts where that helps, as long as a potential that doubles with every small part of a link's load
+/// falls with it. Steps are not balanced.
 ///
 /// * **In.** `left`: nodes by the ids that they have in `base`, ranks in the same order; fewer links, or of less capacity.
 ///   A switch that no longer multicasts or aggregates forwards all the same.
-///   `chunks_max`: of a share, where chunks are made smaller; those that there are stay.
+///   What there is stays within the options.
 /// * **Out.** A schedule of `left` that does the same; chunks may be smaller. Equal arguments give equal schedules.
 /// * **Source.** Our own; the potential as of Plotkin, Shmoys and Tardos 1995 for packings. **Errors.** [`RepairError`].
 /// * **Cost.** O(hops) per round, and a search over the links for each branch and path moved, at most
@@ -84,7 +96,7 @@ pub fn repaired(
     base: &Topology,
     schedule: &Schedule,
     left: &Topology,
-    chunks_max: Option<NonZeroU64>,
+    options: RepairOptions,
     stop: &dyn Stop,
 ) -> Result<Schedule, RepairError> {
     let remainder = Remainder::of(base, left)?;
@@ -96,14 +108,42 @@ pub fn repaired(
         }
         _ => RepairError::NothingLeft,
     })?;
-    let chunks_max = chunks_max.map_or(u64::MAX, NonZeroU64::get) / divisor;
+    let chunks_max = options.chunks_max.map_or(u64::MAX, NonZeroU64::get) / divisor;
     let of = Wanted { remainder: &remainder, collective, shares: &shares, divisor, chunks_max };
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
         Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
-        Shape::Steps(steps) => Shape::Steps(steps::repaired(&of, steps)?),
+        Shape::Steps(steps) => Shape::Steps(in_steps(&of, (schedule, steps), options.size_bytes, stop)?),
     };
     Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })
+}
+
+/// What can still be sent when it was, and the rest by anyone, where that can be found out; else by other routes.
+fn in_steps(
+    of: &Wanted<'_>,
+    (schedule, steps): (&Schedule, &Steps),
+    size_bytes: Option<NonZeroU64>,
+    stop: &dyn Stop,
+) -> Result<Steps, RepairError> {
+    if !schedule.algorithm.parse().is_ok_and(Algorithm::is_in_time) {
+        return steps::repaired(of, steps);
+    }
+    let damage = Damage {
+        base: of.remainder.base,
+        steps,
+        planned: (schedule.collective, &schedule.shares),
+        ranks: &of.remainder.ranks,
+        routes: &of.remainder.routes(&steps.routes),
+        left: of.remainder.left,
+        wanted: (of.collective, of.shares),
+        chunks: steps.chunks_per_share.checked_mul(of.divisor).ok_or(RepairError::TooLarge)?,
+    };
+    match mended(&damage, size_bytes, stop) {
+        Ok(steps) => Ok(steps),
+        Err(SynthesisError::Stopped) => Err(RepairError::Stopped),
+        Err(SynthesisError::TooManyHops { .. }) => Err(RepairError::TooLarge),
+        Err(_) => steps::repaired(of, steps),
+    }
 }
 
 /// Whether `left` is what a network may have become when parts of it failed: nodes that it had, its ranks in their order, and

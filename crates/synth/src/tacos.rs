@@ -7,6 +7,7 @@
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
 pub(crate) mod joint;
+pub(crate) mod mended;
 mod pace;
 mod proven;
 pub(crate) mod queued;

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use canopy_schedule::Schedule;
-use canopy_synth::{RepairError, Stop, SynthesisError, TreeLimits, repaired};
+use canopy_synth::{RepairError, RepairOptions, Stop, SynthesisError, TreeLimits, repaired};
 use canopy_topology::Topology;
 
 use super::canon::Canon;
@@ -62,7 +62,8 @@ impl Repair {
             _ => None,
         };
         let schedule = fewer.as_ref().unwrap_or(&self.schedule);
-        repaired(&self.sound, schedule, left, chunks_max, stop).map_err(failure)
+        let options = RepairOptions { chunks_max, size_bytes: NonZeroU64::new(self.order.size_bytes_max) };
+        repaired(&self.sound, schedule, left, options, stop).map_err(failure)
     }
 }
 

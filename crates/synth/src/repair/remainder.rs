@@ -12,7 +12,7 @@ pub(super) struct Remainder<'a> {
     pub(super) base: &'a Topology,
     pub(super) left: &'a Topology,
     /// By rank of the base: its new number, if it is still there.
-    ranks: Vec<Option<Rank>>,
+    pub(super) ranks: Vec<Option<Rank>>,
     /// By rank that is left: the old number.
     before: Vec<Rank>,
     /// By link of the base.

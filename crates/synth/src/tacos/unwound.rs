@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use canopy_optimize::Stop;
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::DiGraph;
 use petgraph::unionfind::UnionFind;
 
 use crate::error::SynthesisError;
@@ -130,9 +132,15 @@ impl Unwound {
                 }
             }
         }
+        Ok(Self::over(topology, ends))
+    }
+
+    /// Links over these routes, of which each has an equal part of every physical link on it, whoever else passes there. Routes are
+    /// not empty, and lead from the one rank to the other. O(links of routes).
+    pub(super) fn over(topology: &Topology, routes: Vec<(Rank, Rank, Vec<LinkIndex>)>) -> Self {
         let mut users = vec![0_u64; topology.links().len()];
-        ends.iter().flat_map(|(.., route)| route).for_each(|link| users[link.index()] += 1);
-        let links = ends.into_iter().map(|(from, to, route)| {
+        routes.iter().flat_map(|(.., route)| route).for_each(|link| users[link.index()] += 1);
+        let links = routes.into_iter().map(|(from, to, route)| {
             let parts = route.iter().map(|&link| (topology.link(link).capacity.bytes_per_sec(), users[link.index()]));
             let narrower = |a: (u64, u64), b: (u64, u64)| {
                 let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
@@ -142,7 +150,14 @@ impl Unwound {
             let latency_ns = route.iter().map(|&link| topology.link(link).latency.nanos()).fold(0, u64::saturating_add);
             UnwoundLink { from, to, route, capacity, parts, latency_ns }
         });
-        Ok(Self { rank_count: topology.rank_count(), links: links.collect() })
+        Self { rank_count: topology.rank_count(), links: links.collect() }
+    }
+
+    /// Whether every rank reaches every other. O(ranks + links).
+    pub(super) fn joins_all(&self) -> bool {
+        let ends = self.links.iter().map(|link| (link.from.number(), link.to.number()));
+        let graph = DiGraph::<(), ()>::from_edges(ends);
+        graph.node_count() == self.rank_count as usize && kosaraju_scc(&graph).len() == 1
     }
 }
 
