@@ -189,6 +189,23 @@ impl ScheduleKey {
         Self(fields.finish())
     }
 
+    /// The key of the schedule for this very network and no other of its shape, for messages up to so many bytes.
+    pub(crate) fn in_own_labels(
+        identity: &TopologyHash,
+        collective: Collective,
+        shares: &Shares,
+        (algorithm, limits, sums): (Algorithm, TreeLimits, SumOptions),
+        size_bytes_max: u64,
+    ) -> Self {
+        let mut fields = Fields::new("canopy own schedule key 1");
+        fields.text(PLANNER_CLASS).bytes(identity.as_bytes()).text(collective.kind().name());
+        fields.optional(collective.root().map(|root| u64::from(root.number())));
+        fields.numbers(shares.weights().iter().copied());
+        fields.text(algorithm.name()).number(size_bytes_max);
+        search_fields(&mut fields, limits, sums);
+        Self(fields.finish())
+    }
+
     /// Reads what the key prints.
     pub(crate) fn from_digits(digits: &str) -> Option<Self> {
         let (pairs, rest) = digits.as_bytes().as_chunks::<2>();

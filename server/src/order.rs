@@ -72,7 +72,8 @@ impl Order {
         };
         let repaired = || Self { making: Making::Repaired, ..self.clone() };
         // Of others nothing is kept that could be repaired.
-        let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow);
+        let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow)
+            || self.algorithm.is_in_time();
         let repaired = is_kept.then(repaired);
         repaired.into_iter().chain([direct]).collect()
     }

@@ -280,7 +280,7 @@ impl Planner for Pipeline {
         let canon = Canon::of(&self.shapes, order, prepared, stop)?;
         let made = match self.made(order, prepared, canon.as_ref(), true, (stop, watch)) {
             // Said again in the caller's own labels.
-            Err(failure) if canon.is_some() && names_parts(&failure) => {
+            Err(failure) if canon.as_ref().is_some_and(Canon::is_renamed) && names_parts(&failure) => {
                 self.made(order, prepared, None, true, (stop, watch))
             }
             made => made,

@@ -29,6 +29,9 @@ use crate::order::{Order, Output};
 use crate::planner::{Prepared, Watch};
 use crate::shapes::Shapes;
 
+/// Most sends in steps that are kept: each takes some hundred bytes while it is written down.
+const KEPT_SENDS_MAX: usize = 1 << 20;
+
 /// An order being worked on.
 pub(super) struct Work<'a> {
     /// What a plan file that is read back may hold.
@@ -154,6 +157,9 @@ impl<'a> Work<'a> {
 
     /// Keeps a schedule, beside what else is to be done.
     fn keep(&mut self, key: ScheduleKey, kept: PlanFile) {
+        if matches!(&kept.schedule.shape, Shape::Steps(steps) if steps.sends.len() > KEPT_SENDS_MAX) {
+            return;
+        }
         let (shapes, kept) = (Arc::clone(self.shapes), Arc::new(kept));
         let task = {
             let (shapes, kept) = (Arc::clone(&shapes), Arc::clone(&kept));

@@ -1,4 +1,5 @@
-//! An order in canonical labels: what is found for it serves every other network of its shape.
+//! An order in canonical labels: what is found for it serves every other network of its shape. Schedules in time stay in the
+//! caller's labels: they depend on the order of ranks and on the size of messages, and are kept for the network's own repair.
 
 use std::sync::Arc;
 
@@ -20,14 +21,25 @@ pub(super) struct Canon {
     pub(super) normal: Arc<Normal>,
     pub(super) collective: Collective,
     pub(super) shares: Shares,
-    /// The different weights of shares, rising.
-    sizes: Vec<u64>,
+    labels: Labels,
     /// The way back: by node and link of the normal topology, those of the caller.
     nodes: Vec<NodeIndex>,
     links: Vec<LinkIndex>,
     /// By rank of the normal topology, that of the caller.
     ranks: Vec<Rank>,
 }
+
+/// Whose labels they are.
+#[derive(Debug)]
+enum Labels {
+    /// Those of the shape; and the different weights of shares, rising.
+    Canonical { sizes: Vec<u64> },
+    /// The caller's.
+    Own,
+}
+
+/// Most ranks of networks whose schedules are kept in the caller's labels: with so many each, these have a million sends.
+const OWN_RANKS_MAX: u32 = 1024;
 
 impl Canon {
     /// Finds the canonical order. None where it takes too much work, and for what is found without a search, or by the
@@ -38,6 +50,9 @@ impl Canon {
         prepared: &Prepared,
         stop: &dyn Stop,
     ) -> Result<Option<Self>, PlanFailure> {
+        if order.algorithm.is_in_time() {
+            return Ok((prepared.topology.rank_count() <= OWN_RANKS_MAX).then(|| Self::own(prepared)));
+        }
         if !matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow) {
             return Ok(None);
         }
@@ -62,13 +77,44 @@ impl Canon {
         };
         let (nodes, links) = normal.inverse();
         let ranks = nodes.iter().take(images.len()).map(|node| Rank::new(node.number())).collect();
-        Ok(Some(Self { normal, collective, shares, sizes, nodes, links, ranks }))
+        Ok(Some(Self { normal, collective, shares, labels: Labels::Canonical { sizes }, nodes, links, ranks }))
+    }
+
+    /// The caller's own labels.
+    fn own(prepared: &Prepared) -> Self {
+        let Prepared { topology, topology_key, collective, shares, .. } = prepared;
+        let nodes: Vec<NodeIndex> = (0..).take(topology.nodes().len()).map(NodeIndex::new).collect();
+        let links: Vec<LinkIndex> = (0..).take(topology.links().len()).map(LinkIndex::new).collect();
+        let normal = Normal {
+            topology: topology.clone(),
+            hash: topology_key.identity,
+            nodes: nodes.clone(),
+            links: links.clone(),
+        };
+        Self {
+            normal: Arc::new(normal),
+            collective: *collective,
+            shares: shares.clone(),
+            labels: Labels::Own,
+            nodes,
+            links,
+            ranks: topology.ranks().collect(),
+        }
+    }
+
+    /// Whether its labels may be others than the caller's.
+    pub(super) const fn is_renamed(&self) -> bool {
+        matches!(self.labels, Labels::Canonical { .. })
     }
 
     /// Where the schedule within these limits is kept.
     pub(super) fn key(&self, order: &Order, limits: TreeLimits) -> ScheduleKey {
         let search = (order.algorithm, limits, order.sums);
-        let key = ScheduleKey::of(&self.normal.hash, self.collective.kind(), &self.sizes, search);
+        let (form, collective) = (&self.normal.hash, self.collective);
+        let key = match &self.labels {
+            Labels::Canonical { sizes } => ScheduleKey::of(form, collective.kind(), sizes, search),
+            Labels::Own => ScheduleKey::in_own_labels(form, collective, &self.shares, search, order.size_bytes_max),
+        };
         order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant))
     }
 

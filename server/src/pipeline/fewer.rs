@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
 use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_synth::{Algorithm, TreeLimits};
+use canopy_synth::{Algorithm, REPAIR, TreeLimits};
 use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
@@ -109,7 +109,8 @@ impl Trees {
                     Algorithm::TacosPublished,
                 ]
                 .map(Algorithm::name)
-                .contains(&schedule.algorithm.as_str()) =>
+                .contains(&schedule.algorithm.as_str())
+                    || schedule.algorithm == REPAIR =>
             {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }

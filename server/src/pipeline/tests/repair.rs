@@ -105,3 +105,33 @@ fn a_root_is_found_again_in_the_larger_network() {
     assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
     assert_eq!(plan.collective.unwrap().root, Some(4));
 }
+
+/// Schedules in time are kept for the network that they were made for and messages of that size, and repaired as what they are.
+#[test]
+fn schedules_in_time_are_repaired_too() {
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    for (algorithm, kind) in [
+        (Algorithm::Tacos, CollectiveKind::Allgather),
+        (Algorithm::Tacos, CollectiveKind::Allreduce),
+        (Algorithm::TacosPublished, CollectiveKind::Broadcast),
+    ] {
+        let on = |network: &str| Order { algorithm, ..order(expression(network), kind, vec![Output::Json]) };
+        let sound = on("torus:4x4");
+        let broken = lost(&["link:00-01"], &sound);
+        assert!(matches!(made(&pipeline, &repaired(&broken)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");
+        let whole = made(&pipeline, &sound).unwrap();
+        let plan = made(&pipeline, &repaired(&broken)).unwrap();
+        assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("repair", 5));
+        assert_eq!(plan.provenance.as_ref().unwrap().repaired_from, whole.id);
+        assert_eq!(made(&pipeline, &repaired(&broken)).unwrap().artifacts, plan.artifacts, "{kind}");
+        let anew = made(&pipeline, &broken).unwrap();
+        assert_ne!(plan.id, anew.id);
+        let optimality = |plan: &v1::Plan| plan.quality.as_ref().unwrap().optimality_float;
+        assert!(optimality(&plan) >= 0.7 * optimality(&anew), "{kind}: {plan:?}");
+        // A plan for all that this network is the rest of does, too, whoever says that anything broke.
+        let left = repaired(&on("torus:4x4,down=00-01"));
+        assert_eq!(made(&pipeline, &left).unwrap().provenance.unwrap().repaired_from, whole.id);
+        let smaller = Order { size_bytes_max: 1 << 20, ..repaired(&broken) };
+        assert!(matches!(made(&pipeline, &smaller), Err(PlanFailure::NotCached)), "{kind}: of another size");
+    }
+}
