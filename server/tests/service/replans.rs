@@ -9,19 +9,21 @@ use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent,
-    GetLeaseRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost, PlanRequest,
-    PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply,
+    GetLeaseRequest, GetPlanRequest, Lease, LinkTarget, ListFaultsRequest, ListLeasesRequest, PinPlanRequest, PlanLost,
+    PlanRequest, PlanSuperseded, Punctured, Ratio, ReleaseLeaseRequest, ReplanEvent, ReplanStage, ReportFaultsReply,
     ReportFaultsRequest, ReportOutcome, SwitchFeature, TopologySource, WatchReplansRequest, fault, replan_event::Event,
 };
 use canopy_server::{
-    MaintenanceCommand, MaintenanceError, Options, ReplanOptions, ServerFlags, StoreError, run_maintenance,
+    MaintenanceCommand, MaintenanceError, Making, Options, Order, ReplanOptions, ServerFlags, StoreError,
+    run_maintenance,
 };
+use canopy_synth::Algorithm;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Streaming};
 use tonic_types::StatusExt as _;
 
-use crate::support::{TestServer, request};
+use crate::support::{GatedPlanner, TestServer, request};
 
 const BOXES: &str = "dgx-a100:boxes=2";
 
@@ -154,6 +156,39 @@ async fn a_lost_gpu_brings_another_plan_and_its_return_the_first_one() {
     assert_eq!((restored.old_plan, restored.survivors), (superseded.new_plan, vec![]));
     assert_eq!(server.statistics.synthesis_count(), made, "nothing is searched for to go back");
     server.stop().await;
+}
+
+/// What was planned in time keeps what can be sent when it was, and is told of before what is found anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_in_time_is_repaired_before_another_is_found() {
+    const TORUS: &str = "torus:4x4";
+    let (planner, gate) = GatedPlanner::holding(|order| {
+        order.making == Making::Searched && !order.faults.is_empty() && !is_direct(order)
+    });
+    let server = TestServer::start_with(quick, planner).await;
+    let in_time = PlanRequest { algorithm: "tacos".to_owned(), ..request(TORUS) };
+    let lease = acquire(&server, "job", vec![in_time]).await;
+    let mut events = watch(&server, "").await;
+    report(&server, TORUS, vec![event("1", link("00", "01", None), false)]).await;
+    let first = loop {
+        let Some(Event::Superseded(told)) = next(&mut events).await.event else { panic!("a plan is told of") };
+        assert!(!told.is_final, "what is searched for waits");
+        if told.stage() == ReplanStage::Repaired {
+            break told;
+        }
+    };
+    let asked = GetPlanRequest { name: first.new_plan.clone(), ..GetPlanRequest::default() };
+    let repaired = server.client().get_plan(asked).await.unwrap().into_inner();
+    assert_eq!((repaired.algorithm.as_str(), repaired.checked.len()), ("repair", 5));
+    assert_eq!(repaired.provenance.unwrap().repaired_from, lease.plans[0].original);
+    gate.open();
+    let (_, last) = next_final(&mut events).await;
+    assert_eq!((last.stage(), last.old_plan), (ReplanStage::Optimum, first.new_plan));
+    server.stop().await;
+}
+
+fn is_direct(order: &Order) -> bool {
+    order.algorithm == Algorithm::Direct
 }
 
 #[tokio::test(flavor = "multi_thread")]
