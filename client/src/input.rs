@@ -91,7 +91,7 @@ pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
 }
 
 /// As much of an expression as a person reads.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const SHOWN_MAX: usize = 120;
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,6 +1,7 @@
-//! `canopy topology show | generate | convert | hash | same`, which need no server, and `put | list | get | check | delete`, which ask
+//! `canopy topology show | generate | convert | hash | same | cost`, which need no server, and `put | list | get | check | delete`, which ask
 //! one.
 
+mod cost;
 mod direct;
 mod shape;
 mod stored;
@@ -34,6 +35,7 @@ Examples:
   canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
   canopy topology same torus:4x4 hypercube:4
   canopy topology convert topo.xml --to yaml -o topo.yaml
+  canopy topology cost dfc2:32x32,terminals=16
   canopy topology put topo.yaml --server 127.0.0.1:7423
   canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
 pub(crate) enum TopologyCommand {
@@ -92,6 +94,8 @@ pub(crate) enum OfflineCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// Count the cables and switches of networks and say what they cost, in all and for each endpoint
+    Cost(cost::CostArgs),
 }
 
 /// Where a topology is written, and how.
@@ -158,6 +162,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
             let topology = input::document(&file.display().to_string(), &bytes, Deadline::after(None))?;
             write("topology convert", &topology, target)
         }
+        OfflineCommand::Cost(args) => cost::run(args),
     }
 }
 

@@ -8,6 +8,7 @@ mod algorithms;
 mod blocks;
 mod bound;
 mod convert;
+mod cost;
 #[cfg(feature = "embedded")]
 mod draw;
 #[cfg(feature = "embedded")]
