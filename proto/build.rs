@@ -5,12 +5,13 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "canopy/v1/admin.proto",
     "canopy/v1/faults.proto",
     "canopy/v1/find.proto",
     "canopy/v1/leases.proto",
     "canopy/v1/operation.proto",
+    "canopy/v1/paths.proto",
     "canopy/v1/plan.proto",
     "canopy/v1/planner.proto",
     "canopy/v1/reply.proto",

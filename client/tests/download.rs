@@ -14,7 +14,8 @@ use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
-    OutputFormat, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation,
+    PlanReply, PlanRequest,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::Stream;
@@ -57,6 +58,10 @@ impl Planner for Script {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only files"))
+    }
+
+    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
         Err(Status::unimplemented("only files"))
     }
 

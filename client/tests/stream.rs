@@ -10,7 +10,8 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest, Progress,
+    Operation, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation,
+    PlanReply, PlanRequest, Progress,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::wrappers::UnixListenerStream;
@@ -41,6 +42,10 @@ impl Planner for Script {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
         Err(Status::unimplemented("only streams"))
     }
 

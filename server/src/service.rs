@@ -15,6 +15,7 @@ mod leases;
 mod listing;
 mod operations;
 mod oversize;
+mod paths;
 mod plan_admin;
 mod rank_map;
 mod request_log;
@@ -37,8 +38,8 @@ use canopy_proto::v1::server_admin_server::ServerAdminServer;
 use canopy_proto::v1::topologies_server::TopologiesServer;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, Plan,
-    PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply,
+    PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use canopy_topology::TopologyLimits;
 use prost::Message as _;
@@ -399,6 +400,10 @@ impl Planner for PlannerService {
 
     async fn plan_bundle(&self, request: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
         bundle::plan_bundle(self, request).await.map(Response::new)
+    }
+
+    async fn paths(&self, request: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
+        paths::paths(self, request).await.map(Response::new)
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

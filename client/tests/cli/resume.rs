@@ -8,8 +8,8 @@ use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, OutputFormat, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply,
-    PlanRequest, Quality, Validity,
+    Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
+    PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
 use tokio_stream::Stream;
@@ -81,6 +81,10 @@ impl Planner for Breaking {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
         Err(Status::unimplemented("only streams"))
     }
 

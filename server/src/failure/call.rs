@@ -1,6 +1,7 @@
 //! Why a call that makes no plan has no answer.
 
 use canopy_finder::FindError;
+use canopy_multiport::MultiPathError;
 use canopy_plan::NoSuchRank;
 use canopy_proto::v1::OutputFormat;
 use canopy_topology::Slot;
@@ -45,6 +46,10 @@ pub(crate) enum CallFailure {
     Shelf(#[from] ShelfError),
     #[error(transparent)]
     Find(#[from] FindError),
+    #[error("{field}: rank {rank} is not in the topology, whose ranks are below {count}")]
+    PathsRank { field: &'static str, rank: u32, count: u32 },
+    #[error(transparent)]
+    Paths(#[from] MultiPathError),
     #[error("there is no operation `{name}`, or no more; list the operations")]
     OperationUnknown { name: String },
     #[error("the filter cannot be read at position {position}: {problem}")]

@@ -71,11 +71,11 @@ impl TopologiesService {
 
 /// A caller that waits. Dropping it, as a cancelled or late call does, ends the reading of its topology.
 #[derive(Debug, Default)]
-struct Presence(Arc<AtomicBool>);
+pub(super) struct Presence(Arc<AtomicBool>);
 
 impl Presence {
     /// Whether nobody waits any more.
-    fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+    pub(super) fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let gone = Arc::clone(&self.0);
         move || gone.load(Ordering::Relaxed)
     }

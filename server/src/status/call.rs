@@ -1,6 +1,7 @@
 //! The status of calls that make no plan.
 
 use canopy_finder::FindError;
+use canopy_multiport::{MultiPathError, PATHS_MAX};
 use tonic::{Code, Status};
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
@@ -52,6 +53,10 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::Shelf(error) => shelf(error),
         CallFailure::Find(error) => find(error),
+        CallFailure::PathsRank { field, count, .. } => {
+            Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
+        }
+        CallFailure::Paths(error) => paths(error),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
@@ -107,6 +112,23 @@ fn find(error: &FindError) -> Refusal {
         FindError::Degree { limit, .. } => Refusal::input("FIND_DEGREE_INVALID", "degree").with("limit", limit),
         // Only those who do not wait any more have their searches stopped.
         FindError::Stopped => Refusal::new(Code::Cancelled, "FIND_STOPPED", Detail::None),
+    }
+}
+
+fn paths(error: &MultiPathError) -> Refusal {
+    match error {
+        MultiPathError::Node { count, .. } => {
+            Refusal::input("PATHS_RANK_UNKNOWN", "target_rank").with("rank_count", count)
+        }
+        MultiPathError::Same { .. } => Refusal::input("PATHS_RANK_TWICE", "target_rank"),
+        MultiPathError::Empty => Refusal::input("PATHS_SIZE_INVALID", "size_bytes"),
+        MultiPathError::Count { .. } => Refusal::input("PATHS_MAX_INVALID", "paths_max").with("limit", PATHS_MAX),
+        MultiPathError::Rates => Refusal::infeasible("PATHS_RATES", "topology"),
+        MultiPathError::Unreachable { from, to } => {
+            Refusal::infeasible("PATHS_UNREACHABLE", format!("rank {from} to rank {to}"))
+        }
+        // Only those who do not wait any more have their searches stopped.
+        MultiPathError::Stopped(_) => Refusal::new(Code::Cancelled, "PATHS_STOPPED", Detail::None),
     }
 }
 
@@ -194,6 +216,11 @@ mod tests {
         check(CallFailure::FaultTarget { position: 3, problem: String::new() }, "FAULT_UNKNOWN", "faults[3]");
         check(CallFailure::Lease { field: "ttl".to_owned(), problem: String::new() }, "LEASE_INVALID", "ttl");
         check(CallFailure::Timeout, "TIMEOUT_INVALID", "timeout");
+        let rank = CallFailure::PathsRank { field: "source_rank", rank: 9, count: 8 };
+        check(rank, "PATHS_RANK_UNKNOWN", "source_rank");
+        check(MultiPathError::Same { node: 3 }.into(), "PATHS_RANK_TWICE", "target_rank");
+        check(MultiPathError::Empty.into(), "PATHS_SIZE_INVALID", "size_bytes");
+        check(MultiPathError::Count { found: 99 }.into(), "PATHS_MAX_INVALID", "paths_max");
         check(ArchiveError::Magic.into(), "ARCHIVE_DAMAGED", "piece");
         check(ArchiveError::Damaged { offset: 7, what: "bent" }.into(), "ARCHIVE_DAMAGED", "piece");
         check(CallFailure::Piece { offset: 7, problem: "is bent" }, "PIECE_INVALID", "piece");

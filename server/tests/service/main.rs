@@ -13,6 +13,7 @@ mod lifecycle;
 mod limits;
 mod negatives;
 mod operators;
+mod paths;
 mod plans;
 mod rank_maps;
 mod refusals;
