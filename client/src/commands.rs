@@ -11,6 +11,7 @@ mod find;
 mod job;
 mod leases;
 mod operate;
+mod path;
 mod plan;
 mod resynth;
 mod run;
@@ -28,7 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Failure, INTERRUPTED, say};
 
 /// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 5] = ["leases", "path", "tenant", "top", "doctor"];
+const NOT_YET: [&str; 4] = ["leases", "tenant", "top", "doctor"];
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -60,6 +61,7 @@ enum Command {
     Resynth(resynth::ResynthArgs),
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
+    Path(path::PathArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
     #[command(subcommand)]
@@ -98,6 +100,7 @@ impl Cli {
             Command::Resynth(args) => interruptible(resynth::run(args)),
             Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
             Command::Find(args) => interruptible(find::run(args)),
+            Command::Path(args) => interruptible(path::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),

@@ -34,6 +34,8 @@ mod oneccl;
 #[cfg(feature = "embedded")]
 mod operate;
 #[cfg(feature = "embedded")]
+mod path;
+#[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
 #[cfg(feature = "embedded")]
