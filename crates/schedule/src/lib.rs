@@ -12,6 +12,7 @@ mod compile;
 mod depth_bound;
 mod footprint;
 mod form;
+mod joint_bound;
 mod judge;
 mod loads;
 mod patterns;
@@ -34,6 +35,7 @@ pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compi
 pub use depth_bound::depth_bound;
 pub use footprint::links_used;
 pub use form::{AllreduceForm, FormChoice, FormReason};
+pub use joint_bound::{JointBound, JointTask, joint_bound};
 pub use judge::{JudgeError, judge_until};
 pub use loads::LinkLoads;
 pub use patterns::{Pattern, Patterns, PatternsError};

@@ -33,6 +33,8 @@ pub struct JointVerdict {
     pub verdicts: Vec<Verdict>,
     /// Number of steps of all together.
     pub steps: u64,
+    /// How many links are used by several parts in the same step, each counted once for every such step.
+    pub shared_links: u64,
 }
 
 /// Why schedules are no joint schedule.
@@ -92,10 +94,11 @@ pub fn check_joint(
         }
     }
     let loads: Vec<_> = loads.into_iter().collect();
+    let shared_links = loads.iter().filter(|(_, parts)| parts.len() > 1).count() as u64;
     for step in loads.chunk_by(|a, b| a.0.0 == b.0.0) {
         check_step(topology, step)?;
     }
-    Ok(JointVerdict { verdicts, steps })
+    Ok(JointVerdict { verdicts, steps, shared_links })
 }
 
 /// Loads of a link in a step, by part.
@@ -185,8 +188,8 @@ mod tests {
         }
     }
 
-    /// Broadcasts from the first to the second of each pair of ranks of a line, in these steps and of these sizes.
-    fn judged(pairs: &[([u32; 2], u32, u64)]) -> Result<u64, JointCheckError> {
+    /// Broadcasts from the first to the second of each pair of ranks of a line, in these steps and of these sizes: steps, and shared links.
+    fn judged(pairs: &[([u32; 2], u32, u64)]) -> Result<(u64, u64), JointCheckError> {
         let line = generate("mesh:1x4", &TopologyLimits::STANDARD).unwrap();
         let groups: Vec<Topology> =
             pairs.iter().map(|(ranks, ..)| line.group(&ranks.map(Rank::new), Transit::Forward).unwrap()).collect();
@@ -198,14 +201,14 @@ mod tests {
             size_bytes: NonZeroU64::new(bytes).unwrap(),
         });
         let parts: Vec<JointPart<'_>> = parts.collect();
-        check_joint(&line, &parts, &|| false).map(|verdict| verdict.steps)
+        check_joint(&line, &parts, &|| false).map(|verdict| (verdict.steps, verdict.shared_links))
     }
 
     #[test]
     fn links_are_told_by_their_ends_and_shared_by_steps() {
-        assert_eq!(judged(&[([0, 1], 0, 8), ([2, 3], 0, 8)]), Ok(1));
-        assert_eq!(judged(&[([0, 1], 0, 8), ([1, 0], 0, 8)]), Ok(1), "the other way is another link");
-        assert_eq!(judged(&[([0, 1], 0, 8), ([0, 1], 1, 8)]), Ok(2));
+        assert_eq!(judged(&[([0, 1], 0, 8), ([2, 3], 0, 8)]), Ok((1, 0)));
+        assert_eq!(judged(&[([0, 1], 0, 8), ([1, 0], 0, 8)]), Ok((1, 0)), "the other way is another link");
+        assert_eq!(judged(&[([0, 1], 0, 8), ([0, 1], 1, 8)]), Ok((2, 0)));
         let crowded = judged(&[([2, 3], 0, 8), ([2, 3], 0, 8)]);
         assert!(matches!(crowded, Err(JointCheckError::Crowded { step: 0, part: 1, .. })), "{crowded:?}");
     }
@@ -213,7 +216,7 @@ mod tests {
     /// Two small messages share a link while a large one takes as long on another.
     #[test]
     fn a_link_may_be_shared_while_a_slower_part_is_under_way() {
-        assert_eq!(judged(&[([0, 1], 0, 8), ([0, 1], 0, 8), ([2, 3], 0, 16)]), Ok(1));
+        assert_eq!(judged(&[([0, 1], 0, 8), ([0, 1], 0, 8), ([2, 3], 0, 16)]), Ok((1, 1)));
         assert!(judged(&[([0, 1], 0, 8), ([0, 1], 0, 9), ([2, 3], 0, 16)]).is_err());
     }
 
