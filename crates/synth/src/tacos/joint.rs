@@ -16,7 +16,8 @@ use canopy_schedule::{
     Shares, Steps,
 };
 use canopy_tacos::{CopyError, Joint, JointError, JointOptions, Tenant, TimedNetwork, Work};
-use canopy_topology::{Rank, Topology, Transit};
+use canopy_topology::{Rank, Ratio, Topology, Transit};
+use num_bigint::BigUint;
 
 use super::{copy_task, unicast};
 use crate::algorithm::Algorithm;
@@ -67,6 +68,28 @@ pub struct JointPlans {
     pub time: u64,
     /// The same with one after the other.
     pub time_one_by_one: u64,
+    /// Nanoseconds of the unit, as a fraction whose denominator is not 0; where sizes and capacities have no common unit that
+    /// is long enough, one in which all times are rounded up.
+    pub unit_nanos: (u128, u128),
+}
+
+impl JointPlans {
+    /// Seconds that a time here is.
+    pub fn seconds(&self, time: u64) -> Ratio {
+        let (nanos, parts) = self.unit_nanos;
+        let seconds = Ratio::new(BigUint::from(time) * nanos, BigUint::from(parts) * 1_000_000_000_u64);
+        seconds.expect("the unit has a denominator")
+    }
+}
+
+/// Why there is no joint schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct JointSynthesisError {
+    /// Which of the collectives is at fault, where one is.
+    pub collective: Option<usize>,
+    /// What is wrong.
+    pub error: SynthesisError,
 }
 
 /// Plans collectives that run at the same time.
@@ -74,28 +97,31 @@ pub struct JointPlans {
 /// * **In.** Whether latencies count: then a link is busy for its latency as well, since steps are waited for. `attempts`: at orders of
 ///   the collectives.
 /// * **Source.** Our own, by [`canopy_tacos::joint_schedule`].
-/// * **Errors.** [`SynthesisError`]: ranks that cannot reach each other, too many sends, stopped.
+/// * **Errors.** [`JointSynthesisError`]: ranks that cannot reach each other, too many sends, stopped.
 /// * **Cost.** A breadth-first search for each rank of each collective, and that of the joint schedule.
 pub fn synthesize_joint(
     topology: &Topology,
     collectives: &[JointCollective],
     (with_latency, attempts): (bool, u32),
     stop: &dyn Stop,
-) -> Result<JointPlans, SynthesisError> {
+) -> Result<JointPlans, JointSynthesisError> {
+    let of_all = |error| JointSynthesisError { collective: None, error };
     let mut parts = Vec::with_capacity(collectives.len());
-    for asked in collectives {
-        parts.push(Part::of(topology, asked, stop)?);
+    for (number, asked) in collectives.iter().enumerate() {
+        let of_one = |error| JointSynthesisError { collective: Some(number), error };
+        parts.push(Part::of(topology, asked, stop).map_err(of_one)?);
     }
     let lasts = Lasts::of(topology, parts.iter().map(|part| (part.layout.size(), part.asked.size_bytes)), with_latency);
     let tenants = parts.iter().enumerate().map(|(number, part)| part.tenant(&lasts, number));
-    let tenants = tenants.collect::<Result<Vec<Tenant>, _>>()?;
+    let tenants = tenants.collect::<Result<Vec<Tenant>, _>>().map_err(of_all)?;
     let options = JointOptions { seed: 0, attempts };
-    let joint = canopy_tacos::joint_schedule(&tenants, options, stop).map_err(refused)?;
+    let joint = canopy_tacos::joint_schedule(&tenants, options, stop).map_err(refused).map_err(of_all)?;
     let all_starts = starts(&joint);
     let mut plans = Vec::with_capacity(parts.len());
     for (number, part) in parts.into_iter().enumerate() {
-        let alone = canopy_tacos::joint_schedule(&tenants[number..=number], options, stop).map_err(refused)?;
-        let steps = part.steps(&joint, number, &all_starts)?;
+        let alone =
+            canopy_tacos::joint_schedule(&tenants[number..=number], options, stop).map_err(refused).map_err(of_all)?;
+        let steps = part.steps(&joint, number, &all_starts).map_err(of_all)?;
         plans.push(JointPlan {
             schedule: Schedule {
                 collective: part.asked.collective,
@@ -109,7 +135,13 @@ pub fn synthesize_joint(
             time_bound: joint.bounds[number],
         });
     }
-    Ok(JointPlans { plans, steps: all_starts.len() as u64, time: joint.end, time_one_by_one: joint.one_by_one() })
+    Ok(JointPlans {
+        plans,
+        steps: all_starts.len() as u64,
+        time: joint.end,
+        time_one_by_one: joint.one_by_one(),
+        unit_nanos: lasts.tick_nanos(),
+    })
 }
 
 /// When anything starts: what starts at the same time is a step, whoever sends it.

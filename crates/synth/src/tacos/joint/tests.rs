@@ -3,10 +3,12 @@
 use std::num::NonZeroU64;
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind, JointPart, JointVerdict, Shares, check_joint};
-use canopy_topology::{Rank, Topology, TopologyLimits, generate};
+use canopy_schedule::{
+    Collective, CollectiveKind, JointPart, JointTask, JointVerdict, Shares, check_joint, joint_bound,
+};
+use canopy_topology::{NodeIndex, Rank, Ratio, Topology, TopologyLimits, generate};
 
-use super::{JointCollective, JointPlans, synthesize_joint};
+use super::{JointCollective, JointPlans, JointSynthesisError, synthesize_joint};
 use crate::error::SynthesisError;
 
 /// A collective of equal shares of a mebibyte.
@@ -30,9 +32,18 @@ fn planned(expression: &str, collectives: &[JointCollective], with_latency: bool
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let plans = synthesize_joint(&topology, collectives, (with_latency, 24), &Never).unwrap();
     let verdict = judged(&topology, collectives, &plans);
-    assert_eq!(verdict.steps, plans.steps, "{expression}");
+    assert_eq!((verdict.steps, verdict.shared_links), (plans.steps, 0), "{expression}");
     assert!(plans.time <= plans.time_one_by_one, "{expression}");
     assert!(plans.plans.iter().all(|plan| plan.time_bound <= plan.time_alone && plan.time_bound <= plans.time));
+    let members: Vec<Vec<NodeIndex>> =
+        collectives.iter().map(|asked| asked.ranks.iter().map(|rank| rank.node()).collect()).collect();
+    let tasks = collectives.iter().zip(&members).map(|(asked, members)| JointTask {
+        members,
+        collective: asked.collective,
+        size_bytes: asked.size_bytes,
+    });
+    let bound = joint_bound(&topology, &tasks.collect::<Vec<_>>(), &[], &|| false).unwrap();
+    assert!(bound.seconds <= plans.seconds(plans.time), "{expression}: {bound:?}");
     (plans, verdict)
 }
 
@@ -62,6 +73,8 @@ fn three_parts_of_a_mesh_take_no_longer_than_the_longest() {
     let (plans, _) = planned("mesh:6x6", &collectives, false);
     assert_eq!((steps_alone(&plans), plans.steps), (vec![9, 7, 7], 9));
     assert_eq!(plans.time * 23, plans.time_one_by_one * 9);
+    // A mebibyte over 25 GB/s.
+    assert_eq!(Some(plans.seconds(plans.time)), Ratio::new(9_u64 << 20, 25_000_000_000_u64));
 }
 
 /// Rows 0 to 3 gather while rows 2 to 5 sum: 12 + 16 steps and more one by one.
@@ -106,8 +119,9 @@ fn refusals() {
     let mesh = generate("mesh:2x2", &TopologyLimits::STANDARD).unwrap();
     let collectives = [collective(CollectiveKind::Allgather, &[0, 1, 2], None, 1)];
     let stopped = synthesize_joint(&mesh, &collectives, (false, 1), &|| true);
-    assert_eq!(stopped, Err(SynthesisError::Stopped));
+    assert!(matches!(stopped, Err(JointSynthesisError { error: SynthesisError::Stopped, .. })), "{stopped:?}");
     let twice = JointCollective { ranks: vec![Rank::new(0); 3], ..collectives[0].clone() };
     let refused = synthesize_joint(&mesh, &[twice], (false, 1), &Never);
-    assert!(matches!(refused, Err(SynthesisError::Broken { .. })), "{refused:?}");
+    let found = refused.map_err(|error| (error.collective, matches!(error.error, SynthesisError::Broken { .. })));
+    assert_eq!(found, Err((Some(0), true)));
 }

@@ -13,9 +13,14 @@ const ROUNDED_TICKS: u128 = 1 << 24;
 /// Bits of the parts of times that are compared exactly.
 const EXACT_MAX: u128 = 1 << 100;
 
-/// By collective and link, ticks of a chunk.
+/// How long chunks take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lasts(Vec<Vec<u64>>);
+pub(super) struct Lasts {
+    /// By collective and link, ticks of a chunk.
+    ticks: Vec<Vec<u64>>,
+    /// Nanoseconds of a tick, as a fraction; its denominator is not 0.
+    tick: (u128, u128),
+}
 
 impl Lasts {
     /// Times of chunks, of which so many make so many bytes, on all links of a network; with the latency of each, if that counts.
@@ -38,13 +43,17 @@ impl Lasts {
                     .collect()
             })
             .collect();
-        let exact = exact(&times);
-        Self(exact.unwrap_or_else(|| rounded(&times)))
+        exact(&times).unwrap_or_else(|| rounded(&times))
+    }
+
+    /// Nanoseconds of a tick, as a fraction whose denominator is not 0: exactly, or rounded up with all times.
+    pub(super) const fn tick_nanos(&self) -> (u128, u128) {
+        self.tick
     }
 
     /// Ticks of a chunk of a collective on a link.
     pub(super) fn ticks(&self, collective: usize, link: LinkIndex) -> u64 {
-        self.0[collective][link.index()]
+        self.ticks[collective][link.index()]
     }
 }
 
@@ -65,7 +74,7 @@ fn reduced(above: u128, below: u128) -> (u128, u128) {
 }
 
 /// Times in the greatest unit of which all are whole numbers, if these are small.
-fn exact(times: &[Vec<(u128, u128)>]) -> Option<Vec<Vec<u64>>> {
+fn exact(times: &[Vec<(u128, u128)>]) -> Option<Lasts> {
     let mut common = 1_u128;
     for &(_, below) in times.iter().flatten() {
         common = common.checked_mul(below / below.gcd(&common)).filter(|&common| common <= EXACT_MAX)?;
@@ -74,16 +83,18 @@ fn exact(times: &[Vec<(u128, u128)>]) -> Option<Vec<Vec<u64>>> {
     let whole: Vec<Vec<u128>> = times.iter().map(|each| each.iter().map(whole).collect()).collect::<Option<_>>()?;
     let unit = whole.iter().flatten().fold(0_u128, |unit, time| unit.gcd(time)).max(1);
     let ticks = |&time: &u128| (time / unit <= EXACT_TICKS_MAX).then(|| u64::try_from(time / unit).unwrap_or(1).max(1));
-    whole.iter().map(|each| each.iter().map(ticks).collect()).collect()
+    let ticks = whole.iter().map(|each| each.iter().map(ticks).collect()).collect::<Option<_>>()?;
+    Some(Lasts { ticks, tick: reduced(unit, common) })
 }
 
 /// Times in parts of the longest, rounded up.
-fn rounded(times: &[Vec<(u128, u128)>]) -> Vec<Vec<u64>> {
+fn rounded(times: &[Vec<(u128, u128)>]) -> Lasts {
     let up = |(above, below): (u128, u128)| above.div_ceil(below.max(1)).max(1);
     let longest = times.iter().flatten().copied().map(up).max().unwrap_or(1);
     let ticks = |&(above, below): &(u128, u128)| {
         let parts = up((above.saturating_mul(ROUNDED_TICKS), below.saturating_mul(longest)));
         u64::try_from(parts.min(EXACT_TICKS_MAX)).unwrap_or(1)
     };
-    times.iter().map(|each| each.iter().map(ticks).collect()).collect()
+    let ticks = times.iter().map(|each| each.iter().map(ticks).collect()).collect();
+    Lasts { ticks, tick: reduced(longest, ROUNDED_TICKS) }
 }
