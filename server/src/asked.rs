@@ -28,7 +28,8 @@ struct Asked {
 
 /// What is kept of an order whose plan is stored; empty for one that is too long, or that nothing is to be planned ahead of.
 pub(crate) fn encode(order: &Order, prepared: &Prepared) -> Vec<u8> {
-    if !order.faults.is_empty() || order.making != Making::Searched || order.is_quick() {
+    let is_alone = order.joint.is_none();
+    if !order.faults.is_empty() || order.making != Making::Searched || order.is_quick() || !is_alone {
         return Vec::new();
     }
     let is_short = |asked: &Vec<u8>| asked.len() <= BYTES_MAX;

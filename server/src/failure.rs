@@ -49,6 +49,9 @@ pub enum PlanFailure {
     Bound(BoundError),
     #[error(transparent)]
     Synthesis(SynthesisError),
+    /// Of one of several collectives that are planned in common.
+    #[error("collective {position} of those planned in common: {}", chain(&**failure))]
+    InJoint { position: usize, failure: Box<Self> },
     /// Ranks cannot reach each other.
     #[error("{}; {parts}", chain(&**failure))]
     Apart { failure: Box<Self>, parts: Parts },
@@ -123,6 +126,14 @@ impl PlanFailure {
         }
     }
 
+    /// The same, said of one of several collectives that are planned in common, unless it says so already or nobody asked for it.
+    pub(crate) fn of_one(self, position: usize) -> Self {
+        if self.is_cancellation() || self.fault().is_some() || matches!(self, Self::InJoint { .. }) {
+            return self;
+        }
+        Self::InJoint { position, failure: Box::new(self) }
+    }
+
     /// Whether another algorithm may well do what could not be done: the request itself is right.
     pub(crate) fn may_be_stood_in(&self) -> bool {
         match self {
@@ -147,6 +158,7 @@ impl PlanFailure {
     pub(crate) fn fault(&self) -> Option<String> {
         match self {
             Self::Rejected { check, problem } => Some(format!("{check}: {problem}")),
+            Self::InJoint { failure, .. } => failure.fault(),
             Self::Bound(BoundError::Broken { what }) | Self::Synthesis(SynthesisError::Broken { what }) => {
                 Some(what.clone())
             }

@@ -196,6 +196,7 @@ mod tests {
             sums: SumOptions::AUTO,
             seed: 0,
             making: Making::Searched,
+            joint: None,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();

@@ -14,7 +14,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, identity_hash};
 
-use crate::order::{Group, Making, Order, Output, SwitchUse};
+use crate::order::{Group, JointOrder, JointTask, Making, Order, Output, SwitchUse};
 use crate::shapes::canonical_hash;
 use crate::tenant::TenantName;
 
@@ -163,6 +163,13 @@ impl PlanKey {
         Self(fields.finish())
     }
 
+    /// The key of the plan at this place among those that are made in common under that key.
+    pub(crate) fn in_common(self, joint: &ScheduleKey, position: usize) -> Self {
+        let mut fields = Fields::new("canopy joint plan key 1");
+        fields.bytes(&self.0).bytes(&joint.0).number(position as u64);
+        Self(fields.finish())
+    }
+
     /// The key of the same plan with its ranks on these devices: it holds there and nowhere else. O(slots).
     pub fn placed(self, slots: &[Slot]) -> Self {
         let mut fields = Fields::new("canopy placed plan key 1");
@@ -189,20 +196,28 @@ impl ScheduleKey {
         Self(fields.finish())
     }
 
-    /// The key of the schedule for this very network and no other of its shape, for messages up to so many bytes.
+    /// The key of the schedule for this very network and no other of its shape, for messages up to so many bytes, by a seed.
     pub(crate) fn in_own_labels(
         identity: &TopologyHash,
         collective: Collective,
         shares: &Shares,
         (algorithm, limits, sums): (Algorithm, TreeLimits, SumOptions),
-        size_bytes_max: u64,
+        (size_bytes_max, seed): (u64, u64),
     ) -> Self {
         let mut fields = Fields::new("canopy own schedule key 1");
         fields.text(PLANNER_CLASS).bytes(identity.as_bytes()).text(collective.kind().name());
         fields.optional(collective.root().map(|root| u64::from(root.number())));
         fields.numbers(shares.weights().iter().copied());
-        fields.text(algorithm.name()).number(size_bytes_max);
+        fields.text(algorithm.name()).number(size_bytes_max).number(seed);
         search_fields(&mut fields, limits, sums);
+        Self(fields.finish())
+    }
+
+    /// The key of the joint schedule of these tasks on a network under the names and numbers that it has.
+    pub(crate) fn of_joint(whole: &Topology, tasks: &[JointTask]) -> Self {
+        let mut fields = Fields::new("canopy joint schedule key 1");
+        fields.text(PLANNER_CLASS).bytes(identity_hash(whole).as_bytes());
+        joint_fields(&mut fields, tasks);
         Self(fields.finish())
     }
 
@@ -273,7 +288,19 @@ impl RequestKey {
         if let Some(tenant) = &order.tenant {
             fields.text("tenant").text(tenant.as_str());
         }
+        if let Some(JointOrder { tasks, position }) = &order.joint {
+            fields.text("joint").number(*position as u64);
+            joint_fields(&mut fields, tasks);
+        }
         Self(fields.finish())
+    }
+}
+
+fn joint_fields(fields: &mut Fields, tasks: &[JointTask]) {
+    fields.number(tasks.len() as u64);
+    for JointTask { ranks, kind, root, size_bytes, chunks } in tasks {
+        fields.numbers(ranks.iter().copied().map(u64::from));
+        fields.text(kind.name()).optional(root.map(u64::from)).number(size_bytes.get()).number(chunks.get());
     }
 }
 

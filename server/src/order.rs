@@ -2,6 +2,8 @@
 //!
 //! Nothing here reads the topology: that may take long, and happens on a worker.
 
+mod joint;
+
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
@@ -14,6 +16,7 @@ use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
+pub use self::joint::{JointOrder, JointTask};
 use crate::losses::LossError;
 use crate::tenant::{NotATenant, TenantName};
 
@@ -50,6 +53,8 @@ pub struct Order {
     pub seed: u64,
     /// How its schedule is come by.
     pub making: Making,
+    /// What it is planned in common with; none: nothing. Group, kind, root, size and chunks are those of its own task then.
+    pub joint: Option<JointOrder>,
     /// Files to make: at least one, all different.
     pub outputs: Vec<Output>,
     /// Whose the plan is, where nobody else is to get it.
@@ -60,7 +65,8 @@ impl Order {
     /// Orders whose plans can stand in for this one's, the best first: that of the sound network, or of one that this may be
     /// the rest of, made to fit; and the same by an algorithm that needs next to no time. None if this one is such already.
     pub(crate) fn stand_ins(&self) -> Vec<Self> {
-        if self.is_quick() {
+        // Nothing else keeps out of the way of what runs at the same time.
+        if self.is_quick() || self.joint.is_some() {
             return Vec::new();
         }
         let direct = Self {
@@ -88,7 +94,13 @@ impl Order {
         let ranks = self.group.as_ref().map_or(0, |group| size_of_val(group.ranks.as_slice()));
         let slots = self.placement.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
         let faults: usize = self.faults.iter().map(|fault| size_of_val(fault) + fault.to_string().len()).sum();
-        self.topology.weight_bytes() + faults + size_of_val(self.shares.as_slice()) + ranks + slots.sum::<usize>()
+        let joint = self.joint.as_ref().map_or(0, JointOrder::weight_bytes);
+        self.topology.weight_bytes()
+            + faults
+            + size_of_val(self.shares.as_slice())
+            + ranks
+            + slots.sum::<usize>()
+            + joint
     }
 
     /// Whether its plan is one that others may need at once, so that it must not wait behind long searches.

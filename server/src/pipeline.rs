@@ -13,6 +13,7 @@ mod execution;
 mod fewer;
 mod files;
 mod input;
+mod joint;
 mod memory;
 mod portfolio;
 mod puncture;
@@ -32,6 +33,7 @@ use self::canon::Canon;
 pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
 use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
+use self::joint::Joints;
 use self::memory::Form;
 use self::puncture::Part;
 use self::relatives::{Relative, Relatives};
@@ -58,6 +60,7 @@ pub struct Pipeline {
     limits: TopologyLimits,
     shapes: Arc<Shapes>,
     relatives: Relatives,
+    joints: Joints,
 }
 
 impl Pipeline {
@@ -70,7 +73,7 @@ impl Pipeline {
     pub fn keeping(limits: TopologyLimits, schedules: Arc<dyn Store>, bytes_max: u64) -> Self {
         let options = ScheduleOptions { bytes_max, memory_bytes_max: SCHEDULES_MEMORY_BYTES, limits };
         let shapes = Arc::new(Shapes::new(Schedules::new(schedules, options)));
-        Self { limits, shapes, relatives: Relatives::new() }
+        Self { limits, shapes, relatives: Relatives::new(), joints: Joints::new() }
     }
 
     /// An order on the part of the network that it is about.
@@ -120,6 +123,7 @@ impl Pipeline {
             warnings,
             sound,
             puncture,
+            joint: None,
         })
     }
 
@@ -155,6 +159,14 @@ impl Pipeline {
     ) -> Result<Produced, PlanFailure> {
         let started = clock::now();
         let repair = Repair::of(&self.shapes, order, prepared, stop)?;
+        let joint = match &prepared.joint {
+            Some(joint) => {
+                watch.stage("joint", 0, 1);
+                Some(self.joints.of(joint, stop)?)
+            }
+            None => None,
+        };
+        let joint_ms = clock::millis_since(started);
         watch.stage("bound", 0, 1);
         let own = |found: &Bound| {
             let own = canon.map_or_else(|| found.clone(), |canon| canon.bound(found));
@@ -162,7 +174,7 @@ impl Pipeline {
         };
         let mut known = None;
         if let Some((canon, plan)) =
-            canon.and_then(|canon| Some((canon, canon.known(&self.shapes, order, first_limits(order))?)))
+            canon.and_then(|canon| Some((canon, canon.answer(&self.shapes, order, first_limits(order))?)))
         {
             match own(&plan.bound) {
                 Ok(bound) => known = Some((plan, bound)),
@@ -170,10 +182,10 @@ impl Pipeline {
             }
         }
         let base = canon.map_or(&prepared.topology, |canon| &canon.normal.topology);
-        let boxed = match repair {
+        let boxed = match (&repair, &joint) {
             // Nothing is searched for that would want a hint.
-            Some(_) => None,
-            None => self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?,
+            (Some(_), _) | (_, Some(_)) => None,
+            (None, None) => self.shapes.boxed(base, stop).map_err(|_| PlanFailure::Stopped)?,
         };
         let network = boxed.as_ref().map_or(base, |boxed| &boxed.topology);
         let mut flow = None;
@@ -200,6 +212,7 @@ impl Pipeline {
         watch.bound(&bound.upper);
         // The flow of an all-to-all is found with its bound, and is most of the schedule.
         let (flow, synthesis) = flow.map_or((None, 0.0), |(flow, millis)| (Some(flow), millis));
+        let synthesis = synthesis + joint_ms;
         let timings =
             v1::Timings { bound: clock::millis_since(started) - synthesis, synthesis, ..v1::Timings::default() };
 
@@ -209,6 +222,7 @@ impl Pipeline {
             keepers: Vec::new(),
             canon,
             repair,
+            joint: joint.as_ref(),
             network,
             known,
             may_search,
@@ -224,9 +238,9 @@ impl Pipeline {
             stop,
             watch,
         };
-        let fitted = match work.repair {
-            Some(_) => fewer::that_fit(&mut work),
-            None => portfolio::best(&mut work),
+        let fitted = match (&work.repair, work.joint) {
+            (None, None) => portfolio::best(&mut work),
+            _ => fewer::that_fit(&mut work),
         };
         work.join_keepers();
         let Fitted { attempt: Attempt { plan, verdict, proofs, .. }, files, warning } = fitted?;
@@ -245,6 +259,9 @@ impl Pipeline {
             provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
             provenance.repaired_from = prepared.sound.as_ref().map(|sound| sound.key.plan_id()).unwrap_or_default();
         }
+        if let (Some(made), Some(joint)) = (&joint, &prepared.joint) {
+            plan.joint = made.describe(joint);
+        }
         Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
     }
 }
@@ -253,6 +270,8 @@ impl Planner for Pipeline {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
         let (whole, mut warnings) = read_topology(&order.topology, &self.limits, stop)?;
         ask(stop)?;
+        let joint = order.joint.as_ref();
+        let joint = joint.map(|joint| joint::prepared(&whole, joint, order.tenant.as_ref(), stop)).transpose()?;
         let faults = (!order.faults.is_empty()).then(|| puncture::faults(&whole, order)).transpose()?;
         let mut part = Part::sound(seats::take(whole, order, &mut warnings)?, order);
         ask(stop)?;
@@ -264,7 +283,13 @@ impl Planner for Pipeline {
             Making::Repaired if order.faults.is_empty() => Some(Box::new(self.relative(order, &part, stop)?)),
             Making::Repaired => Some(Box::new(self.prepare(&order.sound(), stop)?)),
         };
-        self.prepared(order, part, sound, warnings, stop)
+        let mut prepared = self.prepared(order, part, sound, warnings, stop)?;
+        if let Some((joint, memory_bytes)) = joint {
+            prepared.key = prepared.key.in_common(&joint.key, joint.position);
+            prepared.memory_bytes = prepared.memory_bytes.saturating_add(memory_bytes);
+            prepared.joint = Some(Arc::new(joint));
+        }
+        Ok(prepared)
     }
 
     fn produce(
@@ -274,6 +299,10 @@ impl Planner for Pipeline {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
+        if let Some(joint) = &prepared.joint {
+            let made = self.made(order, prepared, None, true, (stop, watch));
+            return made.map_err(|failure| failure.of_one(joint.position));
+        }
         if order.making == Making::Repaired {
             return self.made(order, prepared, None, true, (stop, watch));
         }
@@ -302,6 +331,10 @@ impl Planner for Pipeline {
             // Readers have other things to do than to wait for its bound.
             return Ok(Recall::Unknown(None));
         }
+        if let Some(joint) = &prepared.joint {
+            // What is left once the schedule is there takes a worker all the same; the search is for whoever comes first.
+            return Ok(Recall::Unknown(Some(joint.key)));
+        }
         let Some(canon) = Canon::of(&self.shapes, order, prepared, stop)? else { return Ok(Recall::Unknown(None)) };
         let key = canon.key(order, first_limits(order));
         if !self.shapes.schedules.has(&key) {
@@ -315,7 +348,7 @@ impl Planner for Pipeline {
     }
 
     fn is_known(&self, schedule: &ScheduleKey) -> bool {
-        self.shapes.schedules.has(schedule)
+        self.shapes.schedules.has(schedule) || self.joints.has(schedule)
     }
 
     fn kept(&self) -> Result<(usize, u64), StoreError> {

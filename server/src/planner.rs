@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use canopy_proto::v1;
 use canopy_schedule::{Collective, Shares};
-use canopy_synth::{Composition, Stop};
+use canopy_synth::{Composition, JointCollective, Stop};
 use canopy_topology::{Rate, Slot, Topology};
 
 use crate::failure::PlanFailure;
@@ -92,21 +92,43 @@ pub struct Prepared {
     pub sound: Option<Box<Self>>,
     /// What the network is the rest of; none: it is sound, as far as the order says.
     pub puncture: Option<Arc<v1::Puncture>>,
+    /// What the plan is made in common with; none: it is made alone.
+    pub joint: Option<Arc<PreparedJoint>>,
+}
+
+/// Collectives that are planned in common, on a network that has been read.
+#[derive(Clone, Debug)]
+pub struct PreparedJoint {
+    /// The network of all.
+    pub whole: Topology,
+    /// All of them.
+    pub collectives: Vec<JointCollective>,
+    /// Which of them is ordered.
+    pub position: usize,
+    /// What their schedule is known by.
+    pub key: ScheduleKey,
 }
 
 impl Prepared {
     /// Bytes of memory that the network itself takes, roughly. O(nodes).
     pub(crate) fn weight_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let nodes = self.topology.nodes().iter().map(|node| {
-            let named = &node.attributes;
-            let attributes = [&named.host, &named.box_name, &named.rail, &named.label].into_iter().map(text);
-            size_of_val(node) + node.id.len() + attributes.sum::<usize>()
-        });
+        let network = |topology: &Topology| {
+            let nodes = topology.nodes().iter().map(|node| {
+                let named = &node.attributes;
+                let attributes = [&named.host, &named.box_name, &named.rail, &named.label].into_iter().map(text);
+                size_of_val(node) + node.id.len() + attributes.sum::<usize>()
+            });
+            nodes.sum::<usize>() + size_of_val(topology.links())
+        };
         let shares = size_of_val(self.shares.weights());
         let slots = self.rank_map.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
         let sound = self.sound.as_ref().map_or(0, |sound| sound.weight_bytes());
-        nodes.sum::<usize>() + size_of_val(self.topology.links()) + shares + slots.sum::<usize>() + sound
+        let joint = self.joint.as_ref().map_or(0, |joint| {
+            let ranks = joint.collectives.iter().map(|each| size_of_val(each) + size_of_val(each.ranks.as_slice()));
+            network(&joint.whole) + ranks.sum::<usize>()
+        });
+        network(&self.topology) + shares + slots.sum::<usize>() + sound + joint
     }
 }
 

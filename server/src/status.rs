@@ -194,6 +194,13 @@ fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
         PlanFailure::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
         PlanFailure::Bound(error) => bound(error),
+        PlanFailure::InJoint { position, failure } => {
+            let mut refusal = refusal(failure).with("collective", position);
+            if let Detail::Field(field) = refusal.detail {
+                refusal.detail = Detail::Field(format!("joint_collectives[{position}].{field}"));
+            }
+            refusal
+        }
         PlanFailure::Synthesis(error) => synthesis(error),
         PlanFailure::Apart { failure, parts } => {
             let mut refusal = refusal(failure).with("components", parts.count);

@@ -12,8 +12,8 @@ use super::Unfinished;
 use crate::key::RequestKey;
 use crate::losses;
 use crate::order::{
-    Group, Making, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire, instances, roots,
-    roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
+    Group, JointOrder, JointTask, Making, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire,
+    instances, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 use crate::store::{decode_record, encode_record};
 
@@ -73,8 +73,28 @@ struct Entry {
     #[prost(message, repeated, tag = "24")]
     faults: Vec<v1::Fault>,
     /// 0: none is stated.
-    #[prost(uint64, tag = "25")]
+    #[prost(uint64, tag = "27")]
     seed: u64,
+    /// None: it is planned alone.
+    #[prost(message, repeated, tag = "25")]
+    joint_tasks: Vec<Task>,
+    #[prost(uint64, tag = "26")]
+    joint_position: u64,
+}
+
+/// One of several collectives that are planned in common.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Task {
+    #[prost(uint32, repeated, tag = "1")]
+    ranks: Vec<u32>,
+    #[prost(string, tag = "2")]
+    collective: String,
+    #[prost(uint32, optional, tag = "3")]
+    root: Option<u32>,
+    #[prost(uint64, tag = "4")]
+    size_bytes: u64,
+    #[prost(uint64, tag = "5")]
+    chunks: u64,
 }
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
@@ -142,6 +162,8 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         placement: order.placement.as_deref().map(slots_on_the_wire),
         tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
         seed: order.seed,
+        joint_tasks: order.joint.iter().flat_map(|joint| &joint.tasks).map(task).collect(),
+        joint_position: order.joint.as_ref().map_or(0, |joint| joint.position as u64),
     };
     encode_record(&entry.encode_to_vec())
 }
@@ -193,10 +215,39 @@ pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
         sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
         seed: entry.seed,
         making: Making::Searched,
+        joint: match entry.joint_tasks.as_slice() {
+            [] => None,
+            tasks => Some(joint(tasks, entry.joint_position)?),
+        },
         outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
         tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
     };
     Some(Unfinished { number: entry.number, order, priority, starts: 0, arrived_unix_ms: entry.arrived_unix_ms })
+}
+
+fn task(task: &JointTask) -> Task {
+    Task {
+        ranks: task.ranks.clone(),
+        collective: task.kind.name().to_owned(),
+        root: task.root,
+        size_bytes: task.size_bytes.get(),
+        chunks: task.chunks.get(),
+    }
+}
+
+fn joint(tasks: &[Task], position: u64) -> Option<JointOrder> {
+    let task = |task: &Task| {
+        Some(JointTask {
+            ranks: task.ranks.clone(),
+            kind: task.collective.parse().ok()?,
+            root: task.root,
+            size_bytes: NonZeroU64::new(task.size_bytes)?,
+            chunks: NonZeroU64::new(task.chunks)?,
+        })
+    };
+    let tasks: Vec<JointTask> = tasks.iter().map(task).collect::<Option<_>>()?;
+    let position = usize::try_from(position).ok().filter(|&position| position < tasks.len())?;
+    Some(JointOrder { tasks, position })
 }
 
 fn output(spec: &v1::OutputSpec) -> Option<Output> {

@@ -12,7 +12,7 @@ use super::*;
 use crate::clock;
 use crate::job::{Delivery, Goal, Outcome, Read, Terms, Worker};
 use crate::key::RequestKey;
-use crate::order::{Group, Making, Output, TopologyInput};
+use crate::order::{Group, JointOrder, JointTask, Making, Output, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};
@@ -40,8 +40,21 @@ fn order(expression: &str) -> Order {
         sums: SumOptions::AUTO,
         seed: 0,
         making: Making::Searched,
+        joint: None,
         outputs: vec![Output::Json],
     }
+}
+
+/// An order for the second of two.
+fn joint(kind: CollectiveKind, root: Option<u32>, number: u64) -> JointOrder {
+    let task = |ranks: &[u32], chunks| JointTask {
+        ranks: ranks.to_vec(),
+        kind,
+        root,
+        size_bytes: NonZeroU64::new(number).unwrap(),
+        chunks: NonZeroU64::new(chunks).unwrap(),
+    };
+    JointOrder { tasks: vec![task(&[], 1), task(&[3, u32::MAX], 7)], position: 1 }
 }
 
 impl Journal {
@@ -177,6 +190,7 @@ fn every_order_is_read_back() {
                     sums,
                     seed: number,
                     making: Making::Searched,
+                    joint: (number % 6 == 1).then(|| joint(kind, root, number)),
                     in_place,
                     outputs,
                     size_bytes_min: number / 2,

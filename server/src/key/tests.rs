@@ -26,6 +26,7 @@ fn order() -> Order {
         sums: SumOptions::AUTO,
         seed: 0,
         making: Making::Searched,
+        joint: None,
         outputs: vec![Output::Json],
     }
 }
@@ -171,4 +172,31 @@ fn keys_stay_what_they_are() {
             "a27b7e32f64e6f779c990c2722ba18cd9cf21eb96f307e5be45352b48cfefe75"
         ]
     );
+}
+
+/// Plans in common differ by their places, and by whatever any of the tasks says.
+#[test]
+fn plans_in_common_are_told_apart_by_all_that_run_at_the_same_time() {
+    let whole = generate("ring:8", &TopologyLimits::STANDARD).unwrap();
+    let task = |ranks: &[u32], root, size| JointTask {
+        ranks: ranks.to_vec(),
+        kind: CollectiveKind::Broadcast,
+        root,
+        size_bytes: NonZeroU64::new(size).unwrap(),
+        chunks: NonZeroU64::MIN,
+    };
+    let others = [task(&[0, 1], None, 8), task(&[1, 0], None, 8), task(&[0, 1], Some(0), 8), task(&[0, 1], None, 9)];
+    let mut seen = vec![(plan_key("ring:8", 1, &order()), RequestKey::of(&order()))];
+    for tasks in others.iter().map(|other| vec![task(&[2, 3], None, 8), other.clone()]) {
+        let schedule = ScheduleKey::of_joint(&whole, &tasks);
+        for position in 0..2 {
+            let joint = Some(JointOrder { tasks: tasks.clone(), position });
+            let keys = (
+                plan_key("ring:8", 1, &order()).in_common(&schedule, position),
+                RequestKey::of(&Order { joint, ..order() }),
+            );
+            assert!(seen.iter().all(|(plan, request)| *plan != keys.0 && *request != keys.1));
+            seen.push(keys);
+        }
+    }
 }

@@ -20,6 +20,7 @@ use super::ask;
 use super::canon::Canon;
 use super::composition;
 use super::files::Files;
+use super::joint::JointMade;
 use super::portfolio::TRANSFERS_MAX as COMPARED_TRANSFERS_MAX;
 use super::repair::Repair;
 use crate::clock;
@@ -43,6 +44,8 @@ pub(super) struct Work<'a> {
     pub(super) canon: Option<&'a Canon>,
     /// The schedule that its plans are made of; none where they are searched for.
     pub(super) repair: Option<Repair>,
+    /// The joint schedule that its plan is a part of; none where it is made alone.
+    pub(super) joint: Option<&'a Arc<JointMade>>,
     /// What is searched: the network in canonical order or as it was prepared, perhaps with the boxes of its family.
     pub(super) network: &'a Topology,
     /// The plan within the order's own limits, in canonical labels, if it is known.
@@ -95,6 +98,7 @@ impl<'a> Work<'a> {
             keepers: Vec::new(),
             canon: None,
             repair: None,
+            joint: None,
             network: &prepared.topology,
             known: None,
             has_searched: false,
@@ -118,6 +122,11 @@ impl<'a> Work<'a> {
             self.timings.synthesis += clock::millis_since(started);
             return self.judged(schedule?, None);
         }
+        if let (Some(made), Some(joint)) = (self.joint, &self.prepared.joint) {
+            // It is not kept beyond this process.
+            self.has_searched = true;
+            return self.judged(made.schedule(joint.position, &self.prepared.topology)?, None);
+        }
         let Some(canon) = self.canon else {
             let Synthesized { schedule, form, choice_bound, time_proof } = self.searched(limits)?;
             let proofs = Proofs { choice_bound, time_proof };
@@ -127,7 +136,7 @@ impl<'a> Work<'a> {
         if !self.schedules.contains(&key) {
             self.schedules.push(key);
         }
-        if let Some(known) = self.known.take().or_else(|| canon.known(self.shapes, self.order, limits)) {
+        if let Some(known) = self.known.take().or_else(|| canon.answer(self.shapes, self.order, limits)) {
             let judged = canon.schedule(&known.schedule);
             match judged.and_then(|schedule| self.judged(schedule, known.form.clone())) {
                 Err(failure @ PlanFailure::Rejected { .. }) => canon.refuse(self.shapes, self.order, limits, &failure),
@@ -137,9 +146,9 @@ impl<'a> Work<'a> {
         if !self.may_search {
             return Err(PlanFailure::NotCached);
         }
-        // What has proofs of its own goes by labels, and is not kept.
-        let Synthesized { schedule, form, .. } = self.searched(limits)?;
-        let attempt = self.judged(canon.schedule(&schedule)?, form)?;
+        let Synthesized { schedule, form, choice_bound, time_proof } = self.searched(limits)?;
+        let proofs = Proofs { choice_bound, time_proof };
+        let attempt = Attempt { proofs, ..self.judged(canon.schedule(&schedule)?, form)? };
         // What was accepted under the caller's labels is right under those it was found with.
         let plan = &attempt.plan;
         let kept = PlanFile {

@@ -113,9 +113,17 @@ impl Canon {
         let (form, collective) = (&self.normal.hash, self.collective);
         let key = match &self.labels {
             Labels::Canonical { sizes } => ScheduleKey::of(form, collective.kind(), sizes, search),
-            Labels::Own => ScheduleKey::in_own_labels(form, collective, &self.shares, search, order.size_bytes_max),
+            Labels::Own => {
+                let more = (order.size_bytes_max, order.seed);
+                ScheduleKey::in_own_labels(form, collective, &self.shares, search, more)
+            }
         };
         order.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant))
+    }
+
+    /// The plan within these limits, if it is known, and says all that one that is searched for says: proofs of times are not kept.
+    pub(super) fn answer(&self, shapes: &Shapes, order: &Order, limits: TreeLimits) -> Option<Arc<PlanFile>> {
+        if order.algorithm == Algorithm::TacosIlp { None } else { self.known(shapes, order, limits) }
     }
 
     /// The plan within these limits, if it is known.

@@ -70,6 +70,8 @@ pub(super) fn plan(
         superseded_by: String::new(),
         step_cost: verdict.steps.as_ref().map(step_cost),
         path_choice: proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: bound.to_string() }),
+        // Told by whoever knows the others.
+        joint: None,
         links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
         time_proof: proofs.time_proof.map(|TimeProof { end, bound }| v1::TimeProof { end, bound }),
     })

@@ -62,6 +62,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) ->
         sums: SumOptions::AUTO,
         seed: 0,
         making: Making::Searched,
+        joint: None,
         outputs,
     }
 }

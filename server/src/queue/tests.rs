@@ -43,6 +43,7 @@ fn order(text: &str) -> Order {
         sums: SumOptions::AUTO,
         seed: 0,
         making: Making::Searched,
+        joint: None,
         outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
     }
 }

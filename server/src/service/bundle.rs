@@ -8,6 +8,7 @@
 //! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
 //! | as many files as the runtime reads, each a plan of its own | here |
 //! | the finished folder, run through the rules of its runtime | `folder` |
+//! | plans that run at the same time, which are another kind of bundle | `joint` |
 //!
 //! An item that fails does not keep the others back, and none takes the time that those after it need.
 
@@ -15,6 +16,7 @@ mod advice;
 mod candidates;
 mod compare;
 mod folder;
+mod joint;
 mod network;
 mod refusals;
 mod request;
@@ -33,15 +35,16 @@ use tonic_types::StatusExt as _;
 
 use self::candidates::Candidate;
 use self::compare::Comparison;
-use self::folder::{MadeFile, audited};
+use self::folder::{MadeFile, audited, env};
+use self::joint::JointWanted;
 use self::network::{Party, parties};
 use self::refusals::{ambiguous, broken, mixed_sizes, refusal, unnamed};
 use self::request::Wanted;
 use super::decode::Method;
 use super::{PlannerService, desk, topologies};
 use crate::clock;
-use crate::failure::CallFailure;
-use crate::status::{call_status, to_status};
+use crate::failure::{CallFailure, PlanFailure};
+use crate::status::call_status;
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
@@ -62,15 +65,9 @@ pub(super) async fn plan_bundle(
     let deadline = service.deadlines.apply(&headers);
     let gone = Arc::new(AtomicBool::new(false));
     let session = Session { service, headers, end: arrived + deadline.work, gone };
-    let answer = match Wanted::read(request) {
-        Ok(wanted) => session.answer(wanted).await,
-        Err(error) => Err(CallFailure::Plan(error.into())),
-    };
+    let answer = session.any(request).await;
     desk::log(METHOD, arrived, answer.as_ref().err());
-    answer.map_err(|failure| match failure {
-        CallFailure::Plan(failure) => to_status(&failure),
-        failure => call_status(&failure),
-    })
+    answer.unwrap_or_else(|failure| Err(call_status(&failure)))
 }
 
 /// One call. Dropped with it, which ends what still computes for it.
@@ -103,6 +100,14 @@ struct Item {
 }
 
 impl Session<'_> {
+    /// Answers a request of either kind. A plan that is refused, where all are needed, has said so in the log by itself.
+    async fn any(&self, request: v1::PlanBundleRequest) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
+        match request.joint {
+            true => joint::answer(self, JointWanted::read(request).map_err(PlanFailure::Request)?).await,
+            false => self.answer(Wanted::read(request).map_err(PlanFailure::Request)?).await.map(Ok),
+        }
+    }
+
     async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
         let (shelf, source, limits) = (self.service.shelf.clone(), wanted.topology.take(), self.service.limits);
         let members = wanted.members();
@@ -459,17 +464,6 @@ impl Item {
             times: times.unwrap_or_default(),
         });
     }
-}
-
-/// What has to be in the environment for these files to be found.
-fn env(runtime: Runtime, paths: &[String]) -> Vec<v1::EnvVar> {
-    let variables = runtime.variables(paths).into_iter();
-    let variable = |found: canopy_bundle::Variable| v1::EnvVar {
-        name: found.name.to_owned(),
-        value: found.value,
-        purpose: found.purpose.to_owned(),
-    };
-    variables.map(variable).collect()
 }
 
 /// Says once for all items that it is not known where ranks are.

@@ -1,5 +1,7 @@
 //! From the message on the wire to an [`Order`], refusing what no order can say.
 
+mod joint;
+
 use std::num::{NonZeroU32, NonZeroU64};
 
 use canopy_faults::Loss;
@@ -101,6 +103,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
+    let (request, joint) = joint::taken(request)?;
     let Sourced { topology, faults } = sourced(request.topology)?;
     let collective =
         request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
@@ -154,6 +157,7 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
         sums,
         seed: request.seed,
         making: Making::Searched,
+        joint,
         outputs,
         // Its name is not in the message.
         tenant: None,

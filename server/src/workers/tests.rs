@@ -93,6 +93,7 @@ impl Shop {
             sums: SumOptions::AUTO,
             seed: 0,
             making: Making::Searched,
+            joint: None,
             outputs: vec![Output::Json],
         };
         let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };

@@ -9,6 +9,7 @@ mod deadlines;
 mod fallbacks;
 mod find;
 mod jobs;
+mod joint;
 mod lifecycle;
 mod limits;
 mod negatives;

@@ -80,6 +80,17 @@ pub(super) fn audited(
     Ok(described)
 }
 
+/// What has to be in the environment for these files to be found.
+pub(super) fn env(runtime: Runtime, paths: &[String]) -> Vec<v1::EnvVar> {
+    let variables = runtime.variables(paths).into_iter();
+    let variable = |found: canopy_bundle::Variable| v1::EnvVar {
+        name: found.name.to_owned(),
+        value: found.value,
+        purpose: found.purpose.to_owned(),
+    };
+    variables.map(variable).collect()
+}
+
 const fn ending(output: Output) -> &'static str {
     match output {
         Output::Json | Output::MscclppJson(..) => "json",

@@ -40,6 +40,11 @@ impl Wanted {
     /// # Errors
     /// The first field that is wrong whatever the network is.
     pub(super) fn read(request: v1::PlanBundleRequest) -> Result<Self, RequestError> {
+        let joint =
+            [("joint_collectives", !request.joint_collectives.is_empty()), ("outputs", !request.outputs.is_empty())];
+        if let Some((field, _)) = joint.into_iter().find(|&(_, is_given)| is_given) {
+            return Err(RequestError::NotApplicable { field, method: "a bundle without `joint`" });
+        }
         let v1::PlanBundleRequest { topology, collectives, in_place, strict, priority, .. } = request;
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
@@ -164,16 +169,23 @@ fn communicators(stated: Vec<v1::BundleCommunicator>) -> Result<Vec<v1::BundleCo
         let (found, limit) = (stated.len() as u64, COMMUNICATORS_MAX as u64);
         return Err(RequestError::TooMany { field: "communicators", found, limit });
     }
-    for (position, communicator) in stated.iter().enumerate() {
-        let name = &communicator.name;
-        let field = || format!("communicators[{position}].name");
+    require_names("communicators", stated.iter().map(|communicator| communicator.name.as_str()))?;
+    Ok(stated)
+}
+
+/// Requires names of items of a list to be plain, and no two the same.
+pub(super) fn require_names<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), RequestError> {
+    let mut earlier: Vec<&str> = Vec::new();
+    for (position, name) in names.enumerate() {
+        let field = || format!("{list}[{position}].name");
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
             return Err(RequestError::Name { field: field(), found: name.chars().take(80).collect() });
         }
-        if stated.iter().take(position).any(|earlier| earlier.name == *name) {
-            return Err(RequestError::Repeated { field: field(), what: name.clone() });
+        if earlier.contains(&name) {
+            return Err(RequestError::Repeated { field: field(), what: name.to_owned() });
         }
+        earlier.push(name);
     }
-    Ok(stated)
+    Ok(())
 }

@@ -1,0 +1,185 @@
+//! Requests for one of several plans that are made in common: what all of them do, and the same request as if it were for one alone.
+
+use std::num::NonZeroU64;
+
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use canopy_synth::Algorithm;
+
+use super::{SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, collective_kind};
+use crate::order::{JointOrder, JointTask, RequestError};
+
+/// Most collectives that are planned in common.
+const COLLECTIVES_MAX: u64 = 16;
+/// What such a request is for.
+const WHAT: &str = "a plan in common with others";
+
+/// Takes out of a request what it is planned in common with; what is left asks for its own task.
+///
+/// # Errors
+/// The first field that is wrong, or says again what the tasks say.
+pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option<JointOrder>), RequestError> {
+    if request.joint_collectives.is_empty() {
+        let remedy = "say which collectives run at the same time, or leave joint_position out";
+        return match request.joint_position {
+            0 => Ok((request, None)),
+            _ => Err(RequestError::Missing { field: "joint_collectives", remedy }),
+        };
+    }
+    refuse_others(&request)?;
+    let found = request.joint_collectives.len() as u64;
+    if found > COLLECTIVES_MAX {
+        return Err(RequestError::TooMany { field: "joint_collectives", found, limit: COLLECTIVES_MAX });
+    }
+    let tasks = request.joint_collectives.iter().enumerate().map(|(position, stated)| {
+        let within = |(field, error): (&str, RequestError)| RequestError::InBundle {
+            field: format!("joint_collectives[{position}].{field}"),
+            error: Box::new(error),
+        };
+        task(stated).map_err(within)
+    });
+    let tasks: Vec<JointTask> = tasks.collect::<Result<_, _>>()?;
+    let found = u64::from(request.joint_position);
+    let beyond = RequestError::TooMany { field: "joint_position", found, limit: tasks.len() as u64 - 1 };
+    let position = usize::try_from(request.joint_position).unwrap_or(usize::MAX);
+    let (Some(own), Some(stated)) = (tasks.get(position), request.joint_collectives.get(position)) else {
+        return Err(beyond);
+    };
+    let transit = if own.ranks.is_empty() { v1::GroupTransit::Unspecified } else { v1::GroupTransit::Forward };
+    let request = v1::PlanRequest {
+        collective: stated.collective,
+        ranks: own.ranks.clone(),
+        transit: transit.into(),
+        chunks: own.chunks.get(),
+        size_bytes_max: Some(own.size_bytes.get()),
+        algorithm: Algorithm::Tacos.name().to_owned(),
+        joint_collectives: Vec::new(),
+        joint_position: 0,
+        ..request
+    };
+    Ok((request, Some(JointOrder { tasks, position })))
+}
+
+/// What the tasks say, or nobody can say of plans in common.
+fn refuse_others(request: &v1::PlanRequest) -> Result<(), RequestError> {
+    let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
+    let is_own_algorithm = ["", Algorithm::Auto.name(), Algorithm::Tacos.name()].contains(&request.algorithm.as_str());
+    let on_miss = request.quality.as_ref().map_or(0, |quality| quality.on_miss);
+    let others = [
+        ("topology.punctured", matches!(source, Some(Source::Punctured(_)))),
+        ("collective", request.collective.is_some()),
+        ("size_bytes_max", request.size_bytes_max.is_some()),
+        ("algorithm", !is_own_algorithm),
+        ("quality.on_miss", ![0, i32::from(v1::OnMiss::Fail)].contains(&on_miss)),
+        ("trees_per_root", request.trees_per_root > 0),
+        ("max_chunks", request.max_chunks > 0),
+        ("max_depth", request.max_depth > 0),
+        ("shares", !request.shares.is_empty()),
+        ("ranks", !request.ranks.is_empty()),
+        ("transit", request.transit != 0),
+        ("tolerance", request.tolerance.is_some()),
+        ("form", request.form != 0),
+        ("root_policy", request.root_policy != 0),
+        ("placement", request.placement.is_some()),
+        ("chunks", request.chunks > 0),
+    ];
+    match others.into_iter().find(|&(_, is_given)| is_given) {
+        Some((field, _)) => Err(RequestError::NotApplicable { field, method: WHAT }),
+        None => Ok(()),
+    }
+}
+
+/// Reads one of them; what is wrong comes with its field.
+fn task(stated: &v1::JointCollective) -> Result<JointTask, (&'static str, RequestError)> {
+    let missing = || ("collective", RequestError::Missing { field: "collective", remedy: "say what it does" });
+    let collective = stated.collective.ok_or_else(missing)?;
+    let kind = collective_kind(collective.kind).map_err(|error| ("collective.kind", error))?;
+    let found = stated.size_bytes.unwrap_or(SIZE_BYTES_MAX_DEFAULT);
+    let size = NonZeroU64::new(found).filter(|size| size.get() <= SIZE_BYTES_MAX_LIMIT);
+    let wrong_size = || ("size_bytes", RequestError::Size { found, limit: SIZE_BYTES_MAX_LIMIT });
+    Ok(JointTask {
+        ranks: stated.ranks.clone(),
+        kind,
+        root: collective.root,
+        size_bytes: size.ok_or_else(wrong_size)?,
+        chunks: NonZeroU64::new(stated.chunks).unwrap_or(NonZeroU64::MIN),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_topology::Transit;
+
+    use crate::order::{Group, RequestError};
+    use crate::service::decode::{Decoded, Method, decode};
+    use canopy_proto::v1;
+
+    fn collective(kind: v1::Collective, ranks: &[u32]) -> v1::JointCollective {
+        let collective = Some(v1::CollectiveSpec { kind: kind.into(), root: None });
+        v1::JointCollective { ranks: ranks.to_vec(), collective, size_bytes: Some(1 << 20), ..Default::default() }
+    }
+
+    fn request() -> v1::PlanRequest {
+        let source = v1::topology_source::Source::Expression("mesh:2x2".to_owned());
+        v1::PlanRequest {
+            topology: Some(v1::TopologySource { source: Some(source) }),
+            joint_collectives: vec![
+                collective(v1::Collective::Allgather, &[]),
+                collective(v1::Collective::Reduce, &[3, 1]),
+            ],
+            joint_position: 1,
+            ..Default::default()
+        }
+    }
+
+    fn refused(change: impl FnOnce(&mut v1::PlanRequest)) -> String {
+        let mut request = request();
+        change(&mut request);
+        match decode(request, Method::Plan) {
+            Ok(_) => "accepted".to_owned(),
+            Err(error) => error.field(),
+        }
+    }
+
+    #[test]
+    fn an_order_is_for_its_own_task_and_knows_the_others() {
+        let Decoded { order, .. } = decode(request(), Method::Plan).unwrap();
+        assert_eq!((order.kind, order.size_bytes_max), (canopy_schedule::CollectiveKind::Reduce, 1 << 20));
+        assert_eq!(order.group, Some(Group { ranks: vec![3, 1], transit: Transit::Forward }));
+        let joint = order.joint.clone().unwrap();
+        assert_eq!((joint.position, joint.tasks.len(), joint.tasks[1].ranks.clone()), (1, 2, vec![3, 1]));
+        assert!(order.stand_ins().is_empty(), "nothing else keeps out of the way of the others");
+        let first = v1::PlanRequest { joint_position: 0, ..request() };
+        assert_eq!(decode(first, Method::Plan).unwrap().order.group, None);
+    }
+
+    #[test]
+    fn what_the_tasks_say_is_not_said_again_and_each_fault_has_its_field() {
+        assert_eq!(refused(|_| {}), "accepted");
+        assert_eq!(refused(|request| request.algorithm = "tacos".to_owned()), "accepted");
+        assert_eq!(refused(|request| request.algorithm = "ring".to_owned()), "algorithm");
+        assert_eq!(refused(|request| request.ranks = vec![0, 1]), "ranks");
+        assert_eq!(refused(|request| request.chunks = 2), "chunks");
+        assert_eq!(refused(|request| request.size_bytes_max = Some(1)), "size_bytes_max");
+        assert_eq!(refused(|request| request.collective = request.joint_collectives[0].collective), "collective");
+        let on_miss = v1::OnMiss::Fallback.into();
+        let quality = Some(v1::QualityPolicy { on_miss, ..Default::default() });
+        assert_eq!(refused(|request| request.quality = quality), "quality.on_miss");
+        assert_eq!(refused(|request| request.joint_position = 2), "joint_position");
+        assert_eq!(refused(|request| request.joint_collectives.clear()), "joint_collectives");
+        let many = |request: &mut v1::PlanRequest| {
+            request.joint_collectives = vec![collective(v1::Collective::Allgather, &[]); 17];
+        };
+        assert_eq!(refused(many), "joint_collectives");
+        let second =
+            |change: fn(&mut v1::JointCollective)| refused(|request| change(&mut request.joint_collectives[1]));
+        assert_eq!(second(|task| task.collective = None), "joint_collectives[1].collective");
+        assert_eq!(
+            second(|task| task.collective = Some(v1::CollectiveSpec::default())),
+            "joint_collectives[1].collective.kind"
+        );
+        assert_eq!(second(|task| task.size_bytes = Some(0)), "joint_collectives[1].size_bytes");
+        let error = decode(v1::PlanRequest { joint_position: 9, ..request() }, Method::Plan).err();
+        assert!(matches!(error, Some(RequestError::TooMany { found: 9, limit: 1, .. })));
+    }
+}
