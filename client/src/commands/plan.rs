@@ -28,6 +28,7 @@ use crate::request;
 use crate::runtime::RuntimeProfile;
 
 use bundle::BundleArgs;
+use bundle::joint::JointArgs;
 use later::Later;
 use receive::Receiver;
 use target::{Format, Target};
@@ -44,6 +45,7 @@ Examples:
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
   canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB-1GiB --format msccl-xml -o plans
+  canopy plan mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
 Without --server and CANOPY_SERVER, the command runs a server of its own on the data folder, or joins one that runs there.")]
@@ -67,6 +69,8 @@ pub(crate) struct PlanArgs {
     size: Option<u64>,
     #[command(flatten)]
     bundle: BundleArgs,
+    #[command(flatten)]
+    joint: JointArgs,
     /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
     #[arg(long, short, value_name = "FORMAT", default_value = "json")]
     format: Format,
@@ -85,7 +89,7 @@ pub(crate) struct PlanArgs {
     /// ways [default: as many as it takes]
     #[arg(long, value_name = "L")]
     max_layers: Option<NonZeroU32>,
-    /// File to write, standard output if not given; with --sizes the folder
+    /// File to write, standard output if not given; with --sizes and --joint the folder
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
@@ -158,6 +162,9 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
     args.later.refuse()?;
     if args.bundle.is_given() {
         return bundle::run(args).await;
+    }
+    if args.joint.is_given() {
+        return bundle::joint::run(args).await;
     }
     if args.json && args.output.is_none() {
         return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")

@@ -4,6 +4,7 @@
 //! statement that differs is a problem like any other damage.
 
 pub(super) mod execution_plan;
+mod joint;
 mod json_plan;
 mod load;
 mod msccl_file;
@@ -39,14 +40,18 @@ Examples:
   canopy verify execution.json --profile mscclpp-0.6 --collective broadcast --root 3
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
   canopy verify routes.xml --topology torus:3x3x3
+  canopy verify --joint plans/up.json plans/down.json
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
     /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, or an execution plan of MSCCL++
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "joint")]
+    file: Option<PathBuf>,
+    /// Plans in canopy's JSON that run at the same time: each is checked, and that in no step two of them use the same link
+    #[arg(long, value_name = "FILE", num_args = 2.., conflicts_with_all = ["file", "topology", "profile", "collective", "root"])]
+    joint: Vec<PathBuf>,
     /// Generator expression or file: the network the plan must be for
     #[arg(long, value_name = "T")]
     topology: Option<String>,
@@ -194,10 +199,11 @@ impl Report {
 
 /// Judges the file and prints the verdict.
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    let Some(file) = &args.file else { return joint::run(&args.joint, args.json) };
     let topology = args.topology.as_deref().map(input::topology).transpose()?;
     let kind = args.collective.collective.map(CollectiveName::kind);
     let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root };
-    let bytes = input::bytes(&args.file, PLAN_BYTES_MAX)?;
+    let bytes = input::bytes(file, PLAN_BYTES_MAX)?;
     let mut report = judge(&bytes, args.profile, &expected)?;
     report.ok = report.problems.is_empty();
     if args.json {
@@ -209,7 +215,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let problems = count(report.problems.len(), "problem");
-    Err(Failure::input(format!("{} fails verification: {problems}", args.file.display())))
+    Err(Failure::input(format!("{} fails verification: {problems}", file.display())))
 }
 
 /// What is wrong with a file and what is unwise, as lines.

@@ -27,6 +27,8 @@ mod forms;
 mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]
+mod joint;
+#[cfg(feature = "embedded")]
 mod leases;
 #[cfg(feature = "embedded")]
 mod limits;

@@ -1,7 +1,7 @@
 //! `canopy plans show`: what a cached plan is, and why it is no better.
 
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, MscclFacts, OutputFormat, Plan,
+    Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, OutputFormat, Plan,
     PlanExplanation, PlanSummary, RuntimeLimit,
 };
 use serde::Serialize;
@@ -61,6 +61,9 @@ struct Shown {
     /// The devices of the ranks, as `--placement` takes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     rank_map: Option<String>,
+    /// What it is among plans that were made in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joint: Option<InCommon>,
     algbw: String,
     bound: String,
     tight: bool,
@@ -152,6 +155,34 @@ struct Topology {
     ranks: u32,
     nodes: u32,
     links: u32,
+}
+
+/// A plan among several that were made in common; times in seconds, `num/den`.
+#[derive(Serialize)]
+struct InCommon {
+    position: u32,
+    collectives: u32,
+    /// By rank of the plan: its number in the network of all.
+    ranks: Vec<u32>,
+    steps: u64,
+    steps_alone: u64,
+    seconds: String,
+    seconds_alone: String,
+}
+
+impl InCommon {
+    fn of(joint: &JointPlan) -> Self {
+        let together = joint.together.clone().unwrap_or_default();
+        Self {
+            position: joint.position,
+            collectives: together.collectives,
+            ranks: joint.ranks.clone(),
+            steps: together.steps,
+            steps_alone: joint.steps_alone,
+            seconds: together.seconds,
+            seconds_alone: joint.seconds_alone.clone(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -260,6 +291,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
         family: plan.family,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
+        joint: plan.joint.as_ref().map(InCommon::of),
         algbw: quality.achieved,
         bound: quality.bound,
         tight: quality.tight,
@@ -350,6 +382,12 @@ fn readable(shown: &Shown) -> String {
     lines.push(format!("cache      {}", shown.record.words()));
     if !shown.record.superseded_by.is_empty() {
         lines.push(format!("superseded by {}, for which it stood in", shown.record.superseded_by));
+    }
+    if let Some(InCommon { position, collectives, steps, steps_alone, .. }) = &shown.joint {
+        lines.push(format!(
+            "in common  number {} of {collectives} that run at the same time, {steps} steps together, alone {steps_alone}",
+            position + 1
+        ));
     }
     if let Some(map) = &shown.rank_map {
         lines.insert(3, format!("rank map   {map}"));

@@ -1,6 +1,7 @@
 //! `canopy plan --sizes`: a folder with the plans of several communicators and collectives, each for its range of sizes.
 
 mod folder;
+pub(super) mod joint;
 mod manifest;
 
 use std::io::Write as _;
@@ -98,25 +99,7 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
     };
     let request = bundle_request(&args)?;
     let folder = NewFolder::prepare(&output)?;
-    let mut connections = Connections::new(&args.server)?;
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let mut connection = connections.open().await?;
-    // Opening a store does not count.
-    let end = Deadline::after(args.deadline);
-    let reply = loop {
-        let error = match connection.shared().plan_bundle(request.clone(), end.remaining()).await {
-            Ok(reply) => break reply,
-            Err(error) => error,
-        };
-        if connections.may_try_another(&connection, &error) {
-            connection = connections.open().await?;
-        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
-            tokio::time::sleep(pause).await;
-        } else {
-            connection.close().await;
-            return Err(in_users_words(error, &args.topology).into());
-        }
-    };
+    let (connection, reply) = ask(&args, &request, |error| in_users_words(error, &args.topology)).await?;
     let written = write(&connection, &reply, &args, folder).await;
     connection.close().await;
     let manifest = written?;
@@ -143,6 +126,33 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
         say(&format!("{what} to {}", output.display()));
     }
     outcome
+}
+
+/// Asks until there is an answer, or no use in asking.
+async fn ask(
+    args: &PlanArgs,
+    request: &PlanBundleRequest,
+    in_users_words: impl FnOnce(ClientError) -> ClientError,
+) -> Result<(Connection, PlanBundleReply), Failure> {
+    let mut connections = Connections::new(&args.server)?;
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut connection = connections.open().await?;
+    // Opening a store does not count.
+    let end = Deadline::after(args.deadline);
+    loop {
+        let error = match connection.shared().plan_bundle(request.clone(), end.remaining()).await {
+            Ok(reply) => return Ok((connection, reply)),
+            Err(error) => error,
+        };
+        if connections.may_try_another(&connection, &error) {
+            connection = connections.open().await?;
+        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
+            tokio::time::sleep(pause).await;
+        } else {
+            connection.close().await;
+            return Err(in_users_words(error).into());
+        }
+    }
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.
@@ -187,6 +197,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         priority: v1::Priority::Unspecified.into(),
         margin: args.bundle.margin,
         alpha_ns: args.bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
+        ..PlanBundleRequest::default()
     })
 }
 
@@ -202,23 +213,9 @@ async fn write(
     if !reply.tuner_csv.is_empty() {
         folder.write("tuner.csv", reply.tuner_csv.as_bytes())?;
     }
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut fetch = Fetch::new(connection, &folder);
     for file in reply.items.iter().flat_map(|item| &item.files) {
-        let artifact = file.artifact.clone().unwrap_or_default();
-        let name = FileName {
-            plan: file.plan.clone(),
-            format: artifact.format(),
-            profile: artifact.profile.clone(),
-            instances: artifact.instances,
-            ..FileName::default()
-        };
-        let mut content = folder.file(&file.path)?;
-        let mut put = |data: &[u8]| content.write_all(data);
-        let found = connection.shared().download(&name, None, &mut retries, &mut put).await?;
-        if found.sha256 != artifact.sha256 {
-            let what = format!("{} is not the file that the bundle was checked with", file.path);
-            return Err(Failure::fault(what).help("ask for the bundle again"));
-        }
+        fetch.file(&file.path, &file.plan, &file.artifact.clone().unwrap_or_default()).await?;
     }
     if manifest.needs_loader() {
         folder.write("loader.py", LOADER.as_bytes())?;
@@ -228,6 +225,38 @@ async fn write(
     folder.write("manifest.json", &manifest.to_text()?)?;
     folder.commit()?;
     Ok(manifest)
+}
+
+/// Brings files into a folder.
+struct Fetch<'a> {
+    connection: &'a Connection,
+    folder: &'a NewFolder,
+    retries: Retries,
+}
+
+impl<'a> Fetch<'a> {
+    fn new(connection: &'a Connection, folder: &'a NewFolder) -> Self {
+        Self { connection, folder, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) }
+    }
+
+    /// Brings a file of a plan, which must be the one that was described.
+    async fn file(&mut self, path: &str, plan: &str, artifact: &v1::Artifact) -> Result<(), Failure> {
+        let name = FileName {
+            plan: plan.to_owned(),
+            format: artifact.format(),
+            profile: artifact.profile.clone(),
+            instances: artifact.instances,
+            ..FileName::default()
+        };
+        let mut content = self.folder.file(path)?;
+        let mut put = |data: &[u8]| content.write_all(data);
+        let found = self.connection.shared().download(&name, None, &mut self.retries, &mut put).await?;
+        if found.sha256 != artifact.sha256 {
+            let what = format!("{path} is not the file that the bundle was checked with");
+            return Err(Failure::fault(what).help("ask for the bundle again"));
+        }
+        Ok(())
+    }
 }
 
 /// The first and the last of some times.

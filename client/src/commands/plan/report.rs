@@ -209,7 +209,8 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
     plan.artifacts.iter().map(describe).collect()
 }
 
-fn format_name(format: OutputFormat) -> &'static str {
+/// The name of a format.
+pub(super) fn format_name(format: OutputFormat) -> &'static str {
     let known = super::Format::ALL.into_iter().find(|known| known.on_the_wire() == format);
     known.map_or("unknown", super::Format::name)
 }

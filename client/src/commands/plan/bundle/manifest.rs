@@ -15,6 +15,8 @@ use crate::request;
 
 /// What it is, beside other JSON objects of canopy.
 const KIND: &str = "plan-bundle";
+/// The same for plans that were made in common.
+pub(super) const JOINT_KIND: &str = "joint-plans";
 /// Longest manifest that is looked at.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -274,7 +276,7 @@ impl Warning {
     }
 }
 
-/// Whether a folder is one that this module describes.
+/// Whether a folder is one that was written here, of either kind.
 pub(super) fn is_bundle(folder: &Path) -> bool {
     /// As much as tells it.
     #[derive(Deserialize)]
@@ -285,5 +287,6 @@ pub(super) fn is_bundle(folder: &Path) -> bool {
     let path = folder.join("manifest.json");
     let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
     let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
-    serde_json::from_slice::<Kind>(&text).is_ok_and(|found| found.canopy == FORMAT_VERSION && found.kind == KIND)
+    serde_json::from_slice::<Kind>(&text)
+        .is_ok_and(|found| found.canopy == FORMAT_VERSION && [KIND, JOINT_KIND].contains(&found.kind.as_str()))
 }

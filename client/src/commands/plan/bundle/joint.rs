@@ -1,0 +1,255 @@
+//! `canopy plan --joint`: a folder with the plans of collectives that run at the same time, made in common.
+
+mod manifest;
+
+use canopy_client::ClientError;
+use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest};
+use canopy_topology::Ratio;
+
+use super::super::PlanArgs;
+use super::super::target::profile_name;
+use super::folder::NewFolder;
+use super::{Fetch, ask, communicator};
+use crate::args::{self, size_bytes};
+use crate::connection::Connection;
+use crate::exit::{Failure, say};
+use crate::output::{print, print_json};
+use crate::request;
+use crate::table::Table;
+
+use manifest::{File, Manifest, Printed};
+
+/// The file beside those of the plans, without its ending.
+const MANIFEST: &str = "manifest";
+
+/// What only joint plans have.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands::plan) struct JointArgs {
+    /// A collective that runs at the same time as others, such as up=0-17:allgather:18MiB or down=18-35:broadcast@35:1MiB/2: its
+    /// name, ranks (or all), what it does with the root's number in T, size (1GiB) and chunks of a share (1); may be repeated. Makes a folder
+    /// with a plan for each, in steps in none of which two use the same link
+    #[arg(
+        long,
+        value_name = "NAME=RANKS:C[@ROOT][:SIZE][/CHUNKS]",
+        value_parser = joint_collective,
+        conflicts_with_all = ["sizes", "collective", "root", "size", "algorithm", "trees", "chunks", "max_chunks", "max_depth",
+            "tolerance", "form", "root_policy", "on_miss", "ranks", "transit", "shares", "blocks", "placement", "in_place",
+            "out_of_place"]
+    )]
+    joint: Vec<JointCollective>,
+}
+
+impl JointArgs {
+    /// Whether joint plans are asked for.
+    pub(in crate::commands::plan) const fn is_given(&self) -> bool {
+        !self.joint.is_empty()
+    }
+}
+
+/// Reads `NAME=RANKS:C[@ROOT][:SIZE][/CHUNKS]`.
+fn joint_collective(text: &str) -> Result<JointCollective, String> {
+    let error = |what: &str| {
+        format!("`{text}`: {what}; write it such as up=0-17:allgather:18MiB or down=18-35:broadcast@35:1MiB/2")
+    };
+    let (name, rest) = text.split_once('=').ok_or_else(|| error("no name"))?;
+    if name == MANIFEST {
+        return Err(error("the folder has a manifest of its own"));
+    }
+    let (list, rest) = rest.split_once(':').ok_or_else(|| error("ranks, but nothing that they do"))?;
+    let ranks = match list {
+        "all" => Vec::new(),
+        list => communicator(&format!("{name}={list}"))?.ranks,
+    };
+    let (rest, chunks) = match rest.rsplit_once('/') {
+        Some((rest, chunks)) => {
+            let chunks = chunks.parse().ok().filter(|&chunks: &u64| chunks > 0);
+            (rest, chunks.ok_or_else(|| error("the number of chunks is none"))?)
+        }
+        None => (rest, 0),
+    };
+    let (what, size) = match rest.split_once(':') {
+        Some((what, size)) => (what, Some(size_bytes(size)?)),
+        None => (rest, None),
+    };
+    let (what, root) = match what.split_once('@') {
+        Some((what, root)) => (what, Some(root.parse::<u32>().map_err(|_| error("the root is no rank"))?)),
+        None => (what, None),
+    };
+    let kind = args::collective_kind(what)?;
+    // Of all ranks, each has its own number.
+    let own = |root: u32| match ranks.iter().position(|&rank| rank == root) {
+        _ if ranks.is_empty() => Ok(root),
+        Some(position) => u32::try_from(position).map_err(|_| error("too many ranks")),
+        None => Err(error(&format!("the root {root} is not among the ranks"))),
+    };
+    let collective = v1::CollectiveSpec { kind: request::collective(kind).into(), root: root.map(own).transpose()? };
+    Ok(JointCollective { name: name.to_owned(), ranks, collective: Some(collective), size_bytes: size, chunks })
+}
+
+/// Has the plans made, writes their folder, says what they take.
+pub(in crate::commands::plan) async fn run(args: PlanArgs) -> Result<(), Failure> {
+    let Some(output) = args.output.clone() else {
+        return Err(Failure::input("joint plans are a folder, and none is named").help("add `-o DIR`"));
+    };
+    let request = joint_request(&args)?;
+    let folder = NewFolder::prepare(&output)?;
+    let (connection, reply) = ask(&args, &request, |error| in_users_words(error, &args)).await?;
+    let written = write(&connection, &reply, folder).await;
+    connection.close().await;
+    let manifest = written?;
+    for warning in &reply.warnings {
+        say(&format!("warning: {}: {}", warning.code, warning.text));
+    }
+    let items = reply.joint.iter().flat_map(|joint| &joint.items);
+    for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
+        say(&format!("warning: {}: `{}`: {}", warning.code, item.name, warning.text));
+    }
+    if args.json {
+        return print_json(&Printed::new(&manifest, &output, items)?);
+    }
+    print(&readable(&manifest)?)?;
+    say(&format!("{} plans to {}", manifest.plans.len(), output.display()));
+    Ok(())
+}
+
+/// The request as it goes to the server, which judges all that needs the topology.
+fn joint_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
+    super::super::check_channels(args)?;
+    super::super::check_layers(args)?;
+    let output = v1::OutputSpec {
+        format: args.format.on_the_wire().into(),
+        profile: profile_name(args.format, args.profile, args.instances)?,
+        instancing: super::super::instancing(args.instances),
+        plain_channels: args.no_switch_channels,
+        max_layers: args.max_layers.map_or(0, std::num::NonZeroU32::get),
+    };
+    Ok(PlanBundleRequest {
+        topology: Some(request::topology(&args.topology)?),
+        joint: true,
+        joint_collectives: args.joint.joint.clone(),
+        outputs: vec![output],
+        ..PlanBundleRequest::default()
+    })
+}
+
+/// Fetches the files and puts the folder into place.
+async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFolder) -> Result<Manifest, Failure> {
+    let missing = || Failure::fault("the server's answer lacks the plans in common");
+    let joint = reply.joint.as_ref().ok_or_else(missing)?;
+    let mut manifest = Manifest::of(joint)?;
+    let mut fetch = Fetch::new(connection, &folder);
+    for (item, described) in joint.items.iter().zip(&mut manifest.plans) {
+        let plan = item.plan.as_ref().ok_or_else(missing)?;
+        for artifact in &plan.artifacts {
+            let path = format!("{}.{}", item.name, ending(artifact.format()));
+            fetch.file(&path, &plan.id, artifact).await?;
+            described.files.push(File::of(artifact, path));
+        }
+    }
+    // Last, so that what has a manifest is whole.
+    folder.write("manifest.json", &manifest.to_text()?)?;
+    folder.commit()?;
+    Ok(manifest)
+}
+
+const fn ending(format: v1::OutputFormat) -> &'static str {
+    match format {
+        v1::OutputFormat::Unspecified | v1::OutputFormat::Json => "json",
+        v1::OutputFormat::MscclppJson => "mscclpp.json",
+        v1::OutputFormat::MscclXml | v1::OutputFormat::OnecclXml | v1::OutputFormat::RoutesXml => "xml",
+    }
+}
+
+/// A table with a line for each plan, and what all of them take.
+fn readable(manifest: &Manifest) -> Result<String, Failure> {
+    let mut table = Table::new(&["NAME", "COLLECTIVE", "RANKS#", "STEPS ALONE#", "TIME ALONE#", "AT LEAST#"]);
+    for plan in &manifest.plans {
+        let what = match plan.root.and_then(|root| plan.ranks.get(root as usize)) {
+            Some(root) => format!("{}@{root}", plan.collective),
+            None => plan.collective.to_owned(),
+        };
+        let ranks = plan.ranks.len().to_string();
+        let times = [micros(&plan.seconds_alone)?, micros(&plan.seconds_bound)?];
+        let cells = [plan.name.clone(), what, ranks, plan.steps_alone.to_string()];
+        table.row(cells.into_iter().chain(times));
+    }
+    let alone: u64 = manifest.plans.iter().map(|plan| plan.steps_alone).sum();
+    let longest = manifest.plans.iter().map(|plan| plan.steps_alone).max().unwrap_or(0);
+    let at_least = match manifest.seconds_bound.as_str() {
+        "" => String::new(),
+        seconds => format!(", at least {}", micros(seconds)?),
+    };
+    Ok(format!(
+        "{}\ntogether    {} steps, {}{at_least}\none by one  {alone} steps, {}\nlongest     {longest} steps, {}",
+        table.text(),
+        manifest.steps,
+        micros(&manifest.seconds)?,
+        micros(&manifest.seconds_one_by_one)?,
+        micros(&manifest.seconds_longest_alone)?,
+    ))
+}
+
+/// Seconds as microseconds to three places.
+fn micros(seconds: &str) -> Result<String, Failure> {
+    let seconds: Ratio =
+        seconds.parse().map_err(|_| Failure::fault("the server's answer has a time that is no fraction"))?;
+    Ok(format!("{:.3} µs", seconds.to_f64() * 1e6))
+}
+
+/// The same error with fields of the request named as the user gave them.
+fn in_users_words(mut error: ClientError, args: &PlanArgs) -> ClientError {
+    if let ClientError::Refused(refusal) = &mut error {
+        for (place, _) in &mut refusal.violations {
+            let Some(rest) = place.strip_prefix("joint_collectives") else { continue };
+            let stated = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let named = stated.and_then(|(number, rest)| {
+                let collective = args.joint.joint.get(number.parse::<usize>().ok()?)?;
+                Some((format!("--joint {}", collective.name), rest.trim_start_matches('.')))
+            });
+            *place = match named {
+                Some((whole, "")) => whole,
+                Some((whole, field)) => format!("{whole}: {field}"),
+                None => "--joint".to_owned(),
+            };
+        }
+    }
+    request::in_users_words(error, &args.topology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collectives_are_read_with_roots_in_numbers_of_the_network() {
+        let read = joint_collective("down=18-35:broadcast@35:1MiB/2").unwrap();
+        let collective = read.collective.unwrap();
+        assert_eq!(
+            (read.name.as_str(), read.ranks.len(), read.size_bytes, read.chunks),
+            ("down", 18, Some(1 << 20), 2)
+        );
+        assert_eq!((collective.kind(), collective.root), (v1::Collective::Broadcast, Some(17)));
+        let plain = joint_collective("a=all:reduce@3").unwrap();
+        assert_eq!((plain.ranks.len(), plain.size_bytes, plain.chunks), (0, None, 0));
+        assert_eq!(plain.collective.unwrap().root, Some(3));
+        assert_eq!(joint_collective("x=7,2:allgather/4").unwrap().ranks, [7, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        for (bad, words) in [
+            ("up", "no name"),
+            ("manifest=0-3:allgather", "manifest of its own"),
+            ("up=0-3", "nothing that they do"),
+            ("up=0-3:broadcast@9", "root 9 is not among"),
+            ("up=0-3:broadcast@x", "root is no rank"),
+            ("up=0-3:allgather/0", "chunks"),
+            ("up=0-3:allgather:0", "zero"),
+            ("up=3-0:allgather", "list of ranks"),
+            ("up=0-3:sing", "not a collective"),
+        ] {
+            let found = joint_collective(bad).unwrap_err();
+            assert!(found.contains(words), "{bad}: {found}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `manifest.json` of plans that were made in common: whose each is, and what they take together.
+//!
+//! It depends on the answer alone: the same plans have the same bytes, wherever and whenever they are written.
+
+use std::path::Path;
+
+use canopy_proto::v1::{self, CacheOutcome, JointBundle, JointItem};
+use serde::Serialize;
+
+use super::super::manifest::JOINT_KIND;
+use crate::exit::Failure;
+use crate::output::FORMAT_VERSION;
+use crate::request;
+
+/// What is in the folder. Times are in seconds, `num/den`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Manifest {
+    canopy: u32,
+    kind: &'static str,
+    pub(super) steps: u64,
+    pub(super) seconds: String,
+    pub(super) seconds_one_by_one: String,
+    pub(super) seconds_longest_alone: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) seconds_bound: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound_direction: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bound_sets: Vec<Vec<String>>,
+    pub(super) plans: Vec<Planned>,
+}
+
+/// One of the plans.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Planned {
+    pub(super) name: String,
+    pub(super) collective: &'static str,
+    /// By its number in the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) root: Option<u32>,
+    /// By rank of the plan: its number in the network of all.
+    pub(super) ranks: Vec<u32>,
+    size_bytes: u64,
+    chunks: u64,
+    plan: String,
+    pub(super) steps_alone: u64,
+    pub(super) seconds_alone: String,
+    pub(super) seconds_bound: String,
+    pub(super) files: Vec<File>,
+}
+
+/// A file of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct File {
+    format: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    profile: String,
+    path: String,
+    bytes: u64,
+    sha256: String,
+}
+
+/// JSON object of the command: the manifest, where it is, and what the cache had to do with each plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Printed<'a> {
+    canopy: u32,
+    command: &'static str,
+    folder: String,
+    cache: Vec<&'static str>,
+    joint: &'a Manifest,
+}
+
+impl<'a> Printed<'a> {
+    pub(super) fn new<'b>(
+        joint: &'a Manifest,
+        folder: &Path,
+        items: impl Iterator<Item = &'b JointItem>,
+    ) -> Result<Self, Failure> {
+        let cache = items.map(|item| match item.cache() {
+            CacheOutcome::Hit => Ok("hit"),
+            CacheOutcome::Joined => Ok("joined"),
+            CacheOutcome::Miss => Ok("miss"),
+            CacheOutcome::Stale => Ok("stale"),
+            CacheOutcome::Unspecified => Err(missing("what the cache had to do with it")),
+        });
+        let cache = cache.collect::<Result<_, _>>()?;
+        Ok(Self { canopy: FORMAT_VERSION, command: "plan", folder: folder.display().to_string(), cache, joint })
+    }
+}
+
+fn missing(what: &str) -> Failure {
+    Failure::fault(format!("the server's answer lacks {what}"))
+}
+
+impl Manifest {
+    /// The manifest of an answer, without files.
+    pub(super) fn of(joint: &JointBundle) -> Result<Self, Failure> {
+        let times = joint.times.as_ref().ok_or_else(|| missing("the times"))?;
+        Ok(Self {
+            canopy: FORMAT_VERSION,
+            kind: JOINT_KIND,
+            steps: times.steps,
+            seconds: times.seconds.clone(),
+            seconds_one_by_one: times.seconds_one_by_one.clone(),
+            seconds_longest_alone: times.seconds_longest_alone.clone(),
+            seconds_bound: joint.seconds_bound.clone(),
+            bound_direction: match joint.bound_direction() {
+                v1::CutDirection::Unspecified => None,
+                v1::CutDirection::In => Some("in"),
+                v1::CutDirection::Out => Some("out"),
+            },
+            bound_sets: joint.bound_sets.iter().map(|set| set.nodes.clone()).collect(),
+            plans: joint.items.iter().map(Planned::of).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Its bytes.
+    pub(super) fn to_text(&self) -> Result<Vec<u8>, Failure> {
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+impl Planned {
+    fn of(item: &JointItem) -> Result<Self, Failure> {
+        let plan = item.plan.as_ref().ok_or_else(|| missing("a plan"))?;
+        let joint = plan.joint.as_ref().ok_or_else(|| missing("a plan's place among the others"))?;
+        let collective = plan.collective.as_ref().ok_or_else(|| missing("a collective"))?;
+        Ok(Self {
+            name: item.name.clone(),
+            collective: request::collective_name(collective.kind()).ok_or_else(|| missing("a collective"))?,
+            root: collective.root,
+            ranks: joint.ranks.clone(),
+            size_bytes: joint.size_bytes,
+            chunks: plan.chunks_per_rank,
+            plan: plan.id.clone(),
+            steps_alone: joint.steps_alone,
+            seconds_alone: joint.seconds_alone.clone(),
+            seconds_bound: joint.seconds_bound.clone(),
+            files: Vec::new(),
+        })
+    }
+}
+
+impl File {
+    pub(super) fn of(artifact: &v1::Artifact, path: String) -> Self {
+        Self {
+            format: super::super::super::report::format_name(artifact.format()),
+            profile: artifact.profile.clone(),
+            path,
+            bytes: artifact.size_bytes,
+            sha256: artifact.sha256.clone(),
+        }
+    }
+}

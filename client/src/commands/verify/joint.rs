@@ -1,0 +1,162 @@
+//! Judges plans that run at the same time: each like any other, and that in no step two of them use the same link.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use canopy_plan::{PlanFile, read_plan};
+use canopy_schedule::{JointPart, check_joint};
+use canopy_topology::{Topology, TopologyLimits};
+use serde::Serialize;
+
+use super::{Expected, PLAN_BYTES_MAX, Problem, as_object, json_plan};
+use crate::certificate::count;
+use crate::exit::{Failure, words};
+use crate::input;
+use crate::output::{FORMAT_VERSION, print, print_json};
+
+/// JSON object of the command.
+#[derive(Debug, Serialize)]
+struct Report {
+    canopy: u32,
+    command: &'static str,
+    ok: bool,
+    /// Steps of all together; null where they are no plans in common.
+    steps: Option<u64>,
+    plans: Vec<Judged>,
+    /// Of all plans, and `joint` of them together.
+    #[serde(serialize_with = "as_object")]
+    checks: Vec<(&'static str, bool)>,
+    problems: Vec<Problem>,
+}
+
+/// One of the plans.
+#[derive(Debug, Serialize)]
+struct Judged {
+    file: String,
+    collective: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<u32>,
+    ranks: Option<u32>,
+    algbw: Option<String>,
+    optimality: Option<String>,
+}
+
+/// Judges the files and prints the verdict.
+pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
+    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+    let (mut report, mut plans) = (Report::new(), Vec::new());
+    for path in paths {
+        let bytes = input::bytes(path, PLAN_BYTES_MAX)?;
+        report.take(path, &bytes, &limits);
+        plans.extend(read_plan(&bytes, &limits).ok());
+    }
+    // Of a file that cannot be read nothing is known.
+    if plans.len() == paths.len() {
+        let objection = together(&plans).map(|steps| report.steps = Some(steps)).err();
+        report.record("joint", objection);
+    }
+    report.ok = report.problems.is_empty();
+    if json {
+        print_json(&report)?;
+    } else {
+        print(&report.readable())?;
+    }
+    if report.ok {
+        return Ok(());
+    }
+    Err(Failure::input(format!("the plans fail verification: {}", count(report.problems.len(), "problem"))))
+}
+
+/// Steps of all together, or why they are no plans in common.
+fn together(plans: &[PlanFile]) -> Result<u64, String> {
+    let Some((first, others)) = plans.split_first() else { return Err("there is no plan".to_owned()) };
+    let whole = links(&first.topology);
+    if let Some(position) = others.iter().position(|other| links(&other.topology) != whole) {
+        return Err(format!("part {} is on another network than part 0", position + 1));
+    }
+    // Where no link is used by two in a step, sizes do not matter.
+    let parts = plans.iter().map(|plan| JointPart {
+        topology: &plan.topology,
+        schedule: &plan.schedule,
+        size_bytes: NonZeroU64::MIN,
+    });
+    let verdict = check_joint(&first.topology, &parts.collect::<Vec<_>>(), &|| false).map_err(|error| words(&error))?;
+    match verdict.shared_links {
+        0 => Ok(verdict.steps),
+        shared => Err(format!("{} used by several plans in the same step", count_of_links(shared))),
+    }
+}
+
+fn count_of_links(links: u64) -> String {
+    if links == 1 { "a link is".to_owned() } else { format!("{links} links are") }
+}
+
+/// What tells the links of a network, whoever numbers its ranks: their ends, latencies and capacities.
+fn links(topology: &Topology) -> BTreeMap<(&str, &str, u64), u64> {
+    let id = |node| topology.node(node).id.as_str();
+    let link = |link: &canopy_topology::Link| {
+        ((id(link.from), id(link.to), link.latency.nanos()), link.capacity.bytes_per_sec())
+    };
+    topology.links().iter().map(link).collect()
+}
+
+impl Report {
+    const fn new() -> Self {
+        Self {
+            canopy: FORMAT_VERSION,
+            command: "verify",
+            ok: false,
+            steps: None,
+            plans: Vec::new(),
+            checks: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Judges a plan by itself.
+    fn take(&mut self, path: &Path, bytes: &[u8], limits: &TopologyLimits) {
+        let file = path.display().to_string();
+        let own = json_plan::judge(bytes, limits, &Expected { topology: None, kind: None, root: None });
+        for (check, passed) in own.checks {
+            match self.checks.iter_mut().find(|(known, _)| *known == check) {
+                Some((_, so_far)) => *so_far &= passed,
+                None => self.checks.push((check, passed)),
+            }
+        }
+        let place = |found: Problem| Problem { place: format!("{file}: {}", found.place), ..found };
+        self.problems.extend(own.problems.into_iter().map(place));
+        let (collective, root, ranks) = (own.collective, own.root, own.ranks);
+        self.plans.push(Judged { file, collective, root, ranks, algbw: own.algbw, optimality: own.optimality });
+    }
+
+    fn record(&mut self, check: &'static str, objection: Option<String>) {
+        self.checks.push((check, objection.is_none()));
+        let problem = |message| Problem { check, message, place: "all files".to_owned() };
+        self.problems.extend(objection.map(problem));
+    }
+
+    fn readable(&self) -> String {
+        let plan = |judged: &Judged| {
+            let ranks = judged.ranks.map_or_else(|| "unknown ranks".to_owned(), |ranks| count(ranks as usize, "rank"));
+            format!("{}: {} on {ranks}", judged.file, judged.collective.unwrap_or("unknown collective"))
+        };
+        let mut lines: Vec<String> = self.plans.iter().map(plan).collect();
+        for (passed, word) in [(true, "passed"), (false, "failed")] {
+            let names: Vec<&str> = self.checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
+            if !names.is_empty() {
+                lines.push(format!("{word:<10} {}", names.join(" ")));
+            }
+        }
+        if let Some(steps) = self.steps {
+            lines.push(format!("together   {}, in none of which two use the same link", count_of_steps(steps)));
+        }
+        let problem = |found: &Problem| format!("problem    {}, {}: {}", found.check, found.place, found.message);
+        lines.extend(self.problems.iter().map(problem));
+        lines.join("\n")
+    }
+}
+
+fn count_of_steps(steps: u64) -> String {
+    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
+}
