@@ -278,9 +278,18 @@ async fn a_unary_plan_that_is_late_says_so_with_its_own_code() {
     let server = TestServer::start_with(|_| {}, planner).await;
     // The transport of the client keeps the same deadlines, in words of its own: the server is ahead of it by its share.
     for timeout_ms in [500, 1_000, 2_000] {
-        let mut asked = Request::new(request("ring:6"));
-        asked.set_timeout(Duration::from_millis(timeout_ms));
-        let late = server.client().plan(asked).await;
+        let ask = || async {
+            let mut asked = Request::new(request("ring:6"));
+            asked.set_timeout(Duration::from_millis(timeout_ms));
+            server.client().plan(asked).await
+        };
+        let mut late = ask().await;
+        // On a busy machine that share may pass before the server has its turn, but not again and again.
+        for _ in 0..3 {
+            if late.as_ref().is_err_and(|status| status.details().is_empty()) {
+                late = ask().await;
+            }
+        }
         check_refused(late, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
     }
     gate.open();
