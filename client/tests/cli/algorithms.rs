@@ -165,10 +165,12 @@ fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
 
     let seeded = |seed: &str| {
         let plan = "plan random-regular:n=12,d=3,seed=1 --collective allgather --algorithm tacos-published";
-        desk.json(&format!("{plan} --seed {seed} -o plan.json --json"))["files"][0]["sha256"].clone()
+        let plan = desk.json(&format!("{plan} --seed {seed} -o plan.json --json"));
+        (plan["plan"].clone(), plan["cache"].clone())
     };
-    assert_eq!(seeded("7"), seeded("7"));
-    assert_ne!(seeded("7"), seeded("8"));
+    let ((first, _), (other, found), (again, kept)) = (seeded("7"), seeded("8"), seeded("7"));
+    assert_eq!((found.as_str(), kept.as_str()), (Some("miss"), Some("hit")));
+    assert!(first == again && first != other, "{first}, {other}, {again}");
     desk.refused(
         "plan ring:4 --collective allgather --algorithm bfb --seed 1",
         2,

@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, \
-             kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling or binomial"
+             kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring"
         );
     }
 }

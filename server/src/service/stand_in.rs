@@ -1,8 +1,8 @@
 //! Plans that are there before the one that was asked for, and are sent when that does not come.
 //!
 //! There is one of `direct`, which needs next to no time. Who takes the best so far gets better ones while the search goes
-//! on: one of `tacos`, and the same order with a tolerance, a large one first. Each is a plan of its own, the same whenever
-//! it is asked for; only which of them is sent is a matter of time.
+//! on: the same order with a large tolerance, one of `tacos`, and the same order with a small tolerance. Each is a plan of
+//! its own, the same whenever it is asked for; only which of them is sent is a matter of time.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct StandIn {
     best: watch::Sender<Option<Delivery>>,
 }
 
-/// A plan in time, and plans within smaller and smaller tolerances, one after the other.
+/// Plans within smaller and smaller tolerances, and a plan in time, one after the other.
 #[derive(Debug)]
 struct Ladder {
     queue: Queue,
@@ -66,7 +66,7 @@ impl StandIn {
         }
         let ladder = (on_miss == OnMiss::BestSoFar).then(|| Ladder {
             queue: queue.clone(),
-            rungs: in_time(order).into_iter().chain(RUNGS.into_iter().filter_map(|part| rung(order, part))).collect(),
+            rungs: rungs(order),
             priority,
             begins: Instant::now() + work / PATIENCE,
         });
@@ -157,6 +157,13 @@ impl Ladder {
             keep_better(best, job.ended().await.ok());
         }
     }
+}
+
+/// Better and better plans. What is planned in time promises nothing, and comes after the first that does.
+fn rungs(order: &Order) -> Vec<(Order, Ratio)> {
+    let mut rungs: Vec<_> = RUNGS.into_iter().filter_map(|part| rung(order, part)).collect();
+    rungs.splice(rungs.len().min(1)..rungs.len().min(1), in_time(order));
+    rungs
 }
 
 /// The same order chunk by chunk in time, which promises nothing, and most often reaches nearly all of the bound in some part of

@@ -26,7 +26,8 @@ fn optimality(plan: &Plan) -> Ratio {
 /// A server that plans what lacks nothing once the gate is open, and everything else at once.
 async fn server() -> (TestServer, Arc<Gate>) {
     let (planner, gate) = GatedPlanner::holding(|order| {
-        let is_quick = order.algorithm == Algorithm::Direct || order.making == Making::Repaired;
+        let is_quick =
+            [Algorithm::Direct, Algorithm::Tacos].contains(&order.algorithm) || order.making == Making::Repaired;
         !is_quick && order.limits.tolerance.is_none()
     });
     (TestServer::start_with(|_| {}, planner).await, gate)

@@ -10,7 +10,7 @@ use crate::networks::{ALPHA_PS, collective, options, run, run_in_steps};
 /// Picoseconds that a byte takes at 12.5 GB/s.
 const BETA: u64 = 80;
 
-/// With barriers a message of `size` bytes takes `steps` times α and as long as the bytes of the formula; without barriers, on fair links, no longer.
+/// With barriers a message of `size` bytes takes `steps` times α and as long as the bytes of the formula; without barriers, on fair links, mostly no longer.
 #[track_caller]
 fn takes(network: &str, (kind, algorithm): (CollectiveKind, Algorithm), size: u64, (steps, bytes): (u64, u64)) {
     let topology = generate(&format!("{network},bw=12.5GB/s,lat=0us"), &TopologyLimits::STANDARD).unwrap();
@@ -26,9 +26,11 @@ fn takes(network: &str, (kind, algorithm): (CollectiveKind, Algorithm), size: u6
         let options = SimulateOptions { sharing, ..options(size) };
         let name = format!("{kind} by {algorithm} on {network}, {sharing:?}");
         assert_eq!(run_in_steps(&topology, &schedule, &options).time_ps, steps * ALPHA_PS + bytes * BETA, "{name}");
-        // First come, first served, a message that is ready early may keep a link from one that others wait for.
+        // What is ready early may keep a link from what others wait for: first come, first served, and where parts of a message go
+        // along both dimensions of a grid at once.
+        let is_orderly = sharing == Sharing::Fair && algorithm != Algorithm::Dfc2;
         let no_barriers = run(&topology, &schedule, &options).time_ps;
-        assert!(sharing == Sharing::Fifo || no_barriers <= steps * ALPHA_PS + bytes * BETA, "{name}, no barriers");
+        assert!(!is_orderly || no_barriers <= steps * ALPHA_PS + bytes * BETA, "{name}, no barriers");
     }
 }
 
