@@ -24,7 +24,10 @@ impl PathGraph {
     /// * **Cost.** One search by Dijkstra over the arcs for each path. **Errors.** Stopped.
     pub fn disjoint(&self, source: u32, target: u32, stop: &dyn Stop) -> Result<Vec<Vec<u32>>, Stopped> {
         let mut flow = UnitFlow::new(self, &[]);
-        while source != target && flow.grow(source, target, stop)? {}
+        if source == target {
+            return Ok(Vec::new());
+        }
+        while flow.grow(source, target, stop)? {}
         Ok(flow.paths(source, target))
     }
 
