@@ -25,6 +25,9 @@ const RUNGS: [(u32, u32); 2] = [(1, 4), (1, 64)];
 /// by then, and nothing was begun in vain.
 const PATIENCE: u32 = 20;
 
+/// The part of the time of a call that a plan in time may take.
+const IN_TIME_SHARE: u32 = 4;
+
 /// Jobs beside the one that makes the plan. They end with the call, unless others want their plans.
 #[derive(Debug)]
 pub(crate) struct StandIn {
@@ -40,10 +43,20 @@ pub(crate) struct StandIn {
 #[derive(Debug)]
 struct Ladder {
     queue: Queue,
-    /// Orders, the quickest first, and what their plans reach at least.
-    rungs: Vec<(Order, Ratio)>,
+    /// The quickest first.
+    rungs: Vec<Rung>,
     priority: Priority,
     begins: Instant,
+}
+
+/// A better plan.
+#[derive(Debug)]
+struct Rung {
+    order: Order,
+    /// What its plan is taken to reach: a plan at hand that reaches as much makes it needless.
+    least: Ratio,
+    /// How long others wait for it.
+    patience: Duration,
 }
 
 impl StandIn {
@@ -66,7 +79,7 @@ impl StandIn {
         }
         let ladder = (on_miss == OnMiss::BestSoFar).then(|| Ladder {
             queue: queue.clone(),
-            rungs: rungs(order),
+            rungs: rungs(order, work),
             priority,
             begins: Instant::now() + work / PATIENCE,
         });
@@ -147,22 +160,28 @@ impl Ladder {
     /// Makes one plan after the other, but none that a plan at hand is sure to be as good as.
     async fn climb(&mut self, best: &watch::Sender<Option<Delivery>>) {
         while !self.rungs.is_empty() {
-            let (order, least) = self.rungs.remove(0);
+            let Rung { order, least, patience } = self.rungs.remove(0);
             let reached = best.borrow().as_ref().and_then(optimality);
             if reached.is_some_and(|reached| reached >= least) {
                 continue;
             }
             let terms = Terms { priority: self.priority, detached: false, worker: Worker::Beside };
             let Ok(mut job) = self.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
-            keep_better(best, job.ended().await.ok());
+            if let Ok(ended) = time::timeout(patience, job.ended()).await {
+                keep_better(best, ended.ok());
+            }
         }
     }
 }
 
-/// Better and better plans. What is planned in time promises nothing, and comes after the first that does.
-fn rungs(order: &Order) -> Vec<(Order, Ratio)> {
-    let mut rungs: Vec<_> = RUNGS.into_iter().filter_map(|part| rung(order, part)).collect();
-    rungs.splice(rungs.len().min(1)..rungs.len().min(1), in_time(order));
+/// Better and better plans, for a call that has so much time.
+fn rungs(order: &Order, work: Duration) -> Vec<Rung> {
+    let promised = |(order, least)| Rung { order, least, patience: work };
+    let mut rungs: Vec<Rung> = RUNGS.into_iter().filter_map(|part| rung(order, part)).map(promised).collect();
+    // It promises nothing, comes after the first that does, and does not keep the second waiting for long.
+    let in_time = in_time(order).map(|(order, least)| Rung { order, least, patience: work / IN_TIME_SHARE });
+    let place = rungs.len().min(1);
+    rungs.splice(place..place, in_time);
     rungs
 }
 
