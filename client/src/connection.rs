@@ -140,15 +140,28 @@ where
     F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
 {
     let end = Deadline::after(deadline);
-    let mut connections = Connections::new(args)?;
+    let connections = Connections::new(args)?;
+    let connection = connections.open().await?;
+    let in_users_words = |error| request::in_users_words(error, "T");
+    let (connection, answer) = ask_over((connections, connection), end, in_users_words, calls).await?;
+    connection.close().await;
+    Ok(answer)
+}
+
+/// The same over a connection that is open, which stays so, or the one that took its place, for what comes after the answer.
+pub(crate) async fn ask_over<T, F>(
+    (mut connections, mut connection): (Connections, Connection),
+    end: Deadline,
+    in_users_words: impl FnOnce(ClientError) -> ClientError,
+    calls: F,
+) -> Result<(Connection, T), Failure>
+where
+    F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
+{
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let mut connection = connections.open().await?;
     loop {
         let error = match calls(&connection, end.remaining()).await {
-            Ok(answer) => {
-                connection.close().await;
-                return Ok(answer);
-            }
+            Ok(answer) => return Ok((connection, answer)),
             Err(error) => error,
         };
         if connections.may_try_another(&connection, &error) {
@@ -157,7 +170,7 @@ where
             tokio::time::sleep(pause).await;
         } else {
             connection.close().await;
-            return Err(request::in_users_words(error, "T").into());
+            return Err(in_users_words(error).into());
         }
     }
 }

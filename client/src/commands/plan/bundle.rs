@@ -17,7 +17,7 @@ use super::target::{Format, Target, profile_name};
 use crate::args::{self, size_bytes};
 use crate::clock::{self, Deadline};
 use crate::commands::simulate::in_words;
-use crate::connection::{Connection, Connections};
+use crate::connection::{Connection, Connections, ask_over};
 use crate::exit::{Failure, say};
 use crate::output::print_json;
 use crate::request;
@@ -134,25 +134,12 @@ async fn ask(
     request: &PlanBundleRequest,
     in_users_words: impl FnOnce(ClientError) -> ClientError,
 ) -> Result<(Connection, PlanBundleReply), Failure> {
-    let mut connections = Connections::new(&args.server)?;
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let mut connection = connections.open().await?;
+    let connections = Connections::new(&args.server)?;
+    let connection = connections.open().await?;
     // Opening a store does not count.
     let end = Deadline::after(args.deadline);
-    loop {
-        let error = match connection.shared().plan_bundle(request.clone(), end.remaining()).await {
-            Ok(reply) => return Ok((connection, reply)),
-            Err(error) => error,
-        };
-        if connections.may_try_another(&connection, &error) {
-            connection = connections.open().await?;
-        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
-            tokio::time::sleep(pause).await;
-        } else {
-            connection.close().await;
-            return Err(in_users_words(error).into());
-        }
-    }
+    let plan = async |connection: &Connection, left| connection.shared().plan_bundle(request.clone(), left).await;
+    ask_over((connections, connection), end, in_users_words, plan).await
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.
