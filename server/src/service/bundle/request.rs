@@ -1,5 +1,7 @@
 //! What a request for a bundle says, refused as a whole where no part of it could be served.
 
+use std::collections::BTreeSet;
+
 use canopy_bundle::{ByteRange, Margin, Runtime};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
@@ -175,17 +177,16 @@ fn communicators(stated: Vec<v1::BundleCommunicator>) -> Result<Vec<v1::BundleCo
 
 /// Requires names of items of a list to be plain, and no two the same.
 pub(super) fn require_names<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), RequestError> {
-    let mut earlier: Vec<&str> = Vec::new();
+    let mut earlier: BTreeSet<&str> = BTreeSet::new();
     for (position, name) in names.enumerate() {
         let field = || format!("{list}[{position}].name");
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
             return Err(RequestError::Name { field: field(), found: name.chars().take(80).collect() });
         }
-        if earlier.contains(&name) {
+        if !earlier.insert(name) {
             return Err(RequestError::Repeated { field: field(), what: name.to_owned() });
         }
-        earlier.push(name);
     }
     Ok(())
 }
