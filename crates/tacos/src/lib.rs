@@ -11,6 +11,7 @@ mod bound;
 mod calendar;
 mod chance;
 mod copies;
+mod earliest;
 mod ilp;
 mod joint;
 mod judge;

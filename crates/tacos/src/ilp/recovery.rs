@@ -3,13 +3,11 @@
 //! Source: Won et al., section 3.1, for who is still without a chunk when the solver is cut short; that links are reserved,
 //! and each path waits for the earliest free times, is our own.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-
 use canopy_optimize::{Stop, Stopped};
 
 use super::wishes::Wishes;
 use crate::calendar::Calendar;
+use crate::earliest::Earliest;
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
 
@@ -29,6 +27,7 @@ pub(super) fn completed(
     });
     let mut held = wishes.held.clone();
     let mut calendar = Calendar::new(network.links().len());
+    let mut search = Earliest::new(network);
     let mut sends = Vec::new();
     for (sent, weight) in proposed {
         let (link, held) = (network.link(sent.link), &mut held[sent.chunk as usize]);
@@ -49,7 +48,9 @@ pub(super) fn completed(
             if held.contains_key(&node) {
                 continue;
             }
-            for (link, start) in way(network, held, &calendar, node) {
+            let places: Vec<(u32, u64)> = held.iter().map(|(&place, &since)| (place, since)).collect();
+            // Everybody can be reached.
+            for (link, start) in search.way(&places, node, &calendar).unwrap_or_default() {
                 let timed = network.link(link);
                 held.insert(timed.to, start + timed.latency);
                 calendar.take(link, start, timed.occupancy);
@@ -62,37 +63,3 @@ pub(super) fn completed(
 
 /// What is proposed with less weight is noise.
 const WEIGHT_MIN: f64 = 1e-3;
-
-/// Links, with starts, of the way by which a chunk that these nodes have is at another first; by nodes that are not sent it.
-fn way(network: &TimedNetwork, held: &BTreeMap<u32, u64>, calendar: &Calendar, node: u32) -> Vec<(u32, u64)> {
-    // By node: when, by which link, started when.
-    let mut best: BTreeMap<u32, (u64, u32, u64)> = BTreeMap::new();
-    let mut queue: BinaryHeap<Reverse<(u64, u32)>> =
-        held.iter().map(|(&node, &since)| Reverse((since, node))).collect();
-    while let Some(Reverse((time, from))) = queue.pop() {
-        if from == node {
-            break;
-        }
-        if best.get(&from).is_some_and(|&(arrival, ..)| arrival < time) {
-            continue;
-        }
-        for &link in network.outgoing(from) {
-            let timed = network.link(link);
-            let start = calendar.first_free(link, time, timed.occupancy);
-            let arrival = start + timed.latency;
-            let is_sooner = best.get(&timed.to).is_none_or(|&(known, ..)| arrival < known);
-            if is_sooner && !held.contains_key(&timed.to) {
-                best.insert(timed.to, (arrival, link, start));
-                queue.push(Reverse((arrival, timed.to)));
-            }
-        }
-    }
-    let mut way = Vec::new();
-    let mut at = node;
-    while let Some(&(_, link, start)) = best.get(&at) {
-        way.push((link, start));
-        at = network.link(link).from;
-    }
-    way.reverse();
-    way
-}

@@ -2,19 +2,16 @@
 //! node before by the way that brings it to its end first.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use canopy_optimize::Stop;
 
 use super::{Mended, STRIDE};
 use crate::calendar::Calendar;
 use crate::copies::{CopyError, END_MAX};
+use crate::earliest::Earliest;
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
 use crate::unicast::Demand;
-
-/// When a node gets what it is never sent.
-const NEVER: u64 = u64::MAX;
 
 /// Sends that bring every chunk to where it is to be, as many of these as can be at the times that they have.
 ///
@@ -37,7 +34,7 @@ pub fn mend_delivery(
         .map(|(chunk, _)| (Reverse(ways.lost[chunk as usize]), chunk))
         .collect();
     broken.sort_unstable();
-    let mut search = Search::new(network);
+    let mut search = Earliest::new(network);
     let mut calendar = Calendar::new(network.links().len());
     for sent in ways.hops.iter().flatten() {
         calendar.take(sent.link, sent.start, network.link(sent.link).occupancy);
@@ -48,12 +45,12 @@ pub fn mend_delivery(
             return Err(CopyError::Stopped);
         }
         let demand = demands[chunk as usize];
+        let unreachable = || CopyError::Unreachable { node: demand.to, chunk, owner: demand.from };
+        let places: Vec<(u32, u64)> = ways.places_of(chunk, demand).collect();
+        let found = search.way(&places, demand.to, &calendar).ok_or_else(unreachable)?;
+        let first = found.first().map_or(demand.to, |&(link, _)| network.link(link).from);
+        let kept = places.iter().position(|&(place, _)| place == first).ok_or_else(unreachable)?;
         let hops = &mut ways.hops[chunk as usize];
-        let (kept, found) = search.way(hops, demand, &calendar).ok_or(CopyError::Unreachable {
-            node: demand.to,
-            chunk,
-            owner: demand.from,
-        })?;
         hops.truncate(kept);
         for &(link, start) in &found {
             if start >= END_MAX {
@@ -116,80 +113,13 @@ impl<'a> Ways<'a> {
         (link.to, sent.start + link.latency)
     }
 
+    /// Where a chunk comes, and when.
+    fn places_of(&self, chunk: u32, demand: Demand) -> impl Iterator<Item = (u32, u64)> {
+        [(demand.from, 0)].into_iter().chain(self.hops[chunk as usize].iter().map(|hop| self.arrival(hop)))
+    }
+
     /// Where a chunk is in the end.
     fn end_of(&self, chunk: u32, demand: &Demand) -> u32 {
         self.hops[chunk as usize].last().map_or(demand.from, |last| self.arrival(last).0)
-    }
-}
-
-/// Looks for the way on which a chunk is there first.
-struct Search<'a> {
-    network: &'a TimedNetwork,
-    /// By node: when the chunk is there, and by which link, from when on.
-    arrivals: Vec<u64>,
-    by: Vec<Option<(u32, u64)>>,
-    touched: Vec<u32>,
-}
-
-impl<'a> Search<'a> {
-    fn new(network: &'a TimedNetwork) -> Self {
-        let nodes = network.node_count() as usize;
-        Self { network, arrivals: vec![NEVER; nodes], by: vec![None; nodes], touched: Vec::new() }
-    }
-
-    /// How many of the hops so far it takes, and links with starts from there on. None: no way leads there, or a node is none.
-    ///
-    /// Who waits is never overtaken by who comes later, so that a shortest-path search is exact.
-    fn way(&mut self, hops: &[Sent], demand: Demand, calendar: &Calendar) -> Option<(usize, Vec<(u32, u64)>)> {
-        if demand.from.max(demand.to) >= self.network.node_count() {
-            return None;
-        }
-        for node in self.touched.drain(..) {
-            self.arrivals[node as usize] = NEVER;
-            self.by[node as usize] = None;
-        }
-        let mut queue: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        let places = hops.iter().map(|hop| {
-            let link = self.network.link(hop.link);
-            (hop.start + link.latency, link.to)
-        });
-        let places: Vec<(u64, u32)> = [(0, demand.from)].into_iter().chain(places).collect();
-        for &(time, node) in &places {
-            self.arrivals[node as usize] = time;
-            self.touched.push(node);
-            queue.push(Reverse((time, node)));
-        }
-        while let Some(Reverse((time, node))) = queue.pop() {
-            if node == demand.to {
-                break;
-            }
-            if time > self.arrivals[node as usize] {
-                continue;
-            }
-            for &link in self.network.outgoing(node) {
-                let timed = self.network.link(link);
-                // It cannot be there sooner than on a free link.
-                if time.saturating_add(timed.latency) >= self.arrivals[timed.to as usize] {
-                    continue;
-                }
-                let start = calendar.first_free(link, time, timed.occupancy);
-                let arrival = start.saturating_add(timed.latency);
-                let known = &mut self.arrivals[timed.to as usize];
-                if arrival < *known && !places.iter().any(|&(_, place)| place == timed.to) {
-                    *known = arrival;
-                    self.by[timed.to as usize] = Some((link, start));
-                    self.touched.push(timed.to);
-                    queue.push(Reverse((arrival, timed.to)));
-                }
-            }
-        }
-        let (mut node, mut way) = (demand.to, Vec::new());
-        while let Some((link, start)) = self.by[node as usize] {
-            way.push((link, start));
-            node = self.network.link(link).from;
-        }
-        way.reverse();
-        let kept = places.iter().position(|&(_, place)| place == node)?;
-        Some((kept, way))
     }
 }
