@@ -11,6 +11,8 @@ use crate::task::CopyTask;
 const NEVER: u64 = u64::MAX;
 /// Ranks up to which all distances are computed, whatever that takes.
 const NODES_MAX: u32 = 1 << 14;
+/// Owners that show how far others can be at most.
+const LANDMARKS_MAX: u32 = 16;
 
 /// Ticks that every schedule of a task takes at least; none where some member cannot be reached.
 ///
@@ -105,25 +107,41 @@ pub(crate) fn time_to_bring(links: &[(u64, u64)], chunks: u64) -> Option<u64> {
     Some(enough)
 }
 
-/// The longest of the shortest ways from an owner to a member, unless a look shows it to be no longer than `known`.
+/// The longest of the shortest ways from an owner to a member, or any less than `known` where all are shown to be no longer than that.
+///
+/// No way is longer than one by another owner: each owner that is looked at shows how far others can be at most, and those that
+/// cannot be farther than what is known need no look.
 fn greatest_distance(network: &TimedNetwork, task: &CopyTask, owners: &[u32], known: u64) -> Option<u64> {
     let members = || (0..network.node_count()).filter(|&node| task.is_member(node));
-    let (Some(&owner), Some(_)) = (owners.first(), members().next()) else { return Some(0) };
-    // Any way is no longer than one by the first owner.
-    let there = distances(network, &[owner], latency);
-    let back = distances(&network.transposed(), &[owner], latency);
-    let farthest = members().map(|node| there[node as usize]).max()?;
-    let from = owners.iter().map(|&owner| back[owner as usize]).max()?;
-    let is_short = farthest.checked_add(from).is_some_and(|sum| sum <= known);
-    if is_short || owners.len() == 1 || network.node_count() > NODES_MAX {
-        return Some(farthest).filter(|&farthest| farthest != NEVER);
+    if members().next().is_none() {
+        return Some(0);
     }
+    let transposed = network.transposed();
+    let mut at_most = vec![NEVER; owners.len()];
     let mut greatest = 0;
-    for &owner in owners {
-        let distances = distances(network, &[owner], latency);
-        greatest = greatest.max(members().map(|node| distances[node as usize]).max()?);
+    for looks in 0_u32.. {
+        // The farthest by what is known of all, in which what is looked at is as far as it is.
+        let next = (0..owners.len()).max_by_key(|&place| (at_most[place], Reverse(place)));
+        let Some(next) = next.filter(|&next| at_most[next] > greatest.max(known)) else { break };
+        let owner = owners[next];
+        let there = distances(network, &[owner], latency);
+        let farthest = members().map(|node| there[node as usize]).max()?;
+        if farthest == NEVER {
+            return None;
+        }
+        greatest = greatest.max(farthest);
+        at_most[next] = farthest;
+        if network.node_count() > NODES_MAX {
+            break;
+        }
+        if looks < LANDMARKS_MAX {
+            let back = distances(&transposed, &[owner], latency);
+            for (&owner, at_most) in owners.iter().zip(&mut at_most) {
+                *at_most = (*at_most).min(back[owner as usize].saturating_add(farthest));
+            }
+        }
     }
-    Some(greatest).filter(|&greatest| greatest != NEVER)
+    Some(greatest)
 }
 
 /// By node, the shortest time from any of these, where links take these times.
@@ -148,4 +166,35 @@ pub(crate) fn distances(network: &TimedNetwork, sources: &[u32], time: impl Fn(&
         }
     }
     distances
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NODES: u32 = 40;
+
+    fn networks() -> impl Strategy<Value = TimedNetwork> {
+        let link = (0..NODES, 1..NODES, 1..9_u64).prop_map(|(from, apart, latency)| TimedLink {
+            from,
+            to: (from + apart) % NODES,
+            latency,
+            occupancy: 1,
+        });
+        prop::collection::vec(link, 40..160).prop_map(|links| TimedNetwork::new(NODES, links).unwrap())
+    }
+
+    proptest! {
+        /// Those that need no look are no farther than others, or than what is known.
+        #[test]
+        fn the_greatest_distance_is_that_of_all_owners(network in networks(), known in 0..30_u64) {
+            let task = CopyTask::allgather(NODES, 1).unwrap();
+            let all = task.owners().iter().flat_map(|&owner| distances(&network, &[owner], latency)).max();
+            let all = all.filter(|&all| all != NEVER);
+            let found = greatest_distance(&network, &task, task.owners(), known);
+            prop_assert_eq!(found.map(|found| found.max(known)), all.map(|all| all.max(known)));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What a schedule in time is.
 
+use rayon::slice::ParallelSliceMut as _;
+
 use crate::network::TimedNetwork;
 
 /// One chunk on one link.
@@ -38,7 +40,9 @@ impl Sends {
     pub fn reversed(&self, network: &TimedNetwork) -> Self {
         let turned = |sent: &Sent| Sent { start: self.end - sent.start - network.link(sent.link).latency, ..*sent };
         let mut sends: Vec<Sent> = self.sends.iter().map(turned).collect();
-        sends.sort_unstable();
+        sends.par_sort_unstable_by_key(|sent| {
+            u128::from(sent.start) << 64 | u128::from(sent.link) << 32 | u128::from(sent.chunk)
+        });
         Self { sends, end: self.end }
     }
 }
