@@ -124,6 +124,7 @@ struct Asked<'a> {
 struct Planned {
     chunks: u64,
     timed: Timed,
+    /// Of sums, copies on the network turned around.
     phases: Vec<Sends>,
     /// Ticks of all phases.
     end: u128,
@@ -210,21 +211,44 @@ impl<'a> Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The best way to unwind switches, by one attempt for each.
+    /// The best way to unwind switches, by one attempt for each that may be it: first what can be fastest, so that others need none.
     fn best_way(&self, chunks: u64, stop: &dyn Stop) -> Result<(Way, Planned), SynthesisError> {
         let all = match self.algorithm {
             Algorithm::TacosPublished => vec![Patterns::published(self.topology)],
             _ => Patterns::all(self.topology),
         };
         let mut best: Option<(Way, Planned)> = None;
-        for patterns in all {
+        for patterns in self.by_bound(all, chunks, stop)? {
             ask(stop)?;
-            let way = Way::of(self.topology, &patterns, self.is_even(), stop)?;
-            if let Some(planned) = self.planned(&way, chunks, best.as_ref().map(|(_, best)| best), stop)? {
+            let mut way = Way::of(self.topology, &patterns, stop)?;
+            let other = best.as_ref().map(|(_, best)| best);
+            let Some(timed) = self.worth_trying(&way, chunks, other)? else { continue };
+            if self.is_even() {
+                way.find_translations(self.topology, stop)?;
+            }
+            if let Some(planned) = self.attempted(&way, (chunks, timed), other, stop)? {
                 best = Some((way, planned));
             }
         }
         best.ok_or_else(|| broken("no way to unwind switches"))
+    }
+
+    /// Ways to unwind, those of the least bounds first.
+    fn by_bound(&self, all: Vec<Patterns>, chunks: u64, stop: &dyn Stop) -> Result<Vec<Patterns>, SynthesisError> {
+        if all.len() == 1 {
+            return Ok(all);
+        }
+        let mut bounds = Vec::with_capacity(all.len());
+        for patterns in all {
+            ask(stop)?;
+            let timed = self.timed(&Way::of(self.topology, &patterns, stop)?, chunks)?;
+            bounds.push((self.bound(&timed), timed.clock, patterns));
+        }
+        bounds.sort_by(|(bound, clock, _), (other_bound, other, _)| {
+            let (own, others) = clock.compared(*bound, (other, *other_bound));
+            own.cmp(&others)
+        });
+        Ok(bounds.into_iter().map(|(.., patterns)| patterns).collect())
     }
 
     /// Chunks of all shares with one for each unit of weight, or of the message of a root.
@@ -262,8 +286,7 @@ impl Asked<'_> {
             return Ok(false);
         }
         let timed = self.timed(way, chunks)?;
-        let bound = self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum();
-        Ok(timed.may_gain(bound, best, GAIN_MIN))
+        Ok(timed.may_gain(self.bound(&timed), best, GAIN_MIN))
     }
 
     /// A schedule on unwound switches, if it is faster than another.
@@ -274,16 +297,35 @@ impl Asked<'_> {
         other: Option<&Planned>,
         stop: &dyn Stop,
     ) -> Result<Option<Planned>, SynthesisError> {
+        let Some(timed) = self.worth_trying(way, chunks, other)? else { return Ok(None) };
+        self.attempted(way, (chunks, timed), other, stop)
+    }
+
+    /// What links take, if a schedule may be faster than another.
+    fn worth_trying(&self, way: &Way, chunks: u64, other: Option<&Planned>) -> Result<Option<Timed>, SynthesisError> {
         let timed = self.timed(way, chunks)?;
-        let bound = self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum();
         // What is hardly better at its best is not begun where it takes long.
         let gain = if self.sends(chunks) > QUICK_SENDS_MAX { GAIN_MIN } else { 0 };
-        if other.is_some_and(|other| !timed.may_gain(bound, other, gain)) {
-            return Ok(None);
-        }
+        let may_gain = other.is_none_or(|other| timed.may_gain(self.bound(&timed), other, gain));
+        Ok(Some(timed).filter(|_| may_gain))
+    }
+
+    /// One attempt, if it is faster than another schedule.
+    fn attempted(
+        &self,
+        way: &Way,
+        (chunks, timed): (u64, Timed),
+        other: Option<&Planned>,
+        stop: &dyn Stop,
+    ) -> Result<Option<Planned>, SynthesisError> {
         let phases = self.phases(way, &timed, Effort::Once, stop)?;
         let planned = Planned::new(chunks, timed, phases);
         Ok(Some(planned).filter(|planned| other.is_none_or(|other| planned.is_faster_than(other))))
+    }
+
+    /// What all phases together take at least.
+    fn bound(&self, timed: &Timed) -> u128 {
+        self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum()
     }
 
     /// Tries more seeds where a schedule is not as fast as can be.
@@ -333,7 +375,8 @@ impl Asked<'_> {
         Ok(Timed { clock, network, transposed, errand: Errand::Copies(task), bounds: (along, back) })
     }
 
-    /// Schedules of all phases. Where each link has one like it that leads back, sums are the copies turned around.
+    /// Schedules of all phases; of sums, the copies on the network turned around that they are backwards. Where each link has one like it
+    /// that leads back, these are the copies along it, on the others of the pairs.
     fn phases(&self, way: &Way, timed: &Timed, effort: Effort, stop: &dyn Stop) -> Result<Vec<Sends>, SynthesisError> {
         let Timed { network, transposed, errand, bounds: (along, back), .. } = timed;
         let task = match errand {
@@ -346,8 +389,8 @@ impl Asked<'_> {
         let copies = is_along.then(|| self.copied(network, task, &way.group, (effort, *along), stop)).transpose()?;
         let phases = self.actions.iter().map(|action| match (action, &copies, &way.mirror) {
             (Action::Copy, Some(copies), _) => Ok(copies.clone()),
-            (Action::Reduce, Some(copies), Some(mirror)) => Ok(copies.over(mirror).reversed(transposed)),
-            _ => Ok(self.copied(transposed, task, &way.group, (effort, *back), stop)?.reversed(transposed)),
+            (Action::Reduce, Some(copies), Some(mirror)) => Ok(copies.over(mirror)),
+            _ => self.copied(transposed, task, &way.group, (effort, *back), stop),
         });
         phases.collect()
     }
@@ -381,12 +424,15 @@ impl Asked<'_> {
         Ok(if free.end < moved.end { free } else { moved })
     }
 
-    /// Phases as steps. What was numbered by deliveries is numbered by chunks of the schedule then.
+    /// Phases as steps, sums backwards. What was numbered by deliveries is numbered by chunks of the schedule then.
     fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
         let Planned { chunks, timed, mut phases, .. } = planned;
         if let Errand::Deliveries(_, numbers) = &timed.errand {
             let sends = phases.iter_mut().flat_map(|phase| &mut phase.sends);
             sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
+        }
+        for (_, sums) in self.actions.iter().zip(&mut phases).filter(|(action, _)| **action == Action::Reduce) {
+            *sums = sums.reversed(&timed.transposed);
         }
         let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
         sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))

@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Shape};
-use canopy_tacos::{IlpEffort, Proven, TimeProof, prove_copies, prove_deliveries};
+use canopy_tacos::{IlpEffort, TimeProof, prove_copies, prove_deliveries};
 use canopy_topology::Topology;
 
 use super::{Asked, Errand, Planned};
@@ -46,15 +46,12 @@ pub(crate) fn plan(
     for (&action, phase) in asked.actions.iter().zip(phases) {
         let proven = match &timed.errand {
             Errand::Copies(task) => {
-                // Sums are copies on the network turned around.
-                let (network, known) = match action {
-                    Action::Copy => (&timed.network, phase),
-                    Action::Reduce => (&timed.transposed, phase.reversed(&timed.transposed)),
+                let network = match action {
+                    Action::Copy => &timed.network,
+                    Action::Reduce => &timed.transposed,
                 };
-                let known = (known, timed.bound(action));
-                let proven = prove_copies(network, task, known, IlpEffort::STANDARD, stop)?;
-                let sends = if action == Action::Reduce { proven.sends.reversed(network) } else { proven.sends };
-                Proven { sends, ..proven }
+                let known = (phase, timed.bound(action));
+                prove_copies(network, task, known, IlpEffort::STANDARD, stop)?
             }
             Errand::Deliveries(demands, _) => {
                 let known = (phase, timed.bound(action));

@@ -247,7 +247,8 @@ fn ways_know_their_mirrors_and_translations() {
     {
         let topology = network(expression);
         let patterns = Patterns::all(&topology);
-        let way = super::way::Way::of(&topology, &patterns[0], true, &Never).unwrap();
+        let mut way = super::way::Way::of(&topology, &patterns[0], &Never).unwrap();
+        way.find_translations(&topology, &Never).unwrap();
         assert_eq!((way.mirror.is_some(), way.group.order()), (has_mirror, order), "{expression}");
     }
 }

@@ -25,36 +25,39 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Unwinds a network. `is_even`: all ranks have as much, so that translations are worth looking for.
+    /// Unwinds a network, as if there were no translations.
     ///
     /// # Errors
-    /// Stopped; too many links. O([`Unwound::of`] + `translations`), once for all numbers of chunks and all phases.
-    pub(super) fn of(
-        topology: &Topology,
-        patterns: &Patterns,
-        is_even: bool,
-        stop: &dyn Stop,
-    ) -> Result<Self, SynthesisError> {
+    /// Stopped; too many links. O([`Unwound::of`] + links · log links).
+    pub(super) fn of(topology: &Topology, patterns: &Patterns, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let unwound = Unwound::of(topology, patterns, stop)?;
-        let network = classes(&unwound)?;
-        let mirror = network.mirror();
-        let mut group = FreeGroup::trivial(unwound.rank_count);
-        if is_even && unwound.rank_count >= TRANSLATED_RANKS_MIN {
-            // Each link is told of at both its ends, as translations are looked for on arcs that lead both ways.
-            let ends = |link: &TimedLink| {
-                let class = u128::from(link.occupancy);
-                [(link.from, link.to, class << 41), (link.to, link.from, class)]
-            };
-            let arcs = network.links().iter().flat_map(ends);
-            let boxes = crate::symmetry::boxes(topology);
-            let found = translations(unwound.rank_count as usize, arcs, &boxes, stop)?;
-            let each = CopyTask::allgather(unwound.rank_count, 1).map_err(broken)?;
-            let images = found.iter().flat_map(|found| found.image.iter().map(Vec::as_slice));
-            if let Some(found) = FreeGroup::generated_by(&network, &each, images) {
-                group = found;
-            }
+        let mirror = classes(&unwound)?.mirror();
+        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), unwound, mirror })
+    }
+
+    /// Looks for translations, which are worth it where all ranks have as much.
+    ///
+    /// # Errors
+    /// Stopped. That of `translations`, once for all numbers of chunks and all phases.
+    pub(super) fn find_translations(&mut self, topology: &Topology, stop: &dyn Stop) -> Result<(), SynthesisError> {
+        let rank_count = self.unwound.rank_count;
+        if rank_count < TRANSLATED_RANKS_MIN {
+            return Ok(());
         }
-        Ok(Self { unwound, group, mirror })
+        let network = classes(&self.unwound)?;
+        // Each link is told of at both its ends, as translations are looked for on arcs that lead both ways.
+        let ends = |link: &TimedLink| {
+            let class = u128::from(link.occupancy);
+            [(link.from, link.to, class << 41), (link.to, link.from, class)]
+        };
+        let arcs = network.links().iter().flat_map(ends);
+        let found = translations(rank_count as usize, arcs, &crate::symmetry::boxes(topology), stop)?;
+        let each = CopyTask::allgather(rank_count, 1).map_err(broken)?;
+        let images = found.iter().flat_map(|found| found.image.iter().map(Vec::as_slice));
+        if let Some(found) = FreeGroup::generated_by(&network, &each, images) {
+            self.group = found;
+        }
+        Ok(())
     }
 }
 
