@@ -102,6 +102,23 @@ fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
     desk.refused("explain plans/00000000000000000000000000000000", 2, &["plans/00000000000000000000000000000000"]);
 }
 
+/// Of a schedule in steps it says how many they are, and whether they wait for each other.
+#[test]
+fn steps_and_their_pace_are_named() {
+    let desk = Desk::new();
+    for (network, pace, words) in [
+        ("mesh:3x3", "barriers", ", each begun when the one before has ended"),
+        ("dims:ring2+switch4,bw=200GB/s+50GB/s", "in-turn", ", in turn: each route carries"),
+    ] {
+        desk.json(&format!("plan {network} --collective allgather --algorithm tacos --chunks 1 -o plan.json --json"));
+        let report = desk.json("explain plan.json --json");
+        assert_eq!(report["steps"]["pace"], pace, "{report}");
+        let line = format!("steps      {}{words}", report["steps"]["count"]);
+        let text = desk.run("explain plan.json");
+        assert!(text.stdout.contains(&line), "`{line}` is missing from\n{}", text.stdout);
+    }
+}
+
 /// Cuts that a box or a root makes, partitions, lengths.
 #[test]
 fn every_kind_of_certificate_has_words() {

@@ -1,7 +1,8 @@
 //! The JSON object of `canopy explain`: fractions as texts, and floats beside them for reading.
 
+use canopy_schedule::{Pace, Shape};
 use canopy_topology::{LinkIndex, Rank, Rate, Ratio};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::ExplainArgs;
 use super::compare::{Comparison, Entry};
@@ -34,6 +35,8 @@ pub(super) struct Explained {
     /// Achieved ÷ bound, and what is missing of it.
     pub(super) optimality: String,
     pub(super) gap: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) steps: Option<StepsSummary>,
     pub(super) links: LinksSummary,
     /// Bytes over all links for each byte of size.
     traffic: String,
@@ -52,6 +55,18 @@ pub(super) struct BoundSummary {
     #[serde(rename = "algbw_GBps")]
     algbw_gigabytes: f64,
     tight: bool,
+}
+
+/// How a schedule in steps goes on from one to the next.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct StepsSummary {
+    pub(super) count: u32,
+    #[serde(serialize_with = "by_name")]
+    pub(super) pace: Pace,
+}
+
+fn by_name<S: Serializer>(pace: &Pace, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(pace.name())
 }
 
 /// Links by what they do.
@@ -158,6 +173,10 @@ impl Explained {
             achieved_gigabytes: gigabytes_per_sec(&plan.verdict.algbw),
             optimality: text(optimality),
             gap: text(gap),
+            steps: match (&schedule.shape, &plan.verdict.steps) {
+                (Shape::Steps(steps), Some(cost)) => Some(StepsSummary { count: cost.count, pace: steps.pace }),
+                _ => None,
+            },
             links: LinksSummary {
                 binding: rates.into_iter().map(|(capacity, links)| RateSummary { capacity, links }).collect(),
                 first: binding.iter().take(LINKS_MAX).map(ends).collect(),

@@ -1,11 +1,12 @@
 //! What `canopy explain` prints for people.
 
+use canopy_schedule::Pace;
 use canopy_topology::{LinkIndex, Ratio};
 
 use super::ExplainArgs;
 use super::compare::{Comparison, Turn};
 use super::names::{gigabytes, joined, link_in_words};
-use super::summary::{Explained, RateSummary};
+use super::summary::{Explained, RateSummary, StepsSummary};
 use crate::certificate::count;
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::sizes::in_words;
@@ -66,6 +67,13 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
         }
         None => format!("achieved   {} GB/s", gigabytes_per_sec(found)),
     });
+    if let Some(StepsSummary { count, pace }) = explained.steps {
+        let pace = match pace {
+            Pace::Barriers => "each begun when the one before has ended",
+            Pace::InTurn => "in turn: each route carries what it has to as soon as that is there",
+        };
+        lines.push(format!("steps      {count}, {pace}"));
+    }
     let binding: Vec<LinkIndex> = plan.loads.binding().collect();
     let rates = explained.links.binding.iter();
     let rates =
