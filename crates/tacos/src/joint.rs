@@ -163,6 +163,8 @@ pub struct Joint {
     pub end: u64,
     /// By tenant, the ticks of the best found with nobody else there.
     pub alone: Vec<u64>,
+    /// The same, the moments at which anything starts in it.
+    pub moments_alone: Vec<u64>,
     /// By tenant, the ticks that it takes at least with nobody else there.
     pub bounds: Vec<u64>,
 }
@@ -171,6 +173,11 @@ impl Joint {
     /// Ticks with one tenant after the other.
     pub fn one_by_one(&self) -> u64 {
         self.alone.iter().fold(0, |sum, &ticks| sum.saturating_add(ticks))
+    }
+
+    /// When anything starts, in order, each moment once: what starts at the same time is a step, whoever sends it.
+    pub fn moments(&self) -> Vec<u64> {
+        moments(self.sends.iter().flatten())
     }
 
     /// Ticks of the tenant that takes longest alone.
@@ -206,6 +213,7 @@ pub fn joint_schedule(tenants: &[Tenant], options: JointOptions, stop: &dyn Stop
         alone.push(alone_best(tenant, &empty, (bound, options), stop)?);
     }
     let ends: Vec<u64> = alone.iter().map(|works| end_of(works)).collect();
+    let moments_alone = alone.iter().map(|works| moments(works).len() as u64).collect();
     let bound = bounds.iter().copied().max().unwrap_or(0);
     let longest = ends.iter().copied().max().unwrap_or(0);
     let mut best = one_after_the_other(alone);
@@ -227,13 +235,21 @@ pub fn joint_schedule(tenants: &[Tenant], options: JointOptions, stop: &dyn Stop
             break;
         }
     }
-    Ok(Joint { end: rank(&best).0, sends: best, alone: ends, bounds })
+    Ok(Joint { end: rank(&best).0, sends: best, alone: ends, moments_alone, bounds })
 }
 
 /// Attempts begun together, as many whatever the number of threads.
 const AT_A_TIME: usize = 4;
 /// Tenants up to which all orders are tried.
 const PERMUTED_MAX: usize = 4;
+/// When anything starts in these, in order, each moment once.
+fn moments<'a>(works: impl IntoIterator<Item = &'a Sends>) -> Vec<u64> {
+    let mut moments: Vec<u64> = works.into_iter().flat_map(|work| work.sends.iter().map(|sent| sent.start)).collect();
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}
+
 /// Attempts at a tenant alone.
 const ALONE_MAX: u32 = 16;
 

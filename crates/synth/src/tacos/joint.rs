@@ -116,11 +116,9 @@ pub fn synthesize_joint(
     let tenants = tenants.collect::<Result<Vec<Tenant>, _>>().map_err(of_all)?;
     let options = JointOptions { seed: 0, attempts };
     let joint = canopy_tacos::joint_schedule(&tenants, options, stop).map_err(refused).map_err(of_all)?;
-    let all_starts = starts(&joint);
+    let all_starts = joint.moments();
     let mut plans = Vec::with_capacity(parts.len());
     for (number, part) in parts.into_iter().enumerate() {
-        let alone =
-            canopy_tacos::joint_schedule(&tenants[number..=number], options, stop).map_err(refused).map_err(of_all)?;
         let steps = part.steps(&joint, number, &all_starts).map_err(of_all)?;
         plans.push(JointPlan {
             schedule: Schedule {
@@ -130,7 +128,7 @@ pub fn synthesize_joint(
                 shape: Shape::Steps(steps),
             },
             topology: part.topology,
-            steps_alone: starts(&alone).len() as u64,
+            steps_alone: joint.moments_alone[number],
             time_alone: joint.alone[number],
             time_bound: joint.bounds[number],
         });
@@ -142,15 +140,6 @@ pub fn synthesize_joint(
         time_one_by_one: joint.one_by_one(),
         unit_nanos: lasts.tick_nanos(),
     })
-}
-
-/// When anything starts: what starts at the same time is a step, whoever sends it.
-fn starts(joint: &Joint) -> Vec<u64> {
-    let mut starts: Vec<u64> =
-        joint.sends.iter().flatten().flat_map(|work| work.sends.iter().map(|sent| sent.start)).collect();
-    starts.sort_unstable();
-    starts.dedup();
-    starts
 }
 
 /// A collective on the network as its ranks see it.
