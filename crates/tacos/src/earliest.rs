@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::calendar::Calendar;
 use crate::network::TimedNetwork;
 
 /// When a node gets what it is never sent.
@@ -30,8 +29,15 @@ impl<'a> Earliest<'a> {
     /// Links with starts from one of the places that have the chunk, from these times on, to another; it is not sent to those that have it.
     /// None: no way leads there, or a node is none. Empty where it has it.
     ///
+    /// * `first_free`: when a link can first carry it, not before a time; none where it cannot any more. Later for later times.
+    ///
     /// Who waits is never overtaken by who comes later, so that a shortest-path search is exact. O(links · log) where all are looked at.
-    pub(crate) fn way(&mut self, places: &[(u32, u64)], to: u32, calendar: &Calendar) -> Option<Vec<(u32, u64)>> {
+    pub(crate) fn way(
+        &mut self,
+        places: &[(u32, u64)],
+        to: u32,
+        first_free: impl Fn(u32, u64) -> Option<u64>,
+    ) -> Option<Vec<(u32, u64)>> {
         let nodes = self.network.node_count();
         if to >= nodes || places.iter().any(|&(place, _)| place >= nodes) {
             return None;
@@ -62,7 +68,7 @@ impl<'a> Earliest<'a> {
                 if self.is_place[timed.to as usize] || time.saturating_add(timed.latency) >= known {
                     continue;
                 }
-                let start = calendar.first_free(link, time, timed.occupancy);
+                let Some(start) = first_free(link, time) else { continue };
                 let arrival = start.saturating_add(timed.latency);
                 if arrival < known {
                     self.arrivals[timed.to as usize] = arrival;

@@ -2,8 +2,8 @@
 //!
 //! One after the other takes its place in a calendar of all links (`place`): copies from the beginning, sums from a moment backwards
 //! on the network turned around, each around what is taken already. What the order should be, and whether sums that end
-//! with nothing after them are early or as late as may be, is tried; the best is kept. It is never slower than one after the
-//! other.
+//! with nothing after them are early or as late as may be, is tried, and broadcasts and reductions in common (`urgent`) before
+//! all others; the best is kept. It is never slower than one after the other.
 //!
 //! Source: Won et al., section 5, for one network in time that several collectives share; sums in it, and the method, are our
 //! own.
@@ -12,6 +12,7 @@ mod copy;
 mod delivery;
 mod judge;
 mod place;
+mod urgent;
 mod view;
 
 use canopy_optimize::Stop;
@@ -223,10 +224,10 @@ pub fn joint_schedule(tenants: &[Tenant], options: JointOptions, stop: &dyn Stop
             break;
         }
         let found = batch.par_iter().map(|attempt| attempt.run(tenants, &empty, longest, stop));
-        let found: Vec<Result<Vec<Vec<Sends>>, CopyError>> = found.collect();
+        let found: Vec<Result<Option<Vec<Vec<Sends>>>, CopyError>> = found.collect();
         for found in found {
             match found {
-                Ok(found) if rank(&found) < rank(&best) => best = found,
+                Ok(Some(found)) if rank(&found) < rank(&best) => best = found,
                 Ok(_) | Err(CopyError::Stopped) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -240,8 +241,13 @@ pub fn joint_schedule(tenants: &[Tenant], options: JointOptions, stop: &dyn Stop
 
 /// Attempts begun together, as many whatever the number of threads.
 const AT_A_TIME: usize = 4;
+/// Attempts at broadcasts and reductions in common, beside those that are asked for.
+const URGENT_ATTEMPTS: u64 = 8;
 /// Tenants up to which all orders are tried.
 const PERMUTED_MAX: usize = 4;
+/// Attempts at a tenant alone.
+const ALONE_MAX: u32 = 16;
+
 /// When anything starts in these, in order, each moment once.
 fn moments<'a>(works: impl IntoIterator<Item = &'a Sends>) -> Vec<u64> {
     let mut moments: Vec<u64> = works.into_iter().flat_map(|work| work.sends.iter().map(|sent| sent.start)).collect();
@@ -249,9 +255,6 @@ fn moments<'a>(works: impl IntoIterator<Item = &'a Sends>) -> Vec<u64> {
     moments.dedup();
     moments
 }
-
-/// Attempts at a tenant alone.
-const ALONE_MAX: u32 = 16;
 
 /// When the last work ends.
 fn end_of(works: &[Sends]) -> u64 {
@@ -310,6 +313,8 @@ fn one_after_the_other(mut alone: Vec<Vec<Sends>>) -> Vec<Vec<Sends>> {
 struct Order {
     tenants: Vec<usize>,
     is_late: bool,
+    /// Whether broadcasts and reductions take theirs in common, before all.
+    is_urgent: bool,
     seed: u64,
 }
 
@@ -320,17 +325,28 @@ impl Order {
         empty: &Calendar,
         longest: u64,
         stop: &dyn Stop,
-    ) -> Result<Vec<Vec<Sends>>, CopyError> {
+    ) -> Result<Option<Vec<Vec<Sends>>>, CopyError> {
         let mut calendar = empty.clone();
         let mut placed = vec![Vec::new(); tenants.len()];
         let mut until = longest;
-        for &number in &self.tenants {
+        let urgent = match self.is_urgent {
+            true => urgent::place(tenants, &mut calendar, (longest, self.seed), stop)?,
+            false => Some(Vec::new()),
+        };
+        let Some(urgent) = urgent else { return Ok(None) };
+        for (number, sends) in urgent {
+            until = until.max(sends.end);
+            placed[number] = vec![sends];
+        }
+        let others =
+            self.tenants.iter().filter(|&&number| !self.is_urgent || urgent::task_of(&tenants[number]).is_none());
+        for &number in others {
             let sums_until = if self.is_late { until } else { 0 };
             let works = place(&tenants[number], Placing { seed: self.seed, sums_until }, &mut calendar, stop)?;
             until = until.max(end_of(&works));
             placed[number] = works;
         }
-        Ok(placed)
+        Ok(Some(placed))
     }
 }
 
@@ -359,7 +375,12 @@ fn orders(tenants: &[Tenant], alone: &[u64], options: JointOptions) -> Vec<Order
             order
         });
         let is_late = lateness[usize::try_from(round).unwrap_or(0) % lateness.len()];
-        orders.push(Order { tenants: order, is_late, seed: options.seed.wrapping_add(round) });
+        orders.push(Order { tenants: order, is_late, is_urgent: false, seed: options.seed.wrapping_add(round) });
+    }
+    if tenants.iter().any(|tenant| urgent::task_of(tenant).is_some()) {
+        let tenants = orders.first().map_or_else(Vec::new, |order| order.tenants.clone());
+        let urgent = (0..URGENT_ATTEMPTS).map(|round| options.seed.wrapping_add(round));
+        orders.extend(urgent.map(|seed| Order { tenants: tenants.clone(), is_late: true, is_urgent: true, seed }));
     }
     orders
 }

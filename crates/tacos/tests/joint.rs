@@ -51,6 +51,22 @@ fn three_tenants_of_a_mesh_take_no_longer_than_the_longest() {
     assert_eq!((joint.alone.clone(), joint.end, joint.one_by_one()), (vec![9, 7, 7], 9, 23));
 }
 
+/// Both begin and end where the other does, and have no time to lose on the way between. One after the other, the first leaves no way
+/// to the second.
+#[test]
+fn a_broadcast_and_a_reduction_of_the_same_nodes_take_no_longer_than_either() {
+    for (sides, from_root, to_root, steps) in
+        [([3, 6], 17, 0, 7), ([3, 6], 0, 17, 7), ([4, 4], 15, 0, 6), ([6, 6], 35, 0, 10)]
+    {
+        let nodes = sides[0] * sides[1];
+        let all: Vec<u32> = (0..nodes).collect();
+        let works =
+            vec![vec![Work::Copy(from(nodes, (from_root, 1), &all))], vec![Work::Sum(from(nodes, (to_root, 1), &all))]];
+        let (_, joint) = planned(&mesh(&sides), works);
+        assert_eq!((joint.alone, joint.end), (vec![steps, steps], steps), "{sides:?}");
+    }
+}
+
 /// Two tenants that have the middle rows in common: an allgather of rows 0 to 3, an allreduce of rows 2 to 5.
 #[test]
 fn overlapping_tenants_save_time() {

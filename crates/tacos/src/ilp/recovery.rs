@@ -50,7 +50,8 @@ pub(super) fn completed(
             }
             let places: Vec<(u32, u64)> = held.iter().map(|(&place, &since)| (place, since)).collect();
             // Everybody can be reached.
-            for (link, start) in search.way(&places, node, &calendar).unwrap_or_default() {
+            let free = |link: u32, time: u64| Some(calendar.first_free(link, time, network.link(link).occupancy));
+            for (link, start) in search.way(&places, node, free).unwrap_or_default() {
                 let timed = network.link(link);
                 held.insert(timed.to, start + timed.latency);
                 calendar.take(link, start, timed.occupancy);

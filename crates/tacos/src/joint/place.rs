@@ -65,7 +65,7 @@ pub(super) fn place(
 }
 
 /// Sends at the times when they really start.
-fn real(tenant: &Tenant, view: View, sends: Vec<Sent>) -> Result<Sends, CopyError> {
+pub(super) fn real(tenant: &Tenant, view: View, sends: Vec<Sent>) -> Result<Sends, CopyError> {
     let (mut real, mut end) = (Vec::with_capacity(sends.len()), 0);
     for sent in sends {
         let latency = tenant.network.link(sent.link).latency;

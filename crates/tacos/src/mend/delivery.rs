@@ -47,7 +47,8 @@ pub fn mend_delivery(
         let demand = demands[chunk as usize];
         let unreachable = || CopyError::Unreachable { node: demand.to, chunk, owner: demand.from };
         let places: Vec<(u32, u64)> = ways.places_of(chunk, demand).collect();
-        let found = search.way(&places, demand.to, &calendar).ok_or_else(unreachable)?;
+        let free = |link: u32, time: u64| Some(calendar.first_free(link, time, network.link(link).occupancy));
+        let found = search.way(&places, demand.to, free).ok_or_else(unreachable)?;
         let first = found.first().map_or(demand.to, |&(link, _)| network.link(link).from);
         let kept = places.iter().position(|&(place, _)| place == first).ok_or_else(unreachable)?;
         let hops = &mut ways.hops[chunk as usize];
