@@ -15,6 +15,10 @@ use crate::exit::Failure;
 
 /// Version of canopy's text formats.
 pub(crate) const FORMAT_VERSION: u32 = 1;
+/// What lists the files of a folder.
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// The kind of a manifest of plans that were made in common.
+pub(crate) const JOINT_KIND: &str = "joint-plans";
 
 /// Writes bytes to standard output and flushes.
 ///

@@ -41,6 +41,7 @@ Examples:
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
   canopy verify routes.xml --topology torus:3x3x3
   canopy verify --joint plans/up.json plans/down.json
+  canopy verify --joint plans/
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 
@@ -49,8 +50,8 @@ pub(crate) struct VerifyArgs {
     /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, or an execution plan of MSCCL++
     #[arg(value_name = "FILE", required_unless_present = "joint")]
     file: Option<PathBuf>,
-    /// Plans in canopy's JSON that run at the same time: each is checked, and that in no step two of them use the same link
-    #[arg(long, value_name = "FILE", num_args = 2.., conflicts_with_all = ["file", "topology", "profile", "collective", "root"])]
+    /// Plans in canopy's JSON that run at the same time, or their folder: each is checked, and that in no step two of them use the same link
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["file", "topology", "profile", "collective", "root"])]
     joint: Vec<PathBuf>,
     /// Generator expression or file: the network the plan must be for
     #[arg(long, value_name = "T")]

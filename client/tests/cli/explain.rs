@@ -108,9 +108,9 @@ fn steps_and_their_pace_are_named() {
     let desk = Desk::new();
     for (network, pace, words) in [
         ("mesh:3x3", "barriers", ", each begun when the one before has ended"),
-        ("dims:ring2+switch4,bw=200GB/s+50GB/s", "in-turn", ", in turn: each route carries"),
+        ("dims:ring2+fc4+switch4,bw=200GB/s+100GB/s+50GB/s", "in-turn", ", in turn: each route carries"),
     ] {
-        desk.json(&format!("plan {network} --collective allgather --algorithm tacos --chunks 1 -o plan.json --json"));
+        desk.json(&format!("plan {network} --collective allgather --algorithm tacos -o plan.json --json"));
         let report = desk.json("explain plan.json --json");
         assert_eq!(report["steps"]["pace"], pace, "{report}");
         let line = format!("steps      {}{words}", report["steps"]["count"]);

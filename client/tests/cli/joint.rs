@@ -37,6 +37,8 @@ fn each_has_a_file_and_all_of_them_get_along() {
     );
     let text = desk.run(&format!("verify --joint {files}")).stdout;
     assert!(text.contains("together   9 steps, in none of which two use the same link"), "{text}");
+    assert_eq!(desk.json("verify --json --joint out"), verdict);
+    assert_eq!(desk.run("verify --joint out/manifest.json out/sum.json").stdout, text);
     // The same again is there, and takes the place of the folder.
     let again = desk.run(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out"));
     assert_eq!(again.status, Some(0), "{}", again.stderr);
@@ -69,7 +71,16 @@ fn plans_that_were_made_apart_are_no_plans_in_common() {
     desk.write("broken.json", "{");
     assert_eq!(desk.run("verify --joint a.json broken.json").status, Some(2));
     desk.refused("verify", 2, &["FILE"]);
-    desk.refused("verify --joint a.json", 2, &["--joint"]);
+    desk.refused("verify --joint a.json", 2, &["there are not two", "the folder"]);
+    desk.refused("verify --joint .", 2, &["manifest.json", "no such file"]);
+    for (manifest, words) in [
+        ("{", "no manifest"),
+        (r#"{"canopy":1,"kind":"plan-bundle","plans":[]}"#, "is of plan-bundle, not of joint-plans"),
+        (r#"{"canopy":1,"kind":"joint-plans","plans":[]}"#, "there are not two"),
+    ] {
+        desk.write("manifest.json", manifest);
+        desk.refused("verify --joint .", 2, &[words]);
+    }
 }
 
 #[test]

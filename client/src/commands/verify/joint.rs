@@ -1,19 +1,19 @@
 //! Judges plans that run at the same time: each like any other, and that in no step two of them use the same link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Expected, PLAN_BYTES_MAX, Problem, as_object, json_plan};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST, print, print_json};
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -45,6 +45,7 @@ struct Judged {
 /// Judges the files and prints the verdict.
 pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+    let paths = &files(paths)?;
     let (mut report, mut plans) = (Report::new(), Vec::new());
     for path in paths {
         let bytes = input::bytes(path, PLAN_BYTES_MAX)?;
@@ -66,6 +67,57 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::input(format!("the plans fail verification: {}", count(report.problems.len(), "problem"))))
+}
+
+/// The manifest of a folder of plans that were made in common, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    kind: String,
+    plans: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    files: Vec<Listed>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    format: String,
+    path: PathBuf,
+}
+
+/// The files that are named; for a folder or its manifest, the plans that it lists. Each once.
+fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in named {
+        let is_folder = path.is_dir();
+        let manifest = if is_folder { path.join(MANIFEST) } else { path.clone() };
+        if !is_folder && path.file_name().is_none_or(|name| name != MANIFEST) {
+            files.push(path.clone());
+            continue;
+        }
+        let refuse = |problem: String| {
+            Failure::input(format!("{}: {problem}", manifest.display()))
+                .help("name the plans' files, or a folder that `canopy plan T --joint … -o FOLDER/` wrote")
+        };
+        let bytes = input::bytes(&manifest, PLAN_BYTES_MAX)?;
+        let found: Manifest =
+            serde_json::from_slice(&bytes).map_err(|error| refuse(format!("no manifest: {error}")))?;
+        if found.kind != JOINT_KIND {
+            return Err(refuse(format!("the manifest is of {}, not of {JOINT_KIND}", found.kind)));
+        }
+        let listed = found.plans.into_iter().flat_map(|entry| entry.files).filter(|file| file.format == "json");
+        let folder = manifest.parent().unwrap_or(Path::new(""));
+        files.extend(listed.map(|file| folder.join(file.path)));
+    }
+    let mut seen = BTreeSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    match files.len() {
+        0 | 1 => Err(Failure::input("--joint judges plans together, and there are not two")
+            .help("name two files at least, or the folder of plans made in common")),
+        _ => Ok(files),
+    }
 }
 
 /// Steps of all together, or why they are no plans in common.

@@ -13,7 +13,7 @@ use super::{Fetch, ask, communicator};
 use crate::args::{self, size_bytes};
 use crate::connection::Connection;
 use crate::exit::{Failure, say};
-use crate::output::{print, print_json};
+use crate::output::{self, print, print_json};
 use crate::request;
 use crate::table::Table;
 
@@ -147,7 +147,7 @@ async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFold
         }
     }
     // Last, so that what has a manifest is whole.
-    folder.write("manifest.json", &manifest.to_text()?)?;
+    folder.write(output::MANIFEST, &manifest.to_text()?)?;
     folder.commit()?;
     Ok(manifest)
 }

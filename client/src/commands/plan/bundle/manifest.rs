@@ -10,13 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::job::listable;
 use crate::exit::Failure;
-use crate::output::FORMAT_VERSION;
+use crate::output::{FORMAT_VERSION, JOINT_KIND};
 use crate::request;
 
 /// What it is, beside other JSON objects of canopy.
 const KIND: &str = "plan-bundle";
-/// The same for plans that were made in common.
-pub(super) const JOINT_KIND: &str = "joint-plans";
 /// Longest manifest that is looked at.
 const BYTES_MAX: u64 = 64 << 20;
 

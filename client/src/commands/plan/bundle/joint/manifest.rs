@@ -7,9 +7,8 @@ use std::path::Path;
 use canopy_proto::v1::{self, CacheOutcome, JointBundle, JointItem};
 use serde::Serialize;
 
-use super::super::manifest::JOINT_KIND;
 use crate::exit::Failure;
-use crate::output::FORMAT_VERSION;
+use crate::output::{FORMAT_VERSION, JOINT_KIND};
 use crate::request;
 
 /// What is in the folder. Times are in seconds, `num/den`.
