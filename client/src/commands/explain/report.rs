@@ -62,7 +62,7 @@ pub(super) fn html(
     let series =
         compared.entries.iter().map(|entry| Series { name: entry.name.clone(), times_ps: entry.times.clone() });
     let series: Vec<Series> = series.collect();
-    let sweep = draw_sweep(&SweepDrawing { title: "Times by size", sizes: &sizes, series: &series });
+    let sweep = draw_sweep(&SweepDrawing { title: "Times by size", sizes: &sizes, series: &series, marks: &[] });
     figure(&mut page, "Times by size", Ok(sweep))?;
     let base = crate::material::unbroken(&plan.topology);
     page += "<h2>The network</h2>\n";
