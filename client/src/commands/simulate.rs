@@ -6,6 +6,7 @@ mod fresh;
 mod plot;
 pub(super) mod report;
 pub(super) mod sizes;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(super) use sizes::in_words;
 
 /// Largest plan file that is read.
 const PLAN_BYTES_MAX: usize = 1 << 30;
+/// Most work for a size of one plan.
+const WORK_MAX: u64 = 2_000_000_000;
 
 /// How long a plan takes for given message sizes: time, algbw, busbw and part of the bound
 #[derive(Debug, clap::Args)]
@@ -41,6 +44,8 @@ Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather -o plan.json
   canopy simulate plan.json
   canopy simulate torus:4x4 --collective allreduce
+  canopy simulate kautz:d=3,n=2 --collective allreduce --sweep --plot sweep.svg
+  canopy simulate dfc2:4x4 --collective all-to-all --sweep --algorithms dfc2,dfc2-do,flow,bruck --sizes 1KiB..64MiB
   canopy simulate plan.json --sizes 1KiB..64MiB --alpha 2us --sync steps
   canopy simulate plan.json --plot sweep.svg
   canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
@@ -56,7 +61,13 @@ pub(crate) struct SimulateArgs {
     /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
     #[arg(long, value_name = "A", default_value = "auto", requires = "collective")]
     algorithm: Algorithm,
-    /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
+    /// Compare algorithms: which is fastest for which sizes, and where one overtakes another
+    #[arg(long, requires = "collective", conflicts_with_all = ["algorithm", "topology", "links", "critical_path"])]
+    sweep: bool,
+    /// Which to compare, such as kautz,forest,ring [default: all for the collective that need no long search]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', requires = "sweep")]
+    algorithms: Vec<Algorithm>,
+    /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
     deadline: Option<Duration>,
     #[command(flatten)]
@@ -82,16 +93,16 @@ pub(crate) struct SimulateArgs {
     /// Who may use a link that several messages need: all at equal rates per chunk, or one after the other
     #[arg(long, value_enum, default_value = "fair")]
     sharing: SharingName,
-    /// Most work for a size: events, and looks at links while rates are computed
-    #[arg(long, value_name = "N", default_value_t = 2_000_000_000)]
-    work_max: u64,
+    /// Most work for a size: events, and looks at links while rates are computed [default: 2000000000, with --sweep 20000000]
+    #[arg(long, value_name = "N")]
+    work_max: Option<u64>,
     /// List the busiest links, for the largest size
     #[arg(long)]
     links: bool,
     /// List the messages that made it take as long as it does, for the largest size
     #[arg(long)]
     critical_path: bool,
-    /// Draw time, busbw and the bound over the sizes, as an SVG file
+    /// Draw time, busbw and the bound over the sizes, or with --sweep the times of all algorithms, as an SVG file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print one JSON object as the last line of standard output
@@ -161,9 +172,40 @@ struct Run {
     limit_ps: u64,
 }
 
+impl SimulateArgs {
+    /// All sizes that are simulated, rising.
+    fn size_list(&self) -> Vec<u64> {
+        self.size.map_or_else(|| self.sizes.list(), |size| vec![size])
+    }
+
+    /// What is simulated, but for the size; `steps` of each transfer, where they have barriers.
+    fn options<'a>(&self, steps: Option<&'a [u32]>, work_max: u64) -> SimulateOptions<'a> {
+        SimulateOptions {
+            size_bytes: 0,
+            alpha: Latency::from_nanos(u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)),
+            pieces: self.piece.pieces(),
+            sharing: match self.sharing {
+                SharingName::Fair => Sharing::Fair,
+                SharingName::Fifo => Sharing::Fifo,
+            },
+            sync: steps.map_or(Sync::Deps, Sync::Steps),
+            work_max: self.work_max.unwrap_or(work_max),
+        }
+    }
+
+    /// The steps of a plan's transfers, where there are barriers after them.
+    fn steps_of(&self, judged: &Judged) -> Option<Vec<u32>> {
+        match self.sync {
+            SyncName::Deps => None,
+            SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
+        }
+    }
+}
+
 /// Has the plan made if need be, judges it, simulates each size and prints what was found.
 pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
     let made = match args.collective.equal_kind()? {
+        Some(kind) if args.sweep => return sweep::run(args, kind).await,
         Some(kind) => Some(fresh::plan(&args, kind).await?),
         None if args.collective.root.is_some() => {
             return Err(
@@ -185,22 +227,8 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
 /// Simulates each size and prints what was found.
 fn simulated(args: &SimulateArgs, judged: Judged) -> Result<(), Failure> {
     let judged = args.topology.iter().try_fold(judged, |judged, text| moved(args, judged, text))?;
-    let steps = match args.sync {
-        SyncName::Deps => None,
-        SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
-    };
-    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
-    let options = SimulateOptions {
-        size_bytes: 0,
-        alpha: Latency::from_nanos(u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX)),
-        pieces: args.piece.pieces(),
-        sharing: match args.sharing {
-            SharingName::Fair => Sharing::Fair,
-            SharingName::Fifo => Sharing::Fifo,
-        },
-        sync: steps.as_deref().map_or(Sync::Deps, Sync::Steps),
-        work_max: args.work_max,
-    };
+    let steps = args.steps_of(&judged);
+    let (sizes, options) = (args.size_list(), args.options(steps.as_deref(), WORK_MAX));
     let line = ProgressLine::start();
     let mut runs = Vec::with_capacity(sizes.len());
     for (number, &size_bytes) in (1..).zip(&sizes) {

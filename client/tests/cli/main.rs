@@ -52,6 +52,8 @@ mod simulate;
 mod stored;
 mod support;
 #[cfg(feature = "embedded")]
+mod sweep;
+#[cfg(feature = "embedded")]
 mod switches;
 mod topology;
 mod verify;

@@ -1,36 +1,52 @@
 //! A plan that is made to be simulated: asked of a server like any other, and kept in memory.
 
 use std::io::Error;
+use std::time::Duration;
 
-use canopy_client::PlanReceiver;
+use canopy_client::{ClientError, PlanReceiver};
 use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Progress};
 use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
 
 use super::{PLAN_BYTES_MAX, SimulateArgs};
-use crate::connection::ask;
+use crate::connection::{Connection, ask};
 use crate::exit::Failure;
 use crate::progress::ProgressLine;
 use crate::request;
 
 /// The file of the plan for the network and collective that the arguments name.
 pub(super) async fn plan(args: &SimulateArgs, kind: CollectiveKind) -> Result<Vec<u8>, Failure> {
+    let request = by(&unnamed(args, kind)?, args.algorithm);
+    ask(&args.server, args.deadline, async |connection, left| fetched(connection, request.clone(), left).await).await
+}
+
+/// The request for a plan by whatever algorithm.
+pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind) -> Result<PlanRequest, Failure> {
     let text = args.plan.to_str().ok_or_else(|| {
         Failure::input(format!("{} is no text", args.plan.display())).help("give a file a name in UTF-8")
     })?;
-    let topology = request::topology(text)?;
-    let request = PlanRequest {
-        topology: Some(topology),
+    Ok(PlanRequest {
+        topology: Some(request::topology(text)?),
         collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
-        algorithm: args.algorithm.name().to_owned(),
         outputs: vec![v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }],
         ..PlanRequest::default()
-    };
-    ask(&args.server, args.deadline, async |connection, left| {
-        let mut receiver = Receiver { bytes: Vec::new(), progress: ProgressLine::start() };
-        connection.shared().clone().plan(request.clone(), left, &mut receiver).await?;
-        Ok(receiver.bytes)
     })
-    .await
+}
+
+/// The same request by this algorithm.
+pub(super) fn by(request: &PlanRequest, algorithm: Algorithm) -> PlanRequest {
+    PlanRequest { algorithm: algorithm.name().to_owned(), ..request.clone() }
+}
+
+/// The file of a plan that is asked for over a connection.
+pub(super) async fn fetched(
+    connection: &Connection,
+    request: PlanRequest,
+    left: Option<Duration>,
+) -> Result<Vec<u8>, ClientError> {
+    let mut receiver = Receiver { bytes: Vec::new(), progress: ProgressLine::start() };
+    connection.shared().clone().plan(request, left, &mut receiver).await?;
+    Ok(receiver.bytes)
 }
 
 /// Receives the one file.

@@ -1,6 +1,7 @@
 //! What a simulation found, for people and as JSON.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use canopy_schedule::CollectiveKind;
 use canopy_simulate::{algbw, busbw, least_time_ps};
@@ -45,12 +46,40 @@ struct Simulated {
     files: Vec<FileSummary>,
 }
 
+/// How messages are sent.
 #[derive(Debug, Serialize)]
-struct Model {
+pub(super) struct Model {
     alpha_ns: u64,
     piece_bytes: Option<u64>,
     sync: &'static str,
     sharing: &'static str,
+}
+
+impl Model {
+    /// As the arguments state it.
+    pub(super) fn of(args: &SimulateArgs) -> Self {
+        Self {
+            alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
+            piece_bytes: args.piece.0,
+            sync: match args.sync {
+                SyncName::Deps => "deps",
+                SyncName::Steps => "steps",
+            },
+            sharing: match args.sharing {
+                SharingName::Fair => "fair",
+                SharingName::Fifo => "fifo",
+            },
+        }
+    }
+
+    /// For people.
+    pub(super) fn in_words(&self) -> String {
+        let Self { alpha_ns, piece_bytes, sync, sharing } = self;
+        let alpha = Duration::from_nanos(*alpha_ns);
+        let pieces =
+            piece_bytes.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
+        format!("alpha {alpha:?}, {pieces}, sync {sync}, {sharing} links")
+    }
 }
 
 /// One size. Rates are exact, as texts, and in GB/s for display.
@@ -119,18 +148,7 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
         collective: collective.kind().name(),
         root: collective.root().map(Rank::number),
         algorithm: judged.plan.schedule.algorithm.clone(),
-        model: Model {
-            alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
-            piece_bytes: args.piece.0,
-            sync: match args.sync {
-                SyncName::Deps => "deps",
-                SyncName::Steps => "steps",
-            },
-            sharing: match args.sharing {
-                SharingName::Fair => "fair",
-                SharingName::Fifo => "fifo",
-            },
-        },
+        model: Model::of(args),
         algbw: judged.algbw.to_string(),
         bound: judged.bound.to_string(),
         sizes,
@@ -190,26 +208,20 @@ fn ends(topology: &Topology, link: LinkIndex) -> [String; 2] {
 }
 
 /// A part of a whole for display: four decimals.
-fn part(rate: &Rate, whole: &Rate) -> f64 {
+pub(super) fn part(rate: &Rate, whole: &Rate) -> f64 {
     let ratio = rate.ratio_to(whole).map_or(0.0, |ratio| ratio.to_f64());
     (ratio * 1e4).round() / 1e4
 }
 
 /// What was simulated, in a line.
 fn head(args: &SimulateArgs, report: &Simulated) -> String {
-    let pieces = report
-        .model
-        .piece_bytes
-        .map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
     let elsewhere = args.topology.as_ref().map_or(String::new(), |text| format!(", on {text}"));
     format!(
-        "{} on {} by {}: alpha {:?}, {pieces}, sync {}, {} links{elsewhere}",
+        "{} on {} by {}: {}{elsewhere}",
         report.collective,
         count(report.topology.ranks as usize, "rank"),
         report.algorithm,
-        args.alpha,
-        report.model.sync,
-        report.model.sharing,
+        report.model.in_words()
     )
 }
 

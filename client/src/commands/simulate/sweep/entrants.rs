@@ -1,0 +1,95 @@
+//! Which algorithms are compared, and their plans.
+
+use canopy_client::{ClientError, ErrorClass};
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
+
+use crate::commands::simulate::{SimulateArgs, fresh};
+use crate::connection::ask;
+use crate::exit::Failure;
+use crate::request;
+
+/// The file of an algorithm's plan, or why there is none.
+pub(super) struct Answer {
+    pub(super) algorithm: Algorithm,
+    pub(super) plan: Result<Vec<u8>, Failure>,
+}
+
+/// What is compared: as named, or the usual ones.
+///
+/// # Errors
+/// A name that is given twice.
+pub(super) fn named(algorithms: &[Algorithm], kind: CollectiveKind) -> Result<Vec<Algorithm>, Failure> {
+    for (number, algorithm) in algorithms.iter().enumerate() {
+        if algorithms.iter().take(number).any(|other| other == algorithm) {
+            return Err(Failure::input(format!("--algorithms names {algorithm} twice")).help("name each once"));
+        }
+    }
+    if algorithms.is_empty() { Ok(usual(kind)) } else { Ok(algorithms.to_vec()) }
+}
+
+/// What plans a collective without a long search, whatever the network: those of the best rate, those of families of networks, those of few
+/// steps, then the textbook's. Among equals the first counts as the fastest.
+fn usual(kind: CollectiveKind) -> Vec<Algorithm> {
+    use CollectiveKind as Kind;
+    let family = [Algorithm::Kautz, Algorithm::KautzM, Algorithm::Dfc2, Algorithm::Dfc2Do];
+    let (best, stepwise): (Algorithm, &[Algorithm]) = match kind {
+        Kind::Gather | Kind::Scatter | Kind::AllToAll => (Algorithm::Flow, &[]),
+        _ => (Algorithm::Forest, &[Algorithm::Bfb]),
+    };
+    let any = [Algorithm::Tacos, Algorithm::Multitree, Algorithm::Direct, Algorithm::Ring];
+    let textbook: &[Algorithm] = match kind {
+        Kind::Allgather => &[Algorithm::Pairwise, Algorithm::Bruck, Algorithm::RecursiveDoubling, Algorithm::LocalRing],
+        Kind::ReduceScatter => &[Algorithm::Pairwise, Algorithm::RecursiveDoubling, Algorithm::LocalRing],
+        Kind::Allreduce => &[Algorithm::RecursiveDoubling, Algorithm::DoubleTree, Algorithm::LocalRing],
+        Kind::Broadcast | Kind::Reduce => &[Algorithm::Binomial, Algorithm::DoubleTree],
+        Kind::Gather | Kind::Scatter => &[Algorithm::Binomial],
+        Kind::AllToAll => &[Algorithm::Pairwise, Algorithm::Bruck],
+    };
+    [&[best], &family[..], stepwise, &any, textbook].concat()
+}
+
+/// Asks for the plan of each, one after the other.
+///
+/// # Errors
+/// What has nothing to do with a single plan: no server, or one that has no room or is at fault.
+pub(super) async fn plans(
+    args: &SimulateArgs,
+    kind: CollectiveKind,
+    algorithms: &[Algorithm],
+) -> Result<Vec<Answer>, Failure> {
+    let unnamed = fresh::unnamed(args, kind)?;
+    ask(&args.server, None, async |connection, _| {
+        let mut answers = Vec::with_capacity(algorithms.len());
+        for &algorithm in algorithms {
+            let plan = match fresh::fetched(connection, fresh::by(&unnamed, algorithm), args.deadline).await {
+                Ok(plan) => Ok(plan),
+                Err(error) if is_of_the_plan(&error) => Err(request::in_users_words(error, "T").into()),
+                Err(error) => return Err(error),
+            };
+            answers.push(Answer { algorithm, plan });
+        }
+        Ok(answers)
+    })
+    .await
+}
+
+/// Whether it says that this plan cannot be had, or not in time.
+fn is_of_the_plan(error: &ClientError) -> bool {
+    matches!(error.class(), ErrorClass::Input | ErrorClass::Infeasible | ErrorClass::Deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_ones_are_named_once_and_others_must_be() {
+        for kind in CollectiveKind::ALL {
+            let usual = usual(kind);
+            assert!(named(&usual, kind).is_ok_and(|named| named == usual), "{kind}");
+            assert!(named(&[], kind).is_ok_and(|named| named == usual), "{kind}");
+        }
+        assert!(named(&[Algorithm::Ring, Algorithm::Direct, Algorithm::Ring], CollectiveKind::Allgather).is_err());
+    }
+}
