@@ -44,7 +44,7 @@ pub use error::SynthesisError;
 pub use expansion::ExpansionError;
 pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
 pub use layers::{LayeredFlow, LayersError, layered_flow};
-pub use multiport::MultiportError;
+pub use multiport::{MultiportError, family_algorithms};
 pub use progress::{Progress, Silent, Stage};
 pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use stepped::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};

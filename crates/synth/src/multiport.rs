@@ -8,6 +8,7 @@
 
 mod directed;
 mod error;
+mod family;
 mod parts;
 mod write;
 
@@ -24,6 +25,7 @@ use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_direct, require_reach};
 use directed::Directed;
 pub use error::MultiportError;
+pub use family::family_algorithms;
 use parts::{Part, Payload};
 use write::Writer;
 
@@ -114,7 +116,9 @@ impl Asked<'_> {
             None => (0..self.topology.rank_count()).collect(),
         };
         let whole = |trees: Trees| vec![Part { weight: 1, trees }];
-        let refused = |reason| SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm, reason });
+        // An allreduce by one of them adds up by another.
+        let asked = self.algorithm;
+        let refused = |reason| SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm: asked, reason });
         let parts = match algorithm {
             Algorithm::Kautz | Algorithm::KautzM => {
                 require_kautz(graph).map_err(|error| refused(error.to_string()))?;
