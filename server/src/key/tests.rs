@@ -168,8 +168,8 @@ fn keys_stay_what_they_are() {
     assert_eq!(
         [RequestKey::of(&order()).to_string(), plan.to_string()],
         [
-            "7f34f34db474c044002b675c70e974d3aa5a3b2c452a2424f52304206c06b040",
-            "a27b7e32f64e6f779c990c2722ba18cd9cf21eb96f307e5be45352b48cfefe75"
+            "f30523bb493b812f892497df8af1171fc1817ee42bec995e04ee02ea161bb6e8",
+            "61fa4cf7fe9e13b9e6b445b3320af02b925540b3488e70f2286c0348e544ab38"
         ]
     );
 }

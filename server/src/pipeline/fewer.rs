@@ -38,8 +38,24 @@ pub(super) struct Fitted {
 ///
 /// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
 pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
-    let limits = first_limits(work.order);
-    let first = work.attempt(limits)?;
+    let first = first(work)?;
+    fitted(work, first)
+}
+
+/// The plan within the limits of the order, whether or not its files fit.
+///
+/// # Errors
+/// Why there is no plan.
+pub(super) fn first(work: &mut Work<'_>) -> Result<Attempt, PlanFailure> {
+    work.attempt(limits_by(work.order, work.algorithm))
+}
+
+/// The same as [`that_fit`] where the first plan is there.
+///
+/// # Errors
+/// The same.
+pub(super) fn fitted(work: &mut Work<'_>, first: Attempt) -> Result<Fitted, PlanFailure> {
+    let limits = limits_by(work.order, work.algorithm);
     let failure = match work.files(&first) {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
         Err(failure) => failure,
@@ -60,9 +76,13 @@ pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
 /// The limits that a plan is made within at first: those of the order, and for an all-to-all by flow that a runtime is to run
 /// no more chunks than it can be expected to have room for. A plan of canopy's own may have any number of them.
 pub(super) fn first_limits(order: &Order) -> TreeLimits {
+    limits_by(order, order.algorithm)
+}
+
+/// The same where this algorithm makes the plan.
+fn limits_by(order: &Order, algorithm: Algorithm) -> TreeLimits {
     let limits = order.limits;
-    let is_flow =
-        order.kind == CollectiveKind::AllToAll && matches!(order.algorithm, Algorithm::Auto | Algorithm::Flow);
+    let is_flow = order.kind == CollectiveKind::AllToAll && matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
     let is_open = limits.chunks.is_none() && limits.max_chunks.is_none();
     // A route says where its chunks begin and how many they are, whatever their number.
     let is_run = order.outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));

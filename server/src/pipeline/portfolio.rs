@@ -1,18 +1,21 @@
-//! Which plan `auto` takes for small messages: trees of the best rate, breadth-first broadcasts of the fewest steps, or a
-//! schedule in time; of an all-to-all, flows of the best rate, shortest routes, or a schedule in time.
+//! Which plan `auto` takes for small messages: that of the best rate, or one of fewer steps.
 //!
-//! Rates say what large messages take. Where latencies count beside them, all are simulated at the largest message that was
-//! asked for, and the fastest one is taken; that of the best rate where others are no faster.
+//! Rates say what large messages take. Where latencies count beside them, others are simulated at the largest message that was
+//! asked for, and the fastest one is taken; that of the best rate where others are no faster, and the first of equals. What cannot be
+//! faster, by its steps or by what its busiest link carries, is not simulated, and not even made where that is known before.
+
+mod rivals;
 
 use std::borrow::Cow;
 
 use canopy_plan::oneccl;
 use canopy_proto::v1;
-use canopy_schedule::{CollectiveKind, CompileError, Shape, TransferGraph, compile_until};
-use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, simulate};
-use canopy_synth::{Algorithm, SumOptions, TreeLimits};
+use canopy_schedule::{CollectiveKind, CompileError, TransferGraph, compile_until};
+use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, bandwidth_limit_ps, least_time_ps, simulate};
+use canopy_synth::{Algorithm, Stop, SumOptions, TreeLimits};
 use canopy_topology::{Rate, Topology};
 
+use self::rivals::{Rival, rivals};
 use super::attempt::{Attempt, Work};
 use super::fewer::{self, Fitted};
 use crate::failure::PlanFailure;
@@ -22,15 +25,14 @@ use crate::order::Order;
 /// would be faster by one part in seventeen at least.
 const LATENCY_FACTOR: u128 = 16;
 
-/// Most ranks, and transfers, of a plan that is compared: both are made and simulated in less than a tenth of a second or so.
-const RANKS_MAX: u32 = 128;
+/// Most transfers of a plan that is compared: it is made and simulated in less than a tenth of a second or so.
 pub(super) const TRANSFERS_MAX: usize = 1 << 16;
-
-/// Most ranks of an all-to-all that is planned in time for comparison.
-const PAIRED_RANKS_MAX: u32 = 64;
 
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
+
+/// α of a message, in picoseconds.
+const ALPHA_PS: u64 = ALPHA_NS_USUAL * 1_000;
 
 /// The plan for an order: by the algorithm that was asked for, or, where that is left open, the faster one at its size.
 ///
@@ -55,51 +57,48 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
             };
         }
     };
-    let others = alternatives(work, &fitted.attempt);
-    if others.is_empty() || !latency_counts(work, &fitted.attempt) {
+    if !latency_counts(work, &fitted.attempt) {
         return Ok(fitted);
     }
-    let topology = &work.prepared.topology;
-    let size_bytes = work.order.size_bytes_max;
-    let is_stopped = || work.stop.is_requested();
-    let time = |attempt: &Attempt| {
-        let graph = match &attempt.graph {
-            Some(graph) => Cow::Borrowed(graph),
-            None => match compile_until(topology, &attempt.plan.schedule, &is_stopped) {
-                Ok(graph) => Cow::Owned(graph),
-                Err(CompileError::Stopped) => return Err(PlanFailure::Stopped),
-                Err(_) => return Ok(None),
-            },
-        };
-        match time_ps(topology, &graph, size_bytes, &is_stopped) {
-            Ok(time) => Ok(Some(time)),
-            Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
-            // Too much work, or too long: then the plan of the best rate it is.
-            Err(_) => Ok(None),
-        }
-    };
-    let Some(by_best_rate) = time(&fitted.attempt)? else { return Ok(fitted) };
+    let others = rivals(work, &fitted.attempt);
+    if others.is_empty() {
+        return Ok(fitted);
+    }
+    let clock = Clock::of(work);
+    let Some(by_best_rate) = clock.time_ps(&fitted.attempt)? else { return Ok(fitted) };
     let mut best = (by_best_rate, fitted);
-    for algorithm in others {
+    for Rival { algorithm, steps_min } in others {
+        if clock.least_ps(work, steps_min) >= best.0 {
+            continue;
+        }
         let mut other = work.by(algorithm);
-        let found = fewer::that_fit(&mut other);
+        let found = faster(&mut other, best.0, &clock);
         // It is made at once rather than searched for: a shape whose trees are known needs no search.
         let timings = other.timings;
         drop(other);
         add(&mut work.timings, &timings);
-        let found = match found {
-            Ok(found) => found,
+        match found {
+            Ok(Some(found)) => {
+                best = found;
+                // The schedule of the best rate has no part in the plan.
+                work.schedules.clear();
+            }
             Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
-            // Such as one for which a runtime has no room.
-            Err(_) => continue,
-        };
-        if let Some(time) = time(&found.attempt)?.filter(|&time| time < best.0) {
-            best = (time, found);
-            // The schedule of the best rate has no part in the plan.
-            work.schedules.clear();
+            // Slower; or such as one for which a runtime has no room.
+            Ok(None) | Err(_) => {}
         }
     }
     Ok(best.1)
+}
+
+/// A plan that takes less time than this, with its files.
+fn faster(work: &mut Work<'_>, than_ps: u64, clock: &Clock<'_>) -> Result<Option<(u64, Fitted)>, PlanFailure> {
+    let first = fewer::first(work)?;
+    let Some(time) = clock.time_below(&first, than_ps)? else { return Ok(None) };
+    let fitted = fewer::fitted(work, first)?;
+    // With fewer trees it is another plan.
+    let time = if fitted.warning.is_none() { Some(time) } else { clock.time_below(&fitted.attempt, than_ps)? };
+    Ok(time.map(|time| (time, fitted)))
 }
 
 /// What is planned where a runtime can not have the plan of the best rate, if the request leaves the choice to the planner:
@@ -123,28 +122,6 @@ fn add(timings: &mut v1::Timings, others: &v1::Timings) {
     timings.lower += others.lower;
 }
 
-/// What a plan is compared with, if the request leaves the choice to the planner and the network is one that has it.
-fn alternatives(work: &Work<'_>, attempt: &Attempt) -> Vec<Algorithm> {
-    let (topology, kind) = (&work.prepared.topology, work.order.kind);
-    let is_free = work.order.limits == TreeLimits::NONE && work.order.sums == SumOptions::AUTO;
-    let is_open = work.order.algorithm == Algorithm::Auto && is_free && topology.rank_count() <= RANKS_MAX;
-    let (transfers, others) = match (&attempt.plan.schedule.shape, &attempt.graph) {
-        (Shape::Forest(_), Some(graph)) => {
-            let is_direct = topology.nodes().len() == topology.rank_count() as usize;
-            let others = if is_direct { vec![Algorithm::Bfb, Algorithm::Tacos] } else { vec![Algorithm::Tacos] };
-            (graph.transfers.len(), others)
-        }
-        (Shape::Flow(flow), _) if kind == CollectiveKind::AllToAll => {
-            let is_small = topology.rank_count() <= PAIRED_RANKS_MAX;
-            let others = if is_small { vec![Algorithm::Direct, Algorithm::Tacos] } else { vec![Algorithm::Direct] };
-            (flow.hops.len(), others)
-        }
-        (Shape::Flow(flow), _) => (flow.hops.len(), vec![Algorithm::Tacos]),
-        _ => return Vec::new(),
-    };
-    if is_open && transfers <= TRANSFERS_MAX { others } else { Vec::new() }
-}
-
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.
 fn latency_counts(work: &Work<'_>, attempt: &Attempt) -> bool {
     let latency = work.prepared.topology.links().iter().map(|link| link.latency.nanos()).max().unwrap_or(0);
@@ -155,13 +132,65 @@ fn latency_counts(work: &Work<'_>, attempt: &Attempt) -> bool {
     balance.is_some_and(|balance| attempt.verdict.algbw > balance)
 }
 
-/// Time for a message, on fair links, without barriers.
-fn time_ps(
-    topology: &Topology,
-    graph: &TransferGraph,
+/// Tells how long plans take for the messages of an order: on fair links, without barriers.
+struct Clock<'a> {
+    topology: &'a Topology,
     size_bytes: u64,
-    stop: &dyn Fn() -> bool,
-) -> Result<u64, SimulateError> {
-    let options = SimulateOptions::usual(size_bytes, WORK_MAX);
-    Ok(simulate(topology, graph, &options, stop)?.time_ps)
+    stop: &'a dyn Stop,
+}
+
+impl<'a> Clock<'a> {
+    fn of(work: &Work<'a>) -> Self {
+        Self { topology: &work.prepared.topology, size_bytes: work.order.size_bytes_max, stop: work.stop }
+    }
+
+    /// What no plan of so many steps or more takes less than: an α for each of them, and an α before what the bound allows.
+    fn least_ps(&self, work: &Work<'_>, steps_min: u32) -> u64 {
+        let bytes = least_time_ps(self.size_bytes, &work.bound.upper).unwrap_or(u64::MAX);
+        ALPHA_PS.saturating_mul(steps_min.into()).max(bytes.saturating_add(ALPHA_PS))
+    }
+
+    /// The time of a plan; none where it takes too much work to find.
+    fn time_ps(&self, attempt: &Attempt) -> Result<Option<u64>, PlanFailure> {
+        self.time_below(attempt, u64::MAX)
+    }
+
+    /// The time of a plan, if it is less than this. The longest chain of its transfers, and what its busiest link carries, may tell
+    /// without a simulation that it is not.
+    fn time_below(&self, attempt: &Attempt, than_ps: u64) -> Result<Option<u64>, PlanFailure> {
+        if ALPHA_PS.saturating_mul(attempt.verdict.chain_max.into()) >= than_ps {
+            return Ok(None);
+        }
+        let is_stopped = || self.stop.is_requested();
+        let graph = match &attempt.graph {
+            Some(graph) => Cow::Borrowed(graph),
+            None => match compile_until(self.topology, &attempt.plan.schedule, &is_stopped) {
+                Ok(graph) => Cow::Owned(graph),
+                Err(CompileError::Stopped) => return Err(PlanFailure::Stopped),
+                Err(_) => return Ok(None),
+            },
+        };
+        match self.simulated_below(&graph, than_ps, &is_stopped) {
+            Ok(time) => Ok(time),
+            Err(SimulateError::Stopped) => Err(PlanFailure::Stopped),
+            // Too much work, or too long: then the plan of the best rate it is.
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn simulated_below(
+        &self,
+        graph: &TransferGraph,
+        than_ps: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<u64>, SimulateError> {
+        let options = SimulateOptions::usual(self.size_bytes, WORK_MAX);
+        if graph.transfers.len() > TRANSFERS_MAX
+            || bandwidth_limit_ps(self.topology, graph, &options)?.saturating_add(ALPHA_PS) >= than_ps
+        {
+            return Ok(None);
+        }
+        let time = simulate(self.topology, graph, &options, is_stopped)?.time_ps;
+        Ok((time < than_ps).then_some(time))
+    }
 }

@@ -18,6 +18,7 @@ mod oneccl;
 mod recall;
 mod repair;
 mod routes;
+mod sizes;
 mod steps;
 
 /// Remembers what it is told.

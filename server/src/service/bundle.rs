@@ -205,7 +205,7 @@ impl Session<'_> {
                 };
                 let candidates = match wanted.runtime {
                     Runtime::Nccl => candidates::of_nccl(kind),
-                    _ => candidates::of(kind),
+                    _ => candidates::of(kind, parties.get(party).map_or(&[], |party| party.family)),
                 };
                 items.push(Item { reply, base, party, kind, candidates, compared: None, files: Vec::new() });
             }

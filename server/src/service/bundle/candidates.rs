@@ -43,11 +43,12 @@ const OF_TREES: [Candidate; 5] = [
     Candidate { name: "tacos", algorithm: Algorithm::Tacos, ..AUTO },
 ];
 
-/// Those of a collective, in order of preference among equals.
-pub(super) fn of(kind: CollectiveKind) -> Vec<Candidate> {
+/// Those of a collective, in order of preference among equals; `family`: what is made for networks of this one's family.
+pub(super) fn of(kind: CollectiveKind, family: &[Algorithm]) -> Vec<Candidate> {
     let flat = TreeLimits { max_depth: Some(NonZeroU32::MIN), ..TreeLimits::NONE };
     let has_trees = flat.require_applicable(Algorithm::Auto, kind).is_ok();
-    ALWAYS.into_iter().chain(OF_TREES.into_iter().filter(|_| has_trees)).collect()
+    let family = family.iter().map(|&algorithm| Candidate { name: algorithm.name(), algorithm, ..AUTO });
+    ALWAYS.into_iter().chain(family).chain(OF_TREES.into_iter().filter(|_| has_trees)).collect()
 }
 
 /// What comes nearest to the algorithms that NCCL has for a collective: one ring, and two trees, up and down.
@@ -78,4 +79,18 @@ impl Candidate {
 pub(super) fn reduces(item: &v1::BundleItem) -> bool {
     let kind = item.collective.as_ref().map(v1::CollectiveSpec::kind);
     matches!(kind, Some(v1::Collective::Allreduce | v1::Collective::ReduceScatter | v1::Collective::Reduce))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_have_candidates_of_their_own() {
+        let names = |kind, family: &[Algorithm]| of(kind, family).iter().map(|one| one.name).collect::<Vec<_>>();
+        let own = [Algorithm::Kautz, Algorithm::KautzM];
+        assert_eq!(names(CollectiveKind::Gather, &own), ["auto", "direct", "ring", "kautz", "kautz-m"]);
+        assert_eq!(names(CollectiveKind::AllToAll, &[]), ["auto", "direct", "ring"]);
+        assert_eq!(names(CollectiveKind::Allgather, &own).len(), names(CollectiveKind::Allgather, &[]).len() + 2);
+    }
 }

@@ -2,9 +2,13 @@
 
 use canopy_bundle::Communicator;
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Rank, Topology, Transit, content_hash};
 
 use crate::failure::{CallFailure, PlanFailure};
+
+/// Most ranks of a network that is looked at for its family: some milliseconds.
+const FAMILY_RANKS_MAX: u32 = 1024;
 
 /// A communicator whose network is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +17,8 @@ pub(super) struct Party {
     pub(super) ranks: u32,
     /// Its ranks in each box, where that is one number.
     pub(super) ranks_per_node: Option<u32>,
+    /// Algorithms that are made for networks of its family.
+    pub(super) family: &'static [Algorithm],
     /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
     /// that can be told within the budget of the canonical form, else where they are equal as they stand.
     wiring: Vec<u8>,
@@ -43,7 +49,9 @@ pub(super) fn parties(
             }
         };
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
-        Ok(Party { ranks: group.rank_count(), ranks_per_node: per_box(&group), wiring })
+        let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
+        let family = if is_small { family_algorithms(&group) } else { &[] };
+        Ok(Party { ranks: group.rank_count(), ranks_per_node: per_box(&group), family, wiring })
     };
     members.iter().map(party).collect()
 }
@@ -97,6 +105,16 @@ mod tests {
         // Both ranks of a pair are alike here, so their order does not matter.
         assert_eq!(found[1].wiring, found[3].wiring);
         assert_eq!((found[0].ranks_per_node, found[2].ranks_per_node), (Some(2), Some(1)));
+    }
+
+    /// Of a network of its own, whatever it is a part of.
+    #[test]
+    fn communicators_have_families() {
+        let found = wirings("dfc2:3x4", &[&[], &[0, 1, 4, 5], &[0, 1, 2, 3], &[0, 1, 2, 4, 5, 6, 8, 9, 10]]);
+        let families: Vec<_> = found.iter().map(|party| party.family).collect();
+        let own: &[Algorithm] = &[Algorithm::Dfc2, Algorithm::Dfc2Do];
+        // A line is joined completely.
+        assert_eq!(families, [own, own, &[], own]);
     }
 
     #[test]
