@@ -5,7 +5,7 @@ mod uses;
 
 use std::ops::Range;
 
-use canopy_schedule::{Action, Batch, CollectiveKind, TransferGraph};
+use canopy_schedule::{Action, Batch, CollectiveKind, Pace, TransferGraph};
 
 use super::message::Message;
 use super::{LowerError, Stop, check_stop};
@@ -57,6 +57,8 @@ pub(super) struct Tree {
     pub(super) chunks: Range<u32>,
     /// Sender and receiver, in an order in which data can flow.
     pub(super) hops: Vec<(u32, u32)>,
+    /// The step in which it is sent, where all ranks wait for each other after every step; else 0.
+    pub(super) step: u32,
 }
 
 impl Trees {
@@ -70,7 +72,8 @@ impl Trees {
             let malformed = |what| LowerError::Malformed { batch: index, what };
             let hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
             let chunks = chunk_range(batch, message).ok_or_else(|| malformed("has chunks outside one share"))?;
-            trees.push(Tree { action: batch.action, chunks, hops });
+            let step = graph.steps.get(batch.transfers.start as usize).filter(|_| graph.pace == Pace::Barriers);
+            trees.push(Tree { action: batch.action, chunks, hops, step: step.copied().unwrap_or(0) });
         }
         let span = trees.iter().all(|tree| tree.hops.len() + 1 == graph.rank_count as usize);
         Ok(Self { trees, span })

@@ -67,7 +67,8 @@ pub(in crate::msccl::lower) fn in_trees(
 }
 
 /// Moves wave after wave: a move goes in the first wave after those it must follow, so that moves of one wave between
-/// the same two ranks can be joined to one step.
+/// the same two ranks can be joined to one step. Nothing goes before its own step of a schedule in steps: what a rank sends
+/// another in a step is one message there, although parts of it may be at hand earlier.
 pub(in crate::msccl::lower) fn in_waves(
     trees: &Trees,
     message: &Message,
@@ -79,7 +80,7 @@ pub(in crate::msccl::lower) fn in_waves(
         check_stop(stop, index)?;
         for position in 0..trees[0].hops.len() {
             let hop = trees[0].hops[position];
-            let wave = trees.iter().map(|tree| earliest(&touched, hop, &tree.chunks)).max().unwrap_or(0);
+            let wave = trees.iter().map(|tree| earliest(&touched, hop, &tree.chunks).max(tree.step)).max().unwrap_or(0);
             for tree in trees {
                 touch(&mut touched, hop, &tree.chunks, wave + 1);
                 let (chunks, action, (from, to)) = (tree.chunks.clone(), tree.action, hop);
@@ -98,7 +99,7 @@ pub(in crate::msccl::lower) fn in_waves(
 /// Whether two batches in a row are what one rank sends to another at a time: schedules in steps list a range of chunks
 /// that crosses shares as one hop per share. Nothing lies between them, so they can wait for each other's data.
 fn are_of_one_send(a: &Tree, b: &Tree) -> bool {
-    a.hops.len() == 1 && a.hops == b.hops && a.action == b.action
+    a.hops.len() == 1 && a.hops == b.hops && a.action == b.action && a.step == b.step
 }
 
 /// First generation or wave in which a hop may go: after those that write what it reads or touch what it writes.
