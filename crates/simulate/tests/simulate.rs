@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "simulate/bandwidth.rs"]
+mod bandwidth;
 #[path = "simulate/closed.rs"]
 mod closed;
 #[path = "simulate/elsewhere.rs"]
 mod elsewhere;
 #[path = "simulate/hand.rs"]
 mod hand;
+#[path = "simulate/labels.rs"]
+mod labels;
 #[path = "simulate/limits.rs"]
 mod limits;
 #[path = "simulate/messages.rs"]
