@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, check, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, synthesize};
-use canopy_topology::{Rank, Topology, TopologyLimits, generate};
+use canopy_topology::{Link, NodeIndex, Rank, Topology, TopologyLimits, generate};
 use num_rational::Ratio;
 
 fn network(expression: &str) -> Topology {
@@ -20,20 +21,29 @@ fn planned(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> R
 }
 
 /// The longest message of each step, in shares, blocks or messages; the checker has accepted the schedule.
+///
+/// What a link carries in a step stands in the order of chunks, and is of one tree where messages are not combined.
 #[track_caller]
 fn longest(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> Vec<Ratio<u64>> {
     let schedule = planned(topology, kind, algorithm).unwrap();
-    let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
+    let graph = compile(topology, &schedule).unwrap();
+    let (verdict, layout) = (check(topology, &graph).unwrap(), graph.layout().unwrap());
     let Shape::Steps(steps) = &schedule.shape else { panic!("{algorithm} makes steps") };
-    let mut carried: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+    let is_alone = matches!(algorithm, Algorithm::KautzM | Algorithm::Multitree);
+    // By step and link: chunks, the last one of them, and whose share or blocks they are.
+    let mut carried: BTreeMap<u32, BTreeMap<u32, (u64, u64, Rank)>> = BTreeMap::new();
     for send in &steps.sends {
-        for carrier in steps.carriers_of(send) {
-            let [link] = steps.routes.get(carrier.route).unwrap() else { panic!("a route of one link") };
-            *carried.entry(send.step).or_default().entry(link.number()).or_default() += carrier.chunk_count;
-        }
+        let [carrier] = steps.carriers_of(send) else { panic!("one carrier for each send") };
+        let [link] = steps.routes.get(carrier.route).unwrap() else { panic!("a route of one link") };
+        let tree = layout.share_of(send.chunks.start);
+        let links = carried.entry(send.step).or_default();
+        let (count, end, other) = links.entry(link.number()).or_insert((0, 0, tree));
+        assert!(*end <= send.chunks.start, "{kind} by {algorithm}: chunks of link {link:?} in order");
+        assert!(!is_alone || kind.has_root() || *other == tree, "{kind} by {algorithm}: two trees on link {link:?}");
+        (*count, *end) = (*count + carrier.chunk_count, send.chunks.end);
     }
     assert_eq!(verdict.steps.unwrap().count as usize, carried.len(), "{kind} by {algorithm}");
-    let longest = carried.values().map(|links| links.values().copied().max().unwrap());
+    let longest = carried.values().map(|links| links.values().map(|&(count, ..)| count).max().unwrap());
     longest.map(|chunks| Ratio::new(chunks, steps.chunks_per_share)).collect()
 }
 
@@ -76,15 +86,76 @@ fn kautz_networks_cost_what_table_3_2_says() {
     }
 }
 
-/// Longer words: equations 3.3 to 3.6.
+/// Value K4: 30 links of trees on the 12 of K(2, 2) are three steps, of which the last one uses every other link.
+#[test]
+fn the_last_step_of_the_smallest_is_half_empty() {
+    let schedule = planned(&network("kautz:d=2,n=2"), CollectiveKind::Allgather, Algorithm::KautzM).unwrap();
+    let Shape::Steps(steps) = &schedule.shape else { panic!("steps") };
+    let used: Vec<usize> = steps.sends.chunk_by(|a, b| a.step == b.step).map(<[_]>::len).collect();
+    assert_eq!(used, [12, 12, 6]);
+}
+
+/// By depth from 1: the most ranks below one on the tree of shortest paths from a root, or to it, with itself.
+fn below(topology: &Topology, root: Rank, is_backwards: bool) -> Vec<u64> {
+    let ends = |link: &Link| if is_backwards { (link.to, link.from) } else { (link.from, link.to) };
+    let mut parents: BTreeMap<NodeIndex, NodeIndex> = BTreeMap::from([(root.node(), root.node())]);
+    let mut levels = vec![vec![root.node()]];
+    while let Some(last) = levels.last().filter(|last| !last.is_empty()) {
+        let mut next = Vec::new();
+        for (from, to) in topology.links().iter().map(ends).filter(|(from, _)| last.contains(from)) {
+            if let Entry::Vacant(place) = parents.entry(to) {
+                place.insert(from);
+                next.push(to);
+            }
+        }
+        levels.push(next);
+    }
+    let mut sizes: BTreeMap<NodeIndex, u64> = BTreeMap::new();
+    let mut largest = Vec::new();
+    for level in levels[1..].iter().rev().filter(|level| !level.is_empty()) {
+        for node in level {
+            let size = sizes.entry(*node).or_default();
+            *size += 1;
+            let size = *size;
+            *sizes.entry(parents[node]).or_default() += size;
+        }
+        largest.push(level.iter().map(|node| sizes[node]).max().unwrap());
+    }
+    largest.reverse();
+    largest
+}
+
+/// Longer words, with d links for each rank: equations 3.3 to 3.6.
 #[test]
 fn longer_words_take_a_step_for_each_letter() {
-    let topology = network("kautz:d=2,n=3");
-    assert_eq!(cost(&topology, CollectiveKind::Broadcast, Algorithm::Kautz), whole(3, 3));
-    assert_eq!(cost(&topology, CollectiveKind::Allgather, Algorithm::Kautz), whole(3, 7));
-    assert_eq!(cost(&topology, CollectiveKind::Allgather, Algorithm::KautzM), whole(7, 7));
-    // Subtrees of the children at depth 1, 2 and 3: 7, 3 and 1 nodes.
-    assert_eq!(cost(&topology, CollectiveKind::AllToAll, Algorithm::Kautz), whole(3, 7 + 2 * 3 + 4));
+    use CollectiveKind::{AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter};
+    for (d, k) in [(2_u64, 3_u32), (3, 3), (2, 4)] {
+        let topology = network(&format!("kautz:d={d},n={k}"));
+        let (steps, root) = (u64::from(k), Rank::new(topology.rank_count() / 2));
+        let below_root = |is_backwards| below(&topology, root, is_backwards).iter().sum();
+        // The roots differ in what is below their neighbours: the most is 1 + d + … + d^(k − depth).
+        let most_below = (1..=k).map(|depth| (0..=k - depth).map(|level| d.pow(level)).sum::<u64>());
+        let of_all = topology.ranks().map(|root| below(&topology, root, false));
+        let of_all = of_all.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect());
+        assert!(most_below.clone().eq(of_all.unwrap()), "d = {d}, k = {k}");
+        let gathered = (0..k).map(|level| d.pow(level)).sum();
+        let exchanged = (0..k).zip(most_below).map(|(level, below)| d.pow(level) * below).sum();
+        for (kind, combined) in [
+            (Broadcast, whole(steps, steps)),
+            (Reduce, whole(steps, steps)),
+            (Scatter, whole(steps, below_root(false))),
+            (Gather, whole(steps, below_root(true))),
+            (Allgather, whole(steps, gathered)),
+            (ReduceScatter, whole(steps, gathered)),
+            (Allreduce, whole(2 * steps, 2 * gathered)),
+            (AllToAll, whole(steps, exchanged)),
+        ] {
+            assert_eq!(cost(&topology, kind, Algorithm::Kautz), combined, "{kind}, d = {d}, k = {k}");
+        }
+        for kind in [Allgather, ReduceScatter] {
+            assert_eq!(cost(&topology, kind, Algorithm::KautzM), whole(gathered, gathered), "{kind}, d = {d}, k = {k}");
+        }
+    }
 }
 
 /// Tables 4.1 and 4.2 with the corrections of section 6 of the digest, and F3; sides from 2 to 8.
@@ -107,18 +178,47 @@ fn grids_cost_what_table_4_2_says() {
         }
         let (_, copies) = costs(CollectiveKind::Allgather, Algorithm::Dfc2);
         assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Dfc2), (4, copies + 1 + short), "{name}");
+        assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Dfc2Do), whole(4, 2 + 2 * short), "{name}");
+        let both = 2 + long / 2 * 2;
+        assert_eq!(costs(CollectiveKind::Allreduce, Algorithm::Multitree), whole(both, both), "{name}");
         for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce] {
             assert_eq!(costs(kind, Algorithm::Dfc2Do), whole(2, 2), "{kind}, {name}");
             assert_eq!(costs(kind, Algorithm::Dfc2), whole(2, 1), "{kind}, {name}");
+            assert_eq!(costs(kind, Algorithm::Multitree), whole(2, 2), "{kind}, {name}");
         }
         for kind in [CollectiveKind::Scatter, CollectiveKind::Gather] {
             assert_eq!(costs(kind, Algorithm::Dfc2Do), dimension_order, "{kind}, {name}");
             let balanced = Ratio::new(long * short + long, long + short);
             assert_eq!(costs(kind, Algorithm::Dfc2), (2, balanced), "{kind}, {name}");
+            assert_eq!(costs(kind, Algorithm::Multitree).0, 2, "{kind}, {name}");
         }
+        let (steps, _) = costs(CollectiveKind::AllToAll, Algorithm::Multitree);
+        assert_eq!(steps, 1 + long / 2, "{name}");
         // A step and a block more than table 4.2, as its own example of 6x6 has it.
         if rows == columns && rows % 2 == 0 {
             assert_eq!(costs(CollectiveKind::AllToAll, Algorithm::Multitree), whole(1 + long / 2, 1 + long), "{name}");
+        }
+    }
+}
+
+/// Table 4.1 with x = 1/2, which is as good as any x between its and m1/(m1 + m2): in both steps every link along X carries
+/// half of m2 blocks, and every link along Y half of m1, so that one dimension waits for half of the difference (4.7) twice.
+#[test]
+fn both_dimensions_carry_what_table_4_1_says() {
+    for (m2, m1) in [(4_u64, 4_u64), (3, 4), (4, 6), (8, 2)] {
+        let topology = network(&format!("dfc2:{m2}x{m1}"));
+        let schedule = planned(&topology, CollectiveKind::AllToAll, Algorithm::Dfc2).unwrap();
+        let Shape::Steps(steps) = &schedule.shape else { panic!("steps") };
+        let mut carried: BTreeMap<(u32, u32, u32), u64> = BTreeMap::new();
+        for send in &steps.sends {
+            let chunks = send.chunks.end - send.chunks.start;
+            *carried.entry((send.step, send.from.number(), send.to.number())).or_default() += chunks;
+        }
+        assert_eq!(carried.len() as u64, 2 * m1 * m2 * (m1 + m2 - 2));
+        for ((step, from, to), chunks) in carried {
+            let is_along_x = u64::from(from) / m1 == u64::from(to) / m1;
+            let blocks = Ratio::new(if is_along_x { m2 } else { m1 }, 2);
+            assert_eq!(Ratio::new(chunks, steps.chunks_per_share), blocks, "{m2}x{m1}, step {step}, {from} to {to}");
         }
     }
 }
@@ -133,6 +233,30 @@ fn three_dimensions_are_used_at_once() {
     for kind in CollectiveKind::ALL {
         for algorithm in [Algorithm::Dfc2, Algorithm::Dfc2Do, Algorithm::Multitree] {
             cost(&topology, kind, algorithm);
+        }
+    }
+}
+
+/// Unequal sides in more dimensions: a block passes a line of every dimension, and shares grow with every line.
+#[test]
+fn sides_of_more_dimensions_may_differ() {
+    for (expression, sides) in [("hamming:2x3x4", vec![2, 3, 4]), ("hamming:3x2x4x2", vec![2, 2, 3, 4])] {
+        let topology = network(expression);
+        let (ranks, steps) = (sides.iter().product::<u64>(), sides.len() as u64);
+        let blocks = sides.iter().map(|side| ranks / side).sum();
+        let shares = (0..sides.len()).map(|count| sides[..count].iter().product::<u64>()).sum();
+        let in_turn = |kind| match kind {
+            CollectiveKind::AllToAll => whole(steps, blocks),
+            CollectiveKind::Broadcast | CollectiveKind::Reduce => whole(steps, steps),
+            CollectiveKind::Allreduce => whole(2 * steps, 2 * shares),
+            _ => whole(steps, shares),
+        };
+        for kind in CollectiveKind::ALL {
+            assert_eq!(cost(&topology, kind, Algorithm::Dfc2Do), in_turn(kind), "{kind} on {expression}");
+            let (steps, at_once) = cost(&topology, kind, Algorithm::Dfc2);
+            assert_eq!(steps, in_turn(kind).0, "{kind} on {expression}");
+            assert!(at_once < in_turn(kind).1, "{kind} on {expression}: {at_once}");
+            cost(&topology, kind, Algorithm::Multitree);
         }
     }
 }
