@@ -32,6 +32,8 @@ mod joint;
 mod leases;
 #[cfg(feature = "embedded")]
 mod limits;
+#[cfg(feature = "embedded")]
+mod multiport;
 mod oneccl;
 #[cfg(feature = "embedded")]
 mod operate;
