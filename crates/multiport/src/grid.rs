@@ -117,6 +117,11 @@ impl Grid {
         &self.sides
     }
 
+    /// The nearest number of another node on the line of node 0 in a dimension: small where lines have numbers in a row.
+    pub fn stride(&self, dimension: usize) -> u32 {
+        self.neighbour(0, dimension, 1)
+    }
+
     /// Trees that go along the dimensions in this order, a step for each: what is at a node goes to all others of its line.
     ///
     /// * **Source.** Pham 2026, section 4.2.2, dimension order. **In.** Every dimension once; nodes. **Cost.** O(roots · nodes).

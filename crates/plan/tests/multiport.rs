@@ -109,7 +109,7 @@ fn messages_are_one_instruction_where_their_chunks_lie_together() {
     assert_eq!(grid(ReduceScatter, (0, 4)), [1, 3]);
     assert_eq!(grid(ReduceScatter, (0, 1)), [1]);
     assert_eq!(grid(Allreduce, (0, 4)), [4, 4]);
-    // Blocks for a column lie apart, and so do those of a row.
+    // Down a column with the blocks for all ranks of the row there, one of which stays; those of a column for one rank lie apart.
+    assert_eq!(grid(AllToAll, (0, 4)), [1, 3]);
     assert_eq!(grid(AllToAll, (0, 1)), [1, 1, 1, 1]);
-    assert_eq!(grid(AllToAll, (0, 4)), [1, 1, 1, 1]);
 }

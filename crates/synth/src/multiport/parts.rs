@@ -1,5 +1,7 @@
 //! What is cut into parts that take different trees.
 
+use std::cmp::Reverse;
+
 use canopy_multiport::{Grid, Trees};
 use num_integer::Integer as _;
 
@@ -24,13 +26,16 @@ pub(super) struct Part {
 }
 
 /// Trees along one dimension after the other: shorter lines first, so that fewer shares are there when the longer ones are
-/// passed; where a link carries what is for all beyond it, longer ones first.
+/// passed; where a link carries what is for all beyond it, longer ones first. Of blocks links carry as many in any order: along
+/// lines whose ranks are far apart by number first, so that what a message has for the other lines is in a row.
 ///
 /// Source: Pham 2026, section 4.2.2, DO.
 pub(super) fn in_one_order(grid: &Grid, payload: Payload, roots: &[u32]) -> Trees {
     let mut order: Vec<usize> = (0..grid.sides().len()).collect();
-    if payload == Payload::Shared {
-        order.reverse();
+    match payload {
+        Payload::Shares | Payload::Message => {}
+        Payload::Shared => order.reverse(),
+        Payload::Blocks => order.sort_by_key(|&dimension| Reverse(grid.stride(dimension))),
     }
     grid.trees_along(&order, roots)
 }
