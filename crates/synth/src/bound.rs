@@ -6,6 +6,7 @@ mod all_to_all;
 mod allreduce;
 mod network;
 mod plain;
+mod symmetric;
 
 use canopy_optimize::{
     BalancedOptimum, Digraph, Fraction, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum,
@@ -77,7 +78,7 @@ impl From<Stopped> for BoundError {
 /// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; shares that do not fit the
 ///   collective, or need not go anywhere; stopped.
 /// * **Cost.** About one local max-flow per rank: milliseconds to a second for 1,000 ranks; for all-to-all that of
-///   [`AllToAllFlow::of`](crate::AllToAllFlow::of).
+///   [`AllToAllFlow::of`](crate::AllToAllFlow::of), or of a search for symmetries on large networks with few kinds of links.
 pub fn bound(
     topology: &Topology,
     collective: Collective,

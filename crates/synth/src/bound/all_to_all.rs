@@ -12,7 +12,7 @@ use canopy_topology::{Link, NodeIndex, Rank, Rate, Topology};
 use num_bigint::BigUint;
 use num_integer::Integer;
 
-use super::BoundError;
+use super::{BoundError, symmetric};
 use crate::concurrent::AllToAllFlow;
 use crate::error::SynthesisError;
 use crate::progress::Silent;
@@ -23,10 +23,14 @@ const LENGTH_MAX: u64 = 1 << 40;
 /// Most boxes whose cuts are tried: the first ones.
 const BOXES_MAX: usize = 64;
 
-/// The bound of the program where it can be solved, else a bound by itself.
+/// The bound of the program where it can be solved, else a bound by itself. On large networks with few kinds of links the
+/// program is one of few rows.
 ///
 /// * **Errors.** Ranks that cannot reach each other; stopped. **Cost.** That of [`AllToAllFlow::of`].
 pub(super) fn bound(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    if let Some(bound) = symmetric::bound(topology, shares, stop)? {
+        return Ok(bound);
+    }
     match AllToAllFlow::of(topology, shares, None, stop, &Silent) {
         Ok(flow) => Ok(flow.bound(topology)),
         Err(SynthesisError::TooManyVariables { .. } | SynthesisError::TooUneven) => quick_bound(topology, shares, stop),
@@ -174,7 +178,12 @@ fn extremes(topology: &Topology) -> Vec<Rank> {
 }
 
 /// `N·Σ c·ℓ / Σ dist`, for weighted blocks `(W/N)·Σ c·ℓ / Σ w·dist`; `None` where all that has to move is where it should be.
-fn rate_of(topology: &Topology, shares: &Shares, lengths: &[u64], stop: &dyn Stop) -> Result<Option<Rate>, BoundError> {
+pub(super) fn rate_of(
+    topology: &Topology,
+    shares: &Shares,
+    lengths: &[u64],
+    stop: &dyn Stop,
+) -> Result<Option<Rate>, BoundError> {
     if lengths.len() != topology.links().len() {
         return Ok(None);
     }
