@@ -13,6 +13,9 @@ const NEVER: u64 = u64::MAX;
 const NODES_MAX: u32 = 1 << 14;
 /// Owners that show how far others can be at most.
 const LANDMARKS_MAX: u32 = 16;
+/// Owners that are looked at in networks of more nodes than `EXACT_NODES_MAX`: what they show is a bound all the same.
+const LOOKS_MAX: u32 = 48;
+const EXACT_NODES_MAX: u32 = 256;
 
 /// Ticks that every schedule of a task takes at least; none where some member cannot be reached.
 ///
@@ -21,7 +24,8 @@ const LANDMARKS_MAX: u32 = 16;
 /// its sender; and for each member of a cluster how long they take to bring what comes from outside, which links within begin
 /// no sooner than the first of it is there.
 ///
-/// * **Cost.** O(nodes · links · log nodes) at most for the distances, less where they are plainly short.
+/// * **Cost.** O(nodes · links · log nodes) at most for the distances, less where they are plainly short, or nodes many: then the
+///   greatest of some is taken.
 pub fn lower_bound(network: &TimedNetwork, task: &CopyTask) -> Option<u64> {
     let mut owners = task.owners().to_vec();
     owners.dedup();
@@ -107,7 +111,8 @@ pub(crate) fn time_to_bring(links: &[(u64, u64)], chunks: u64) -> Option<u64> {
     Some(enough)
 }
 
-/// The longest of the shortest ways from an owner to a member, or any less than `known` where all are shown to be no longer than that.
+/// The longest of the shortest ways from an owner to a member, or any less than `known` where all are shown to be no longer than that; of
+/// large networks the longest from those that may be farthest.
 ///
 /// No way is longer than one by another owner: each owner that is looked at shows how far others can be at most, and those that
 /// cannot be farther than what is known need no look.
@@ -117,12 +122,17 @@ fn greatest_distance(network: &TimedNetwork, task: &CopyTask, owners: &[u32], kn
         return Some(0);
     }
     let transposed = network.transposed();
+    let looks_max = if network.node_count() > EXACT_NODES_MAX { LOOKS_MAX } else { u32::MAX };
     let mut at_most = vec![NEVER; owners.len()];
     let mut greatest = 0;
     for looks in 0_u32.. {
         // The farthest by what is known of all, in which what is looked at is as far as it is.
         let next = (0..owners.len()).max_by_key(|&place| (at_most[place], Reverse(place)));
         let Some(next) = next.filter(|&next| at_most[next] > greatest.max(known)) else { break };
+        // Of whom nothing is known, it is not even known that all can be reached.
+        if looks >= looks_max && at_most[next] != NEVER {
+            break;
+        }
         let owner = owners[next];
         let there = distances(network, &[owner], latency);
         let farthest = members().map(|node| there[node as usize]).max()?;
@@ -196,5 +206,18 @@ mod tests {
             let found = greatest_distance(&network, &task, task.owners(), known);
             prop_assert_eq!(found.map(|found| found.max(known)), all.map(|all| all.max(known)));
         }
+    }
+
+    /// Of many nodes only some are looked at; that somebody cannot be reached is found all the same.
+    #[test]
+    fn of_large_networks_some_distances_are_enough() {
+        let ring = |nodes: u32, links: u32| {
+            let link = |from: u32| TimedLink { from, to: (from + 1) % nodes, latency: 2, occupancy: 1 };
+            TimedNetwork::new(nodes, (0..links).map(link).collect()).unwrap()
+        };
+        let task = CopyTask::allgather(400, 1).unwrap();
+        assert_eq!(greatest_distance(&ring(400, 400), &task, task.owners(), 0), Some(798));
+        assert_eq!(greatest_distance(&ring(400, 399), &task, task.owners(), 0), None);
+        assert_eq!(lower_bound(&ring(400, 399), &task), None);
     }
 }
