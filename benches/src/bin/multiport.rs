@@ -4,7 +4,8 @@
 //!
 //! First a Kautz network of 272 ranks beside a grid with fully joined lines of as many (the Dragonfly of the source, whose groups are rows),
 //! both with 200 GB/s for each rank in all; then grids of 16, 64 and 256 ranks at 100 Gb/s. Times are in microseconds for blocks of the given
-//! sizes, with 1 µs before each message, fair links and no barriers; the fastest of each size is marked, and how long the plan took to make.
+//! sizes, with 1 µs before each message and fair links, without barriers and with one after every step, as the formulas of the source count; the
+//! fastest of each size is marked, and how long the plan took to make.
 //! *Crossovers* are the sizes from which on another algorithm of the table is the fastest. Source of the comparison: Pham 2026, figures 3.4,
 //! 4.9, 4.10 and 4.12.
 
@@ -12,7 +13,7 @@ use std::error::Error;
 
 use canopy_benches::{print_table, timed};
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
-use canopy_simulate::{Pieces, Sharing, SimulateOptions, Sync, simulate};
+use canopy_simulate::{Pieces, Sharing, SimulateOptions, Sync, simulate, step_numbers};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, synthesize};
 use canopy_topology::{Latency, Topology, TopologyLimits, generate};
 
@@ -63,8 +64,8 @@ fn main() -> Result<(), Failure> {
 struct Entry {
     algorithm: Algorithm,
     made_ms: f64,
-    /// By size; none where there are too many transfers.
-    times: Vec<Option<u64>>,
+    /// Without barriers and with them, by size; none where there are too many transfers.
+    times: [Vec<Option<u64>>; 2],
 }
 
 #[expect(clippy::print_stdout, reason = "the tables are the result")]
@@ -74,12 +75,21 @@ fn table(network: &str, kind: CollectiveKind, algorithms: &[Algorithm]) -> Resul
     for &algorithm in algorithms {
         entries.extend(entry(&topology, kind, algorithm)?);
     }
-    let best = |place: usize| entries.iter().filter_map(|entry| entry.times[place]).min();
-    println!("\n{kind} on `{network}`, {} ranks\n", topology.rank_count());
+    println!("\n{kind} on `{network}`, {} ranks", topology.rank_count());
+    for (sync, words) in ["without barriers", "with a barrier after every step"].into_iter().enumerate() {
+        println!("\n{words}\n");
+        print_times(&entries, sync);
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the tables are the result")]
+fn print_times(entries: &[Entry], sync: usize) {
+    let best = |place: usize| entries.iter().filter_map(|entry| entry.times[sync][place]).min();
     let rows: Vec<[String; 11]> = entries
         .iter()
         .map(|entry| {
-            let cell = |place: usize| match entry.times[place] {
+            let cell = |place: usize| match entry.times[sync][place] {
                 None => "-".to_owned(),
                 Some(time) => {
                     let mark = if Some(time) == best(place) { "*" } else { "" };
@@ -97,7 +107,7 @@ fn table(network: &str, kind: CollectiveKind, algorithms: &[Algorithm]) -> Resul
         ["algorithm", "made ms", "1 KiB", "4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB", "64 MiB"];
     print_table(head, &rows);
     let fastest =
-        |place: usize| entries.iter().find(|entry| entry.times[place].is_some() && entry.times[place] == best(place));
+        |place: usize| entries.iter().find(|entry| best(place).is_some() && entry.times[sync][place] == best(place));
     let mut last = None;
     let mut turns = Vec::new();
     for (place, bytes) in BLOCKS.iter().enumerate() {
@@ -108,7 +118,6 @@ fn table(network: &str, kind: CollectiveKind, algorithms: &[Algorithm]) -> Resul
         }
     }
     println!("\nCrossovers: {}", turns.join(", "));
-    Ok(())
 }
 
 /// None where the algorithm does not plan the collective.
@@ -123,13 +132,22 @@ fn entry(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> Res
     };
     let graph = compile(topology, &schedule)?;
     check(topology, &graph)?;
-    let times = BLOCKS.map(|block| simulated(topology, &graph, block * u64::from(topology.rank_count())));
-    let times = times.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let steps = step_numbers(&schedule, &graph);
+    let times = |sync: Sync<'_>| -> Result<Vec<Option<u64>>, Failure> {
+        let size = |block: u64| block * u64::from(topology.rank_count());
+        BLOCKS.iter().map(|&block| simulated(topology, &graph, size(block), sync)).collect()
+    };
+    let times = [times(Sync::Deps)?, times(Sync::Steps(&steps))?];
     Ok(Some(Entry { algorithm, made_ms: time.as_secs_f64() * 1e3, times }))
 }
 
 /// Simulated picoseconds.
-fn simulated(topology: &Topology, graph: &TransferGraph, size_bytes: u64) -> Result<Option<u64>, Failure> {
+fn simulated(
+    topology: &Topology,
+    graph: &TransferGraph,
+    size_bytes: u64,
+    sync: Sync<'_>,
+) -> Result<Option<u64>, Failure> {
     if graph.transfers.len() > TRANSFERS_MAX {
         return Ok(None);
     }
@@ -138,7 +156,7 @@ fn simulated(topology: &Topology, graph: &TransferGraph, size_bytes: u64) -> Res
         alpha: Latency::from_nanos(1_000),
         pieces: Pieces::Whole,
         sharing: Sharing::Fair,
-        sync: Sync::Deps,
+        sync,
         work_max: WORK_MAX,
     };
     Ok(Some(simulate(topology, graph, &options, &|| false)?.time_ps))
