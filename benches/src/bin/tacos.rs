@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p canopy-benches --bin tacos [NETWORK …]`
 //!
-//! First the growth: allgathers of one chunk for each rank. *Least* is what no schedule is faster than, in steps of the fastest link; times are the wall
+//! First the growth: allgathers of one chunk for each rank. *Least* is what no schedule is faster than, in steps of the slowest link; times are the wall
 //! clock's of all of `synthesize` by `tacos`, attempts at the bound included. *Random* is one run of the published method's plain form in the same
 //! process: at every moment all open requests in random order (without switches: on the links as they are). It is left out where it would
 //! take minutes. Then the published comparison, without latencies: the simulated time of `tacos` against what the models of `ring-xy` and `direct-xy` take with
@@ -17,7 +17,7 @@ use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, check, compil
 use canopy_simulate::{Pieces, Sharing, SimulateOptions, Sync, simulate};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, queued_time_ps, synthesize};
 use canopy_tacos::{CopyTask, TimedLink, TimedNetwork, copy_by_requests, lower_bound};
-use canopy_topology::{Latency, Topology, TopologyLimits, construction, generate};
+use canopy_topology::{Latency, Rate, Topology, TopologyLimits, construction, generate};
 
 /// Networks whose growth is looked at.
 const GROWTH: [&str; 16] = [
@@ -98,17 +98,19 @@ fn growth(network: &str) -> Result<[String; 8], Failure> {
     };
     let [a, b] = head;
     let [f, g, h] = random;
-    Ok([a, b, least, step_count(&schedule).to_string(), format!("{ms:.1}"), f, g, h])
+    Ok([a, b, least, steps_taken(&topology, &schedule)?.to_string(), format!("{ms:.1}"), f, g, h])
 }
 
-/// The links of a network without switches, which all take one tick; none where there are switches.
+/// The links of a network without switches, each as many of one tick as its capacity is that of the slowest; none where there are switches.
 fn without_switches(topology: &Topology) -> Result<Option<TimedNetwork>, Failure> {
     let mut links = Vec::with_capacity(topology.links().len());
+    let slowest = slowest(topology);
     for link in topology.links() {
         let (Some(from), Some(to)) = (topology.rank_of(link.from), topology.rank_of(link.to)) else {
             return Ok(None);
         };
-        links.push(TimedLink { from: from.number(), to: to.number(), latency: 1, occupancy: 1 });
+        let alike = TimedLink { from: from.number(), to: to.number(), latency: 1, occupancy: 1 };
+        links.extend((0..link.capacity.bytes_per_sec() / slowest).map(|_| alike));
     }
     Ok(Some(TimedNetwork::new(topology.rank_count(), links)?))
 }
@@ -126,8 +128,21 @@ fn request(
     Ok(SynthesisRequest { limits, composition, ..SynthesisRequest::new(collective, algorithm) })
 }
 
-fn step_count(schedule: &Schedule) -> u64 {
-    if let Shape::Steps(steps) = &schedule.shape { steps.step_count() } else { 0 }
+/// Capacity of the slowest link, in bytes per second.
+fn slowest(topology: &Topology) -> u64 {
+    topology.links().iter().map(|link| link.capacity.bytes_per_sec()).min().unwrap_or(1)
+}
+
+/// How long a schedule takes, in steps of the slowest link; where links are alike, that is the number of its steps.
+fn steps_taken(topology: &Topology, schedule: &Schedule) -> Result<f64, Failure> {
+    let slowest = slowest(topology);
+    if topology.links().iter().all(|link| link.capacity.bytes_per_sec() == slowest) {
+        let Shape::Steps(steps) = &schedule.shape else { return Ok(0.0) };
+        return Ok(f64::from(u32::try_from(steps.step_count())?));
+    }
+    let found = check(topology, &compile(topology, schedule)?)?.algbw;
+    let step = Rate::new(u64::from(topology.rank_count()) * slowest, 1_u64).ok_or("no rate of a step")?;
+    Ok(step.ratio_to(&found).ok_or("nothing moves")?.to_f64())
 }
 
 /// Simulated milliseconds.
