@@ -25,7 +25,7 @@ import tempfile
 import xml.etree.ElementTree as ET
 
 UNITS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-REFUSED = "pieces follow each other by less than the latency of their route: take --latency delay, or whole transfers"
+REFUSED = "messages follow each other on a route by less than its latency: take --latency delay, or whole transfers of trees"
 # Most flows that stand for one message.
 FLOWS_MAX = 64
 
@@ -64,19 +64,23 @@ class Run:
         self.engine, self.comm, self.messages, self.alpha, self.keep = engine, comm, messages, alpha, keep_latency
         self.latency = [routes[message["from"], message["to"]] for message in messages]
         # What each message still waits for, and who waits for it to arrive or to leave.
-        self.missing = [len(message["after"]) + ("behind" in message) for message in messages]
+        self.missing = [len(message["after"]) + ("behind" in message) + len(message.get("turn", ())) for message in messages]
         self.after = [[] for _ in messages]
         self.behind = [[] for _ in messages]
+        self.turn = [[] for _ in messages]
         for number, message in enumerate(messages):
             for before in message["after"]:
                 self.after[before].append(number)
             if "behind" in message:
                 self.behind[message["behind"]].append(number)
+            for before in message.get("turn", ()):
+                self.turn[before].append(number)
         divisor = math.gcd(*(message["weight"] for message in messages))
         self.flows = [message["weight"] // divisor for message in messages]
         if max(self.flows) > FLOWS_MAX:
             sys.exit(f"a message stands for {max(self.flows)} flows, more than {FLOWS_MAX}: take another plan")
-        if keep_latency and any("behind" in m and l > alpha for m, l in zip(messages, self.latency)):
+        early = lambda message, latency: "behind" in message and latency > alpha or "turn" in message and latency > 0
+        if keep_latency and any(map(early, messages, self.latency)):
             sys.exit(REFUSED)
         self.left_flows = [0] * len(messages)
         # Soonest time at which a message may be put on the network, by what has happened so far.
@@ -116,6 +120,9 @@ class Run:
         latency = self.latency[number]
         for waiting in self.behind[number]:
             self.met(waiting, now + self.alpha - (latency if self.keep else 0.0))
+        # α has passed meanwhile, if not later than this.
+        for waiting in self.turn[number]:
+            self.met(waiting, now - (latency if self.keep else 0.0))
         self.at(now if self.keep else now + latency, "arrive", number)
 
     def arrive(self, number, now):

@@ -107,7 +107,7 @@ pub fn traces(rank_count: u32, messages: &[Message]) -> Result<Vec<Vec<TraceNode
                 return Err(TraceError::Remote { message: number, before });
             }
         }
-        if let Some(before) = message.behind {
+        for &before in message.behind.iter().chain(&message.turn) {
             let sent = sent.get(before as usize).ok_or(TraceError::Order { message: number, before })?;
             order.push(*sent);
         }

@@ -29,7 +29,7 @@ struct Messages<'a> {
     messages: Vec<Entry<'a>>,
 }
 
-/// One message. `after` and `behind` are positions in the list.
+/// One message. `after`, `behind` and `turn` are positions in the list.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     from: &'a str,
@@ -39,6 +39,8 @@ struct Entry<'a> {
     after: &'a [u32],
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<u32>,
+    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+    turn: &'a [u32],
 }
 
 /// Writes a network and the messages of a run on it for SimGrid.
@@ -61,7 +63,7 @@ pub fn simgrid(topology: &Topology, routes: &RouteTable, messages: &[Message]) -
     };
     let entries = messages.iter().map(|message| {
         let (from, to, bytes, weight) = entry(message);
-        Entry { from: id(from), to, bytes, weight, after: &message.after, behind: message.behind }
+        Entry { from: id(from), to, bytes, weight, after: &message.after, behind: message.behind, turn: &message.turn }
     });
     let list = Messages { canopy: 1, format: "simgrid-messages", messages: entries.collect() };
     let messages = serde_json::to_string(&list).expect("numbers and texts have a JSON") + "\n";

@@ -5,13 +5,14 @@
 //!
 //! **The model.** A transfer is cut into *pieces* ([`Pieces`]), each a message of its own. A message may start when what its
 //! transfer waits for has brought the same part of the chunks ([`Sync::Deps`]) or when everything of earlier steps has
-//! arrived ([`Sync::Steps`]), and when the piece before it has left the sender. It then takes α, crosses its route, and
-//! has arrived a route's latencies after its last byte was sent. Ranks store and forward, switches cut through. Links
+//! arrived ([`Sync::Steps`]), and when the piece before it has left the sender. It then takes α, lets what is of earlier steps on
+//! its route go first, crosses the route, and has arrived the route's latencies after its last byte was sent. Ranks store and forward, switches cut through. Links
 //! are shared fairly among the messages on them, or serve one after the other ([`Sharing`]).
 //!
 //! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
 
+mod agenda;
 mod elsewhere;
 mod fair;
 mod fifo;
@@ -22,6 +23,7 @@ mod options;
 mod outcome;
 mod run;
 mod steps;
+mod turns;
 mod workload;
 
 pub use elsewhere::{ElsewhereError, elsewhere};

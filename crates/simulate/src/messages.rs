@@ -30,13 +30,16 @@ pub struct Message {
     pub after: Vec<u32>,
     /// The piece before it on the same route, which must have left the sender.
     pub behind: Option<u32>,
+    /// Messages of the step before it on the same route, which must have left before its first byte is sent; it may take α
+    /// meanwhile. The same holds for the pieces after it.
+    pub turn: Vec<u32>,
 }
 
 /// The messages that [`simulate`](crate::simulate) sends for the same options with [`Sync::Deps`](crate::Sync::Deps), in
 /// the order of the graph's transfers.
 ///
 /// Piece `i` of `P` waits, of each transfer that its own waits for, for the last of the pieces that cover the same part
-/// of the chunks, `⌈(i + 1)·Q/P⌉` of `Q`; those before it have left earlier on the same routes.
+/// of the chunks, `⌈(i + 1)·Q/P⌉` of `Q`; those before it have left earlier on the same routes. The first piece waits for its turn.
 ///
 /// * **In.** A graph that [`check`](canopy_schedule::check) accepted for this topology.
 /// * **Errors.** As of [`simulate`](crate::simulate); each message counts three units of work, each wait one.
@@ -47,6 +50,10 @@ pub fn messages(
     options: &SimulateOptions<'_>,
 ) -> Result<Vec<Message>, SimulateError> {
     let workload = Workload::new(topology, graph, options)?;
+    if !graph.steps.is_empty() && graph.steps.len() != graph.transfers.len() {
+        return Err(SimulateError::StepCount { found: graph.steps.len(), expected: graph.transfers.len() });
+    }
+    let mut routes = vec![Route::default(); graph.routes.len()];
     let count = workload.message_count();
     let mut list = Vec::with_capacity(count);
     let mut work = 3 * count as u64;
@@ -55,9 +62,15 @@ pub fn messages(
         let waits = checked_waits(graph, number, transfer)?;
         for lane in workload.lanes_of(number) {
             let Lane { route, weight, first_message, .. } = workload.lanes[lane as usize];
-            for piece in 0..workload.pieces_of(lane) {
-                let after = arrivals(&workload, waits, piece, workload.pieces_of(lane));
-                work += after.len() as u64;
+            let pieces = workload.pieces_of(lane);
+            let mut turn = match graph.steps.get(number as usize) {
+                Some(&step) => routes[route as usize].take(step, first_message + pieces - 1),
+                None => Vec::new(),
+            };
+            for piece in 0..pieces {
+                let after = arrivals(&workload, waits, piece, pieces);
+                let turn = std::mem::take(&mut turn);
+                work += (after.len() + turn.len()) as u64;
                 if work > options.work_max {
                     return Err(SimulateError::TooLarge { messages: count as u64, limit: options.work_max });
                 }
@@ -74,11 +87,32 @@ pub fn messages(
                     bytes: workload.bytes_of(message),
                     after,
                     behind: (piece > 0).then(|| message - 1),
+                    turn,
                 });
             }
         }
     }
     Ok(list)
+}
+
+/// The last pieces on a route, of its latest step and of the one before.
+#[derive(Clone, Debug, Default)]
+struct Route {
+    step: u32,
+    latest: Vec<u32>,
+    before: Vec<u32>,
+}
+
+impl Route {
+    /// Notes the last piece of a transfer in a step, and says whom that step waits for. Steps do not fall.
+    fn take(&mut self, step: u32, last_piece: u32) -> Vec<u32> {
+        if self.step != step {
+            self.before = std::mem::take(&mut self.latest);
+            self.step = step;
+        }
+        self.latest.push(last_piece);
+        self.before.clone()
+    }
 }
 
 /// The last messages, on each of their routes, that piece `piece` of `pieces` waits for.

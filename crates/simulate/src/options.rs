@@ -74,7 +74,10 @@ pub enum Sharing {
 /// What a transfer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync<'a> {
-    /// The transfers whose data it needs, and no others.
+    /// The transfers whose data it needs, and no others; but what takes the same route goes in the order of steps, if there are
+    /// steps: its first byte is sent when everything of earlier steps on its route has left. So where every route is one link of
+    /// its own, transfers are whole and there are no latencies, nothing takes longer than with barriers: by the time of a barrier,
+    /// all before it has arrived, and nothing after it is on any link.
     Deps,
     /// Those, and all transfers of smaller step numbers: one number per transfer, as [`step_numbers`](crate::step_numbers)
     /// gives them.

@@ -42,7 +42,7 @@ pub struct Leg {
     pub piece: u32,
     /// Its bytes.
     pub bytes: u64,
-    /// When nothing kept it any longer.
+    /// When nothing kept it any longer: then it took α, unless that had passed while it waited for its turn.
     pub start_ps: u64,
     /// When its last byte had left the sender.
     pub left_ps: u64,
@@ -62,7 +62,7 @@ pub struct Sent {
     pub transfer: u32,
     /// The route it took.
     pub route: RouteIndex,
-    /// When its first byte could leave: α was over. Shared links have it from then on until it has left.
+    /// When its first byte could leave: α was over, and it was its turn. Shared links have it from then on until it has left.
     pub launched_ps: u64,
     /// When its last byte had left the sender.
     pub left_ps: u64,
@@ -79,6 +79,8 @@ pub enum Start {
     Piece,
     /// The message before it on the path was the last of its step.
     Step,
+    /// The message before it on the path had left, the last of an earlier step on its route.
+    Turn,
 }
 
 impl Start {
@@ -89,6 +91,7 @@ impl Start {
             Self::Data => "data",
             Self::Piece => "piece",
             Self::Step => "step",
+            Self::Turn => "turn",
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The run itself: one event after the other until everything has arrived.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use canopy_schedule::{RouteIndex, TransferGraph};
 use canopy_topology::{LinkIndex, Topology};
 
+use crate::agenda::Agenda;
 use crate::fair::Fair;
 use crate::fifo::Fifo;
 use crate::gates::{Freed, Gates};
-use crate::options::{Sharing, SimulateError, SimulateOptions, Stop};
+use crate::options::{Sharing, SimulateError, SimulateOptions, Stop, Sync};
 use crate::outcome::{Leg, LinkUse, Outcome, Sent, Start};
+use crate::turns::Turns;
 use crate::workload::{Lane, Workload};
 
 /// Events between two questions to `stop`.
@@ -30,7 +31,7 @@ const NONE: u32 = u32::MAX;
 /// * **Errors.** What does not fit together, and more work, bytes or time than there is room for: see [`SimulateError`].
 /// * **Cost.** With `M` messages, O(M log M) and the links of their routes under FIFO. Under fair sharing each distinct
 ///   time of an event costs up to O(R log L) more for the `R` routes in use and their `L` links, as far as they are
-///   connected; symmetric schedules have few distinct times. Some 40 bytes for each message.
+///   connected; symmetric schedules have few distinct times. Some 50 bytes for each message.
 pub fn simulate(
     topology: &Topology,
     graph: &TransferGraph,
@@ -65,6 +66,11 @@ fn prepared<'a>(
 ) -> Result<Run<'a>, SimulateError> {
     let workload = Workload::new(topology, graph, options)?;
     let gates = Gates::new(graph, &workload, options.sync)?;
+    let turns = match options.sync {
+        Sync::Deps => Turns::new(graph, &workload)?,
+        // Barriers keep the order.
+        Sync::Steps(_) => None,
+    };
     let network = match options.sharing {
         Sharing::Fair => Network::Fair(Fair::new(topology, graph)),
         Sharing::Fifo => Network::Fifo(Fifo::new(topology, graph, workload.message_count())),
@@ -80,19 +86,19 @@ fn prepared<'a>(
     let next_piece = vec![0; workload.lanes.len()];
     let lane_arrived = vec![0; workload.lanes.len()];
     let alpha_ps = options.alpha.nanos().saturating_mul(1_000);
-    let events = BinaryHeap::new();
     Ok(Run {
         topology,
         graph,
         workload,
         gates,
+        turns,
         network,
         latencies,
         messages,
         next_piece,
         lane_arrived,
         alpha_ps,
-        events,
+        agenda: Agenda::new(),
         event_count: 0,
         work_max: options.work_max,
     })
@@ -119,6 +125,8 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     start: u64,
+    /// When it was put on the network.
+    launched: u64,
     left: u64,
     end: u64,
     /// The message that let it start, if any.
@@ -129,7 +137,7 @@ struct Message {
 
 impl Default for Message {
     fn default() -> Self {
-        Self { start: 0, left: 0, end: 0, cause: NONE, how: Start::AtOnce, link: NONE }
+        Self { start: 0, launched: 0, left: 0, end: 0, cause: NONE, how: Start::AtOnce, link: NONE }
     }
 }
 
@@ -138,6 +146,7 @@ struct Run<'a> {
     graph: &'a TransferGraph,
     workload: Workload,
     gates: Gates<'a>,
+    turns: Option<Turns>,
     network: Network<'a>,
     /// By route, in picoseconds.
     latencies: Vec<u64>,
@@ -147,7 +156,7 @@ struct Run<'a> {
     /// By lane: pieces that have arrived.
     lane_arrived: Vec<u32>,
     alpha_ps: u64,
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    agenda: Agenda<Event>,
     event_count: u64,
     work_max: u64,
 }
@@ -182,8 +191,7 @@ impl Run<'_> {
         let sent = |(message, found): (u32, &Message)| {
             let (lane, _) = self.workload.piece_of(message);
             let Lane { transfer, route, .. } = self.workload.lanes[lane as usize];
-            let launched_ps = found.start.saturating_add(self.alpha_ps);
-            Sent { transfer, route: RouteIndex::new(route), launched_ps, left_ps: found.left }
+            Sent { transfer, route: RouteIndex::new(route), launched_ps: found.launched, left_ps: found.left }
         };
         (0..).zip(&self.messages).map(sent).collect()
     }
@@ -193,15 +201,13 @@ impl Run<'_> {
             Network::Fair(fair) => fair.next_time(),
             Network::Fifo(fifo) => fifo.next_time(),
         };
-        let event = self.events.peek().map(|&Reverse((time, _))| time);
-        [network, event].into_iter().flatten().min()
+        [network, self.agenda.next_time()].into_iter().flatten().min()
     }
 
     /// Everything that happens at one time, and what follows from it at the same time.
     fn take_all(&mut self, time: u64) {
         loop {
-            while let Some(&Reverse((_, event))) = self.events.peek().filter(|&&Reverse((at, _))| at == time) {
-                self.events.pop();
+            while let Some(event) = self.agenda.take(time) {
                 self.event_count += 1;
                 match event {
                     Event::Arrived(message) => self.arrive(time, message),
@@ -209,7 +215,7 @@ impl Run<'_> {
                     Event::Launched(message) => self.launch(time, message),
                 }
             }
-            if !self.serve(time) && self.events.peek().is_none_or(|&Reverse((at, _))| at != time) {
+            if !self.serve(time) && self.agenda.next_time() != Some(time) {
                 return;
             }
         }
@@ -229,12 +235,22 @@ impl Run<'_> {
         }
         self.next_piece[lane as usize] += 1;
         let left = u64::MAX;
-        self.messages[message as usize] = Message { start: time, left, end: time, cause, how, link: NONE };
-        self.events.push(Reverse((time.saturating_add(self.alpha_ps), Event::Launched(message))));
+        self.messages[message as usize] =
+            Message { start: time, launched: time, left, end: time, cause, how, link: NONE };
+        self.agenda.add(time.saturating_add(self.alpha_ps), Event::Launched(message));
+    }
+
+    /// A message is ready for the network, where it may have to wait for its turn.
+    fn launch(&mut self, time: u64, message: u32) {
+        let (lane, _) = self.workload.piece_of(message);
+        if !self.turns.as_mut().is_some_and(|turns| turns.keeps(lane, message)) {
+            self.enter(time, message);
+        }
     }
 
     /// Puts a message on the network; one without bytes is through at once.
-    fn launch(&mut self, time: u64, message: u32) {
+    fn enter(&mut self, time: u64, message: u32) {
+        self.messages[message as usize].launched = time;
         let (lane, _) = self.workload.piece_of(message);
         let bytes = self.workload.bytes_of(message);
         let Lane { route, weight, .. } = self.workload.lanes[lane as usize];
@@ -269,11 +285,11 @@ impl Run<'_> {
                 let Some(served) = fifo.serve(time, of) else { return false };
                 if let Some(left) = served.left {
                     self.messages[served.message as usize].left = left;
-                    self.events.push(Reverse((left, Event::Left(served.message))));
+                    self.agenda.add(left, Event::Left(served.message));
                 }
                 if let Some((end, link)) = served.arrived {
                     self.messages[served.message as usize].link = link;
-                    self.events.push(Reverse((end, Event::Arrived(served.message))));
+                    self.agenda.add(end, Event::Arrived(served.message));
                 }
                 true
             }
@@ -286,14 +302,20 @@ impl Run<'_> {
         let latency = self.latencies[self.workload.lanes[lane as usize].route as usize];
         let found = &mut self.messages[message as usize];
         (found.left, found.link) = (time, link);
-        self.events.push(Reverse((time, Event::Left(message))));
-        self.events.push(Reverse((time.saturating_add(latency), Event::Arrived(message))));
+        self.agenda.add(time, Event::Left(message));
+        self.agenda.add(time.saturating_add(latency), Event::Arrived(message));
     }
 
-    /// The piece after one that has left may start.
+    /// The piece after one that has left may start, and it may be the next ones' turn on the route.
     fn follow(&mut self, time: u64, message: u32) {
         let (lane, _) = self.workload.piece_of(message);
         self.try_start(lane, time, message, Start::Piece);
+        let next = self.turns.as_mut().map_or_else(Vec::new, |turns| turns.leave(lane));
+        for kept in next {
+            let found = &mut self.messages[kept as usize];
+            (found.start, found.cause, found.how) = (time, message, Start::Turn);
+            self.enter(time, kept);
+        }
     }
 
     fn arrive(&mut self, time: u64, message: u32) {
@@ -371,7 +393,7 @@ impl Run<'_> {
             let (lane, piece) = self.workload.piece_of(next);
             let lane = &self.workload.lanes[lane as usize];
             let transfer = &self.graph.transfers[lane.transfer as usize];
-            let Message { start, left, end, cause, how, link } = self.messages[next as usize];
+            let Message { start, left, end, cause, how, link, .. } = self.messages[next as usize];
             path.push(Leg {
                 transfer: lane.transfer,
                 from: transfer.from,

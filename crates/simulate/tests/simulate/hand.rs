@@ -144,3 +144,23 @@ fn barriers_wait_for_the_slowest() {
         assert_eq!(path, [(Rank::new(1), Start::AtOnce), (Rank::new(3), Start::Step)]);
     }
 }
+
+/// Two chunks down a line, one step after the other: the second has to let the first go, but α passes meanwhile.
+#[test]
+fn what_is_of_a_later_step_waits_for_its_turn() {
+    let topology = network(3, 0, &[("0", "1", CAPACITY, 0), ("1", "2", CAPACITY / 2, 0)]);
+    let root = collective(&topology, CollectiveKind::Broadcast);
+    let sent = [(0, 0, 1, 0..1), (1, 0, 1, 1..2), (1, 1, 2, 0..1), (2, 1, 2, 1..2)];
+    let schedule = steps(&topology, root, Shares::Equal, 2, &sent);
+    let chunk = 1_000_000 * BETA;
+    for sharing in BOTH {
+        let options = SimulateOptions { sharing, ..options(2_000_000) };
+        let found = run(&topology, &schedule, &options);
+        assert_eq!(found.time_ps, 2 * ALPHA_PS + 5 * chunk);
+        let path: Vec<(u32, u64, Start)> =
+            found.critical_path.iter().map(|leg| (leg.to.number(), leg.start_ps, leg.start)).collect();
+        let down = [(2, ALPHA_PS + chunk, Start::Data), (2, 2 * ALPHA_PS + 3 * chunk, Start::Turn)];
+        assert_eq!(path, [[(1, 0, Start::AtOnce)].as_slice(), &down].concat());
+        assert_eq!(run_in_steps(&topology, &schedule, &options).time_ps, 3 * ALPHA_PS + 5 * chunk);
+    }
+}

@@ -76,6 +76,28 @@ fn messages_carry_what_the_links_of_a_run_carry() {
     }
 }
 
+/// Of steps, a message names what it has to let go first: the last pieces of the step before on its route.
+#[test]
+fn messages_of_steps_know_their_turn() {
+    let topology = generate("dfc2:3x3", &TopologyLimits::STANDARD).unwrap();
+    let request = SynthesisRequest::new(collective(&topology, CollectiveKind::Allreduce), Algorithm::Multitree);
+    let (graph, _) = checked(&topology, &synthesize(&topology, &request, &Never, &Silent).unwrap());
+    let list = messages(&topology, &graph, &SimulateOptions { pieces: Pieces::Count(3), ..options(1 << 20) }).unwrap();
+    let step = |message: &Message| graph.steps[message.transfer as usize];
+    let mut waiting = 0;
+    for message in &list {
+        let earlier = list.iter().filter(|other| other.route == message.route && step(other) < step(message));
+        let latest = earlier.map(step).max();
+        let expected = (0..).zip(&list).filter(|(_, other)| {
+            other.route == message.route && Some(step(other)) == latest && other.piece == 2 && message.piece == 0
+        });
+        let expected: Vec<u32> = expected.map(|(number, _)| number).collect();
+        assert_eq!(message.turn, expected);
+        waiting += expected.len();
+    }
+    assert!(waiting > 0);
+}
+
 #[test]
 fn too_many_messages_are_refused_before_they_are_listed() {
     let (topology, graph) = forest("ring:8", CollectiveKind::Allgather);
