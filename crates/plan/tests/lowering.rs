@@ -150,6 +150,15 @@ fn planned_schedules() {
     }
 }
 
+/// Several chunks at a time over a link: as over parallel ones in the place of a wide one.
+#[test]
+fn chunks_side_by_side_over_wide_links() {
+    for kind in ALONG_TREES {
+        let graph = planned("dims:ring3+ring3,bw=50GB/s+25GB/s", kind, Algorithm::Tacos);
+        judge_all(&graph);
+    }
+}
+
 /// Allreduces of real machines keep to few blocks, and to the shorter blocks of later runtimes.
 #[test]
 fn allreduce_of_real_machines_fits() {

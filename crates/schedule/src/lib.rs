@@ -12,6 +12,7 @@ mod compile;
 mod depth_bound;
 mod footprint;
 mod form;
+mod guess;
 mod joint_bound;
 mod judge;
 mod loads;

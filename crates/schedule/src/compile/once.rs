@@ -8,6 +8,7 @@ use std::ops::Range;
 use canopy_topology::Rank;
 use rayon::slice::ParallelSliceMut as _;
 
+use crate::guess::count_below;
 use crate::schedule::{Action, Send, Steps};
 
 /// Sends of a schedule by the places they use.
@@ -133,7 +134,7 @@ impl Spans {
     /// Calls with every span of a rank that overlaps some chunks; returns how many spans were looked at.
     fn find(&self, rank: Rank, chunks: &Range<u64>, mut found: impl FnMut(&Span)) -> usize {
         let spans = &self.spans[self.starts[rank.index()]..self.starts[rank.index() + 1]];
-        let past = first_not_before(spans, chunks.end);
+        let past = count_below(spans, |span| span.start, chunks.end);
         let candidates = spans[..past].iter().rev().take_while(|span| span.reach > chunks.start);
         let mut looked_at = 1;
         for span in candidates {
@@ -144,35 +145,6 @@ impl Spans {
         }
         looked_at
     }
-}
-
-/// How many spans start before a chunk. As these are mostly as far apart everywhere, the search begins where that would put it: with
-/// tables beyond the caches, that is a look or two at memory instead of one for each halving. O(log spans).
-fn first_not_before(spans: &[Span], chunk: u64) -> usize {
-    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return 0 };
-    if chunk <= first.start {
-        return 0;
-    }
-    if chunk > last.start {
-        return spans.len();
-    }
-    // first.start < chunk <= last.start.
-    let part = u128::from(chunk - first.start) * (spans.len() - 1) as u128 / u128::from(last.start - first.start);
-    let guess = usize::try_from(part).map_or(0, |guess| guess.min(spans.len() - 1));
-    let (mut low, mut high, mut stride) = (guess, guess, 1);
-    // Widened until spans[low] starts before the chunk, and spans[high] does not.
-    while spans[low].start >= chunk {
-        high = low;
-        low = low.saturating_sub(stride);
-        stride *= 2;
-    }
-    stride = 1;
-    while spans[high].start < chunk {
-        low = high;
-        high = (high + stride).min(spans.len() - 1);
-        stride *= 2;
-    }
-    low + spans[low..high].partition_point(|span| span.start < chunk)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_topology::Rank;
 use rayon::prelude::*;
 
+use crate::guess::count_below;
 use crate::schedule::Send;
 
 /// Number of chunks of a range; 0 of one that runs backwards.
@@ -114,7 +115,7 @@ impl Spans {
     /// Spans of a rank that overlap some chunks, where spans are apart. O(log spans of the rank).
     pub(super) fn over(&self, rank: Rank, chunks: &Range<u64>) -> &[Span] {
         let spans = self.of(rank);
-        let spans = &spans[spans.partition_point(|span| span.end <= chunks.start)..];
+        let spans = &spans[count_below(spans, |span| span.end, chunks.start.saturating_add(1))..];
         let count = spans.iter().take_while(|span| span.start < chunks.end).count();
         &spans[..count]
     }

@@ -4,7 +4,7 @@ use canopy_topology::Rank;
 use proptest::prelude::*;
 
 use super::super::steps::{arrange, arrange_by_places};
-use super::{Once, Span, first_not_before};
+use super::Once;
 use crate::route::{RouteIndex, RouteTable};
 use crate::schedule::{Action, Carrier, Pace, Send, Steps};
 
@@ -84,21 +84,6 @@ proptest! {
         if other.is_none() {
             let once = Once::of(&steps, RANKS).expect("every place is used once");
             prop_assert!((0..steps.sends.len()).all(|send| once.waits_of(send, &mut Vec::new()).is_some()));
-        }
-    }
-}
-
-proptest! {
-    /// However unevenly they start, and where several start together.
-    #[test]
-    fn a_guess_finds_what_halving_does(
-        mut starts in prop::collection::vec(prop_oneof![0..20_u64, 0..1_000_u64, any::<u64>()], 0..80),
-        chunk in prop_oneof![0..20_u64, 0..1_000_u64, any::<u64>()],
-    ) {
-        starts.sort_unstable();
-        let spans: Vec<Span> = starts.iter().map(|&start| Span { rank: 0, send: 0, start, end: start, reach: start }).collect();
-        for chunk in starts.iter().copied().chain([chunk, 0, u64::MAX]) {
-            prop_assert_eq!(first_not_before(&spans, chunk), starts.partition_point(|&start| start < chunk));
         }
     }
 }
