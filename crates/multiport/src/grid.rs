@@ -143,7 +143,9 @@ impl Grid {
     }
 
     /// The node whose coordinate in a dimension is greater by an offset, modulo the side.
-    pub(crate) fn neighbour(&self, node: u32, dimension: usize, offset: u32) -> u32 {
+    ///
+    /// * **In.** A node and a dimension of the grid. **Cost.** O(dimensions).
+    pub fn neighbour(&self, node: u32, dimension: usize, offset: u32) -> u32 {
         let moved = (0..self.sides.len()).map(|each| {
             let coordinate = self.coordinate(node, each);
             if each == dimension { (coordinate + offset) % self.sides[each] } else { coordinate }

@@ -4,6 +4,7 @@
 //! in the network itself, as automorphisms that move every rank to a neighbour of its own, and every one found is verified.
 //! Where there are none, those of other groups are looked for (`regular`).
 
+mod grid;
 mod regular;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -66,16 +67,13 @@ pub(crate) fn translations(
 ///
 /// The group they generate is abelian and transitive, hence regular: exactly one translation moves rank 0 to each rank.
 /// Where ranks are in boxes of one size, those that move every rank to the next of its box, or to its counterpart in
-/// the next box, are tried before any search.
+/// the next box, are tried before any search; else, in a grid whose lines are joined all with all, those along its lines.
 ///
 /// * **Errors.** Stopped. **Cost.** O(links · degree²) per generator, of which there are at most as many as neighbours.
 fn commuting(graph: &Graph, boxes: &[Option<u32>], stop: &dyn Stop) -> Result<Option<Vec<Vec<u32>>>, Stopped> {
-    let mut generators: Vec<Vec<u32>> = Vec::new();
-    for turn in turns_of_boxes(boxes) {
-        ask(stop)?;
-        if graph.is_automorphism(&turn) {
-            generators.push(turn);
-        }
+    let mut generators = verified(graph, turns_of_boxes(boxes), stop)?;
+    if generators.is_empty() {
+        generators = verified(graph, grid::turns(graph), stop)?;
     }
     let mut image = orbit(&generators, graph.rank_count(), stop)?;
     for &neighbour in &graph.neighbours[0] {
@@ -88,6 +86,13 @@ fn commuting(graph: &Graph, boxes: &[Option<u32>], stop: &dyn Stop) -> Result<Op
         image = orbit(&generators, graph.rank_count(), stop)?;
     }
     Ok((0_u32..).take(graph.rank_count()).map(|rank| image.remove(&rank)).collect())
+}
+
+/// Those that keep all arcs. O(links · log degree) each.
+fn verified(graph: &Graph, mut turns: Vec<Vec<u32>>, stop: &dyn Stop) -> Result<Vec<Vec<u32>>, Stopped> {
+    ask(stop)?;
+    turns.retain(|turn| graph.is_automorphism(turn));
+    Ok(turns)
 }
 
 /// Where ranks are in boxes of one size: to the next rank in the box, and to the same place in the next box. They commute.

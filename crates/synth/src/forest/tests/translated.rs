@@ -26,8 +26,9 @@ fn generated(expression: &str) -> Topology {
 
 /// One translation to each rank, and each is an automorphism without fixed ranks.
 #[test]
-fn tori_rings_and_hypercubes_have_translations() {
-    for expression in ["torus:6x5", "torus:4x4", "torus:3x4x5", "ring:9", "hypercube:5", "torus:2x6"] {
+fn tori_rings_hypercubes_and_grids_have_translations() {
+    let tori = ["torus:6x5", "torus:4x4", "torus:3x4x5", "ring:9", "hypercube:5", "torus:2x6"];
+    for expression in tori.into_iter().chain(["dfc2:5x6", "dfc2:8x8", "torus:3x3x3"]) {
         let topology = generated(expression);
         let images = found(&topology).unwrap_or_else(|| panic!("{expression} has translations"));
         for (rank, image) in (0..).zip(&images) {
