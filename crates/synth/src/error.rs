@@ -42,7 +42,7 @@ pub enum SynthesisError {
     )]
     TooManyTrees { trees_per_rank: u128, rank_count: u32 },
     #[error(
-        "the schedule has at least {needed} hops in all, over the limit of {limit}; plan for fewer ranks, or, \
+        "the schedule has at least {needed} hops in all, over the limit of {limit}; plan for fewer ranks or with fewer chunks, or, \
          for forest, round the bandwidths to multiples of a common unit, such as 1GB/s, so that fewer different trees are \
          needed"
     )]

@@ -1,8 +1,9 @@
 //! `tacos`: which chunk passes which link when, decided moment by moment on links that take their time.
 //!
-//! Switches are unwound into links between ranks first (`unwound`), in several ways of which the fastest is kept; times become
-//! whole ticks (`times`); [`canopy_tacos`] decides; and what it decides is written down as steps (`sends`). Sums are copies on the
-//! network turned around, run backwards; what is for one rank alone takes ways chosen before (`unicast`).
+//! Switches are unwound into links between ranks first (`unwound`), in several ways of which the fastest is kept, and wide links into
+//! parallel ones where that is faster; times become whole ticks (`times`); [`canopy_tacos`] decides; and what it decides is written down
+//! as steps (`sends`). Sums are copies on the network turned around, run backwards; what is for one rank alone takes ways chosen before
+//! (`unicast`).
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
@@ -24,8 +25,8 @@ use std::num::NonZeroU64;
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares, Steps};
 use canopy_tacos::{
-    Attempts, CopyError, CopyTask, Demand, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, delivery_bound,
-    lower_bound,
+    Attempts, CopyError, CopyTask, Demand, FreeGroup, Sends, TimedLink, TimedNetwork, best_by_requests, best_of,
+    delivery_bound, lower_bound,
 };
 use canopy_topology::Topology;
 
@@ -63,7 +64,7 @@ const ATTEMPTS_MAX: u64 = 32;
 ///   Chunks for each share as stated, else a power of two up to `max_chunks` with which the schedule is fastest, 1 in large
 ///   networks. **Out.** Sends of one chunk each, in steps that begin together.
 /// * **Errors.** [`SynthesisError`]: another collective, disconnected, too many sends, stopped.
-/// * **Cost.** That of one attempt ([`best_of`], [`canopy_tacos::deliver_best`]) for each way to unwind switches, of which there are
+/// * **Cost.** That of one attempt ([`best_of`], [`canopy_tacos::deliver_best`]) for each way to unwind a network, of which there are
 ///   up to nine, and for each number of chunks, and of several for the best.
 pub(crate) fn plan(
     topology: &Topology,
@@ -165,12 +166,20 @@ impl Timed {
         }
     }
 
-    /// Whether a schedule that ends at its bound would be faster than another, by one part of `gain` if that is not 0.
+    fn are_links_alike(&self) -> bool {
+        let times = |link: &TimedLink| (link.latency, link.occupancy);
+        self.network.links().windows(2).all(|pair| times(&pair[0]) == times(&pair[1]))
+    }
+
+    /// Whether a schedule that ends at its bound would be faster than another, by one part of `gain` if that is not 0, or as fast with
+    /// fewer sends.
     fn may_gain(&self, bound: u128, other: &Planned, gain: u128) -> bool {
         let (own, others) = self.clock.compared(bound, (&other.timed.clock, other.end));
-        match others.checked_div(gain) {
-            Some(part) => own < others - part,
-            None => own <= others,
+        match (others.checked_div(gain), &self.errand) {
+            (Some(part), _) => own < others - part,
+            // All get every chunk once, on whatever way.
+            (None, Errand::Copies(_)) => own < others,
+            (None, Errand::Deliveries(..)) => own <= others,
         }
     }
 }
@@ -211,18 +220,23 @@ impl<'a> Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The best way to unwind switches, by one attempt for each that may be it: first what can be fastest, so that others need none.
+    /// The best way to unwind a network, by one attempt for each that may be it: first what can be fastest, so that others need none.
     fn best_way(&self, chunks: u64, stop: &dyn Stop) -> Result<(Way, Planned), SynthesisError> {
         let all = match self.algorithm {
             Algorithm::TacosPublished => vec![Patterns::published(self.topology)],
-            _ => Patterns::all(self.topology),
+            // What is proven of parallel links is not proven of the wide ones that they stand for.
+            Algorithm::TacosIlp => Patterns::all(self.topology),
+            // A wide link brings what is for one rank alone sooner than its parts do.
+            _ if self.is_unicast() => Patterns::all(self.topology),
+            _ => Patterns::with_parallel(self.topology),
         };
         let mut best: Option<(Way, Planned)> = None;
-        for patterns in self.by_bound(all, chunks, stop)? {
+        for (mut way, timed) in self.by_bound(&all, chunks, stop)? {
             ask(stop)?;
-            let mut way = Way::of(self.topology, &patterns, stop)?;
             let other = best.as_ref().map(|(_, best)| best);
-            let Some(timed) = self.worth_trying(&way, chunks, other)? else { continue };
+            if !self.is_worth_trying(&timed, chunks, other) {
+                continue;
+            }
             if self.is_even() {
                 way.find_translations(self.topology, stop)?;
             }
@@ -233,22 +247,27 @@ impl Asked<'_> {
         best.ok_or_else(|| broken("no way to unwind switches"))
     }
 
-    /// Ways to unwind, those of the least bounds first.
-    fn by_bound(&self, all: Vec<Patterns>, chunks: u64, stop: &dyn Stop) -> Result<Vec<Patterns>, SynthesisError> {
-        if all.len() == 1 {
-            return Ok(all);
-        }
-        let mut bounds = Vec::with_capacity(all.len());
+    /// Ways to unwind with the times of their links, those of the least bounds first: but before them, those whose links are alike and whose
+    /// bounds are nearly as little, as schedules mostly end at these.
+    fn by_bound(&self, all: &[Patterns], chunks: u64, stop: &dyn Stop) -> Result<Vec<(Way, Timed)>, SynthesisError> {
+        let mut ways = Vec::with_capacity(all.len());
         for patterns in all {
             ask(stop)?;
-            let timed = self.timed(&Way::of(self.topology, &patterns, stop)?, chunks)?;
-            bounds.push((self.bound(&timed), timed.clock, patterns));
+            let way = Way::of(self.topology, patterns, stop)?;
+            let timed = self.timed(&way, chunks)?;
+            ways.push((way, timed));
         }
-        bounds.sort_by(|(bound, clock, _), (other_bound, other, _)| {
-            let (own, others) = clock.compared(*bound, (other, *other_bound));
+        ways.sort_by(|(_, timed), (_, other)| {
+            let (own, others) = timed.clock.compared(self.bound(timed), (&other.clock, self.bound(other)));
             own.cmp(&others)
         });
-        Ok(bounds.into_iter().map(|(.., patterns)| patterns).collect())
+        let Some((_, least)) = ways.first() else { return Ok(ways) };
+        let (clock, least) = (least.clock.clone(), self.bound(least));
+        ways.sort_by_cached_key(|(_, timed)| {
+            let (own, least) = timed.clock.compared(self.bound(timed), (&clock, least));
+            !(timed.are_links_alike() && own - own / GAIN_MIN <= least)
+        });
+        Ok(ways)
     }
 
     /// Chunks of all shares with one for each unit of weight, or of the message of a root.
@@ -297,17 +316,18 @@ impl Asked<'_> {
         other: Option<&Planned>,
         stop: &dyn Stop,
     ) -> Result<Option<Planned>, SynthesisError> {
-        let Some(timed) = self.worth_trying(way, chunks, other)? else { return Ok(None) };
+        let timed = self.timed(way, chunks)?;
+        if !self.is_worth_trying(&timed, chunks, other) {
+            return Ok(None);
+        }
         self.attempted(way, (chunks, timed), other, stop)
     }
 
-    /// What links take, if a schedule may be faster than another.
-    fn worth_trying(&self, way: &Way, chunks: u64, other: Option<&Planned>) -> Result<Option<Timed>, SynthesisError> {
-        let timed = self.timed(way, chunks)?;
+    /// Whether a schedule may be faster than another, by what its links take.
+    fn is_worth_trying(&self, timed: &Timed, chunks: u64, other: Option<&Planned>) -> bool {
         // What is hardly better at its best is not begun where it takes long.
         let gain = if self.sends(chunks) > QUICK_SENDS_MAX { GAIN_MIN } else { 0 };
-        let may_gain = other.is_none_or(|other| timed.may_gain(self.bound(&timed), other, gain));
-        Ok(Some(timed).filter(|_| may_gain))
+        other.is_none_or(|other| timed.may_gain(self.bound(timed), other, gain))
     }
 
     /// One attempt, if it is faster than another schedule.

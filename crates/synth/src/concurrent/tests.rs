@@ -47,6 +47,9 @@ fn rates_of_known_networks_are_reached_exactly() {
         ("genkautz:n=5,d=4", 5, 1, 1),
         ("genkautz:n=10,d=4", 10, 2, 7),
         ("ring:4,dir=uni", 4, 1, 6),
+        // Lines of b ranks joined all with all: a link of the shorter ones carries b blocks.
+        ("dfc2:5x6", 30, 1, 6),
+        ("dfc2:16x16", 256, 1, 16),
     ] {
         let (upper, reached, chunks) = judged(&with_rate(expression), TreeLimits::NONE);
         assert_eq!(upper, algbw(ranks, numerator, denominator), "{expression}");

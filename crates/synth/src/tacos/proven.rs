@@ -34,7 +34,7 @@ pub(crate) fn plan(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Shape, TimeProof), SynthesisError> {
-    let asked = Asked { algorithm: Algorithm::Tacos, ..Asked::new(topology, request)? };
+    let asked = Asked { algorithm: Algorithm::TacosIlp, ..Asked::new(topology, request)? };
     let chunks = request.limits.chunks.map_or(1, NonZeroU64::get);
     let (way, mut best) = asked.best_way(chunks, stop)?;
     asked.improve(&way, &mut best, stop)?;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, check, compile};
+use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, check, compile};
 use canopy_topology::{Rank, Rate, Topology, TopologyLimits, generate};
 
 use super::unwound::{Patterns, Unwound};
@@ -237,6 +237,56 @@ fn rates_on_links_of_different_speeds_are_stated_whole() {
         let least = Rate::new(permille * 1_000_000 * numerator, denominator).unwrap();
         assert!(verdict.algbw >= least, "{kind} on {expression}: {} for {least}", verdict.algbw);
     }
+}
+
+/// Random cycles share some edges, whose links have twice the capacity then: no step more than where all links are alike.
+#[test]
+fn wide_links_cost_no_step() {
+    for (ranks, seeds) in [(256, 1..=4), (1024, 1..=1)] {
+        for seed in seeds {
+            let topology = network(&format!("random-regular:n={ranks},d=4,seed={seed}"));
+            let capacities = topology.links().iter().map(|link| link.capacity.bytes_per_sec());
+            assert!(capacities.clone().min() < capacities.max(), "{ranks} ranks, seed {seed}");
+            let (schedule, verdict) = planned(&topology, CollectiveKind::Allgather, Some(1));
+            let Shape::Steps(steps) = &schedule.shape else { panic!("tacos makes steps") };
+            assert_eq!((steps.step_count(), steps.pace), (ranks / 4, canopy_schedule::Pace::Barriers), "seed {seed}");
+            assert!(verdict.algbw >= Rate::new(100_000_000_000_u64, 1_u32).unwrap(), "{}", verdict.algbw);
+        }
+    }
+}
+
+/// Up to four times as wide as the narrowest, where there is no switch: each part is as wide as that.
+#[test]
+fn wide_links_become_parallel_ones() {
+    for (expression, links) in [
+        ("dims:ring4+ring4,bw=50GB/s+25GB/s", Some(32 * 2 + 32)),
+        ("dims:ring4+ring4,bw=100GB/s+25GB/s", Some(32 * 4 + 32)),
+        ("dims:ring4+ring4,bw=125GB/s+25GB/s", None),
+        ("dims:ring4+ring4,bw=75GB/s+50GB/s", None),
+        ("dims:ring4+switch4,bw=50GB/s+25GB/s", None),
+        ("torus:4x4", None),
+    ] {
+        let topology = network(expression);
+        let parallel = Patterns::with_parallel(&topology).split_off(Patterns::all(&topology).len());
+        let unwound = parallel.first().map(|patterns| Unwound::of(&topology, patterns, &Never).unwrap());
+        assert_eq!(unwound.as_ref().map(|unwound| unwound.links.len()), links, "{expression}");
+        let parts = unwound.iter().flat_map(|unwound| &unwound.links).map(|link| link.capacity / link.parts);
+        assert!(parts.into_iter().all(|part| part == 25_000_000_000), "{expression}");
+    }
+}
+
+/// A part takes as long for a chunk as the narrowest link does, and its end is as far.
+#[test]
+fn parallel_links_have_the_latency_of_the_whole() {
+    let topology = network("dims:ring4+ring4,bw=100GB/s+25GB/s,lat=1us");
+    let patterns = Patterns::with_parallel(&topology).pop().unwrap();
+    let unwound = Unwound::of(&topology, &patterns, &Never).unwrap();
+    let collective = Collective::new(CollectiveKind::Allgather, None, 16).unwrap();
+    let layout = ChunkLayout::new(collective, 16, 1, &Shares::Equal).unwrap();
+    // Chunks of 25,000 bytes: a microsecond at 25 GB/s, in picoseconds.
+    let clock = super::times::Clock::for_chunks(&unwound, layout.size(), NonZeroU64::new(16 * 25_000));
+    let found = clock.network(&unwound).unwrap();
+    assert!(found.links().iter().all(|link| (link.latency, link.occupancy) == (2_000_000, 1_000_000)), "{found:?}");
 }
 
 /// Where links lead both ways, sums are the copies turned around; one way they are found by themselves.

@@ -6,7 +6,11 @@
 //!
 //! Every link so made has a part of each physical link on its route for itself, so that together they claim no more than there is.
 //!
-//! Source: Won et al., section 3.3 (degrees 1 and n − 1, and the ring both ways); rails are our own.
+//! Where there is no switch, links of different speeds may become parallel ones that are alike (`parallel`).
+//!
+//! Source: Won et al., section 3.3 (degrees 1 and n − 1, and the ring both ways); rails and parallel links are our own.
+
+mod parallel;
 
 use std::collections::BTreeMap;
 
@@ -36,25 +40,39 @@ pub(super) enum Pattern {
     Full,
 }
 
-/// How to unwind fabrics: by class of speed, the fastest first; the last stands for all others.
+/// How to unwind a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Patterns(Vec<Pattern>);
+pub(super) struct Patterns {
+    /// Of fabrics by class of speed, the fastest first; the last stands for all others.
+    by_class: Vec<Pattern>,
+    /// By link between two ranks, how many parallel ones it becomes; where nothing is said, it stays as it is.
+    widths: Vec<u64>,
+}
 
 impl Patterns {
-    /// All ways for a network that are worth trying; one where there is no switch.
+    /// All ways to unwind switches that are worth trying; one where there is none.
     pub(super) fn all(topology: &Topology) -> Vec<Self> {
         const EACH: [Pattern; 3] = [Pattern::TwoWays, Pattern::OneWay, Pattern::Full];
         let classes = fabrics(topology).into_iter().map(|fabric| fabric.class + 1).max().unwrap_or(0);
-        let mut all = vec![Self(Vec::new())];
+        let mut all = vec![Vec::new()];
         for _ in 0..classes.min(CLASSES_MAX) {
-            let longer = |patterns: &Self| {
-                EACH.map(|pattern| Self(patterns.0.iter().copied().chain([pattern]).collect()))
-                    .into_iter()
-                    .collect::<Vec<_>>()
+            let longer = |patterns: &Vec<Pattern>| {
+                EACH.map(|pattern| patterns.iter().copied().chain([pattern]).collect()).into_iter().collect::<Vec<_>>()
             };
             all = all.iter().flat_map(longer).collect();
         }
-        all
+        all.into_iter().map(Self::whole).collect()
+    }
+
+    /// These and, where there is no switch and links are of different speeds, parallel links that are alike, if that is possible.
+    pub(super) fn with_parallel(topology: &Topology) -> Vec<Self> {
+        let parallel = parallel::widths(topology).map(|widths| Self { by_class: Vec::new(), widths });
+        Self::all(topology).into_iter().chain(parallel).collect()
+    }
+
+    /// Links between ranks stay as they are.
+    const fn whole(by_class: Vec<Pattern>) -> Self {
+        Self { by_class, widths: Vec::new() }
     }
 
     /// The one way of the published experiments: all ranks of a fabric with each other, where nothing faster joins some of them,
@@ -67,11 +85,11 @@ impl Patterns {
                 patterns[fabric.class] = Pattern::OneWay;
             }
         }
-        Self(patterns)
+        Self::whole(patterns)
     }
 
     fn of(&self, class: usize) -> Pattern {
-        self.0.get(class).or(self.0.last()).copied().unwrap_or(Pattern::TwoWays)
+        self.by_class.get(class).or(self.by_class.last()).copied().unwrap_or(Pattern::TwoWays)
     }
 }
 
@@ -107,7 +125,8 @@ impl Unwound {
         let mut ends: Vec<(Rank, Rank, Vec<LinkIndex>)> = Vec::new();
         for (index, link) in (0..).map(LinkIndex::new).zip(topology.links()) {
             if let (Some(from), Some(to)) = (topology.rank_of(link.from), topology.rank_of(link.to)) {
-                ends.push((from, to, vec![index]));
+                let width = patterns.widths.get(index.index()).copied().unwrap_or(1);
+                ends.extend((0..width).map(|_| (from, to, vec![index])));
             }
         }
         let network = Network::new(topology, Heading::Along);

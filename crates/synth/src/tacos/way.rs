@@ -22,6 +22,8 @@ pub(super) struct Way {
     pub(super) group: FreeGroup,
     /// By link, one like it that leads back; none where some link has none.
     pub(super) mirror: Option<Vec<u32>>,
+    /// Its links with the numbers of their classes for times.
+    classes: TimedNetwork,
 }
 
 impl Way {
@@ -31,8 +33,8 @@ impl Way {
     /// Stopped; too many links. O([`Unwound::of`] + links · log links).
     pub(super) fn of(topology: &Topology, patterns: &Patterns, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let unwound = Unwound::of(topology, patterns, stop)?;
-        let mirror = classes(&unwound)?.mirror();
-        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), unwound, mirror })
+        let classes = classes(&unwound)?;
+        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), mirror: classes.mirror(), unwound, classes })
     }
 
     /// Looks for translations, which are worth it where all ranks have as much.
@@ -44,17 +46,16 @@ impl Way {
         if rank_count < TRANSLATED_RANKS_MIN {
             return Ok(());
         }
-        let network = classes(&self.unwound)?;
         // Each link is told of at both its ends, as translations are looked for on arcs that lead both ways.
         let ends = |link: &TimedLink| {
             let class = u128::from(link.occupancy);
             [(link.from, link.to, class << 41), (link.to, link.from, class)]
         };
-        let arcs = network.links().iter().flat_map(ends);
+        let arcs = self.classes.links().iter().flat_map(ends);
         let found = translations(rank_count as usize, arcs, &crate::symmetry::boxes(topology), stop)?;
         let each = CopyTask::allgather(rank_count, 1).map_err(broken)?;
         let images = found.iter().flat_map(|found| found.image.iter().map(Vec::as_slice));
-        if let Some(found) = FreeGroup::generated_by(&network, &each, images) {
+        if let Some(found) = FreeGroup::generated_by(&self.classes, &each, images) {
             self.group = found;
         }
         Ok(())

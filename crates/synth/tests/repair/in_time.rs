@@ -107,6 +107,31 @@ fn switches_and_slow_links_are_mended_around() {
     }
 }
 
+/// Wide links are planned as parallel ones, and mended as what they are.
+#[test]
+fn parallel_links_are_mended_around() {
+    for network in ["random-regular:n=64,d=4,seed=1", "dims:ring8+ring8,bw=50GB/s+25GB/s"] {
+        let whole = generate(network, &TopologyLimits::STANDARD).unwrap();
+        let by_capacity = |number: &usize| whole.links()[*number].capacity;
+        let numbers = || 0..whole.links().len();
+        let (narrow, wide) = (numbers().min_by_key(by_capacity).unwrap(), numbers().max_by_key(by_capacity).unwrap());
+        assert!(by_capacity(&narrow) < by_capacity(&wide), "{network}");
+        for kind in [Allgather, ReduceScatter, Allreduce] {
+            let schedule = healthy(&whole, Algorithm::Tacos, (kind, 0), Shares::Equal);
+            assert_eq!(steps(&schedule).pace, Pace::Barriers, "{kind} on {network}");
+            for dead in [narrow, wide] {
+                let link = whole.links()[dead];
+                let [from, to] = [link.from, link.to].map(|node| whole.node(node).id.clone());
+                let left = whole.punctured(&[Fault::Link { from, to, both_ways: false }]).unwrap();
+                let repaired = repaired(&whole, &schedule, &left, PLAIN, &Never).unwrap();
+                let anew = healthy(&left, Algorithm::Tacos, (kind, 0), Shares::Equal);
+                let part = judged(&left, &repaired).algbw.ratio_to(&judged(&left, &anew).algbw).unwrap().to_f64();
+                assert!(part > 0.97, "{kind} on {network}: {part} of what is found anew");
+            }
+        }
+    }
+}
+
 /// Without a fault nothing changes.
 #[test]
 fn what_is_whole_stays() {
