@@ -4,6 +4,7 @@
 
 mod fresh;
 mod plot;
+pub(super) mod race;
 pub(super) mod report;
 pub(super) mod sizes;
 mod sweep;
@@ -87,7 +88,7 @@ pub(crate) struct SimulateArgs {
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
     piece: Piece,
-    /// What a transfer waits for: the data it needs, or the end of the step before
+    /// What a transfer waits for: the data it needs and its turn on its route, or the end of the step before
     #[arg(long, value_enum, default_value = "deps")]
     sync: SyncName,
     /// Who may use a link that several messages need: all at equal rates per chunk, or one after the other

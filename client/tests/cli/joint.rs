@@ -77,6 +77,10 @@ fn plans_that_were_made_apart_are_no_plans_in_common() {
         ("{", "no manifest"),
         (r#"{"canopy":1,"kind":"plan-bundle","plans":[]}"#, "is of plan-bundle, not of joint-plans"),
         (r#"{"canopy":1,"kind":"joint-plans","plans":[]}"#, "there are not two"),
+        (
+            r#"{"canopy":1,"kind":"joint-plans","plans":[{"files":[{"format":"json","path":"../a.json"}]}]}"#,
+            "../a.json is not in the manifest's folder",
+        ),
     ] {
         desk.write("manifest.json", manifest);
         desk.refused("verify --joint .", 2, &[words]);

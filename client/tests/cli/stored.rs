@@ -139,7 +139,7 @@ fn two_plans_are_compared() {
     let desk = Desk::new();
     let plan = |arguments: &str| text(&desk.json(&format!("plan {arguments} -o out --json")), "plan").to_owned();
     let a = plan("ring:4 --collective allgather");
-    let b = plan("ring:4 --collective allgather --size 1MiB");
+    let b = plan("ring:4 --collective allgather --size 512MiB");
     let compared = desk.json(&format!("plans diff {a} {b} --json"));
     check_members(&compared, &["canopy", "command", "a", "b", "same", "differences"]);
     assert_eq!((text(&compared, "a"), &compared["same"]), (&*a, &false.into()));

@@ -68,8 +68,8 @@ fn check_consistent(report: &Value) {
     }
 }
 
-/// Combined messages are fastest where latencies count, trees of the best rate where bytes do, and times are those of each
-/// plan simulated alone.
+/// Messages of the network's own algorithms, combined or not, are fastest where latencies count, trees of the best rate where bytes do, and
+/// times are those of each plan simulated alone.
 #[test]
 fn kautz_networks_combine_small_messages() {
     let desk = Desk::new();
@@ -78,7 +78,7 @@ fn kautz_networks_combine_small_messages() {
     check_members(&report, &MEMBERS);
     check_consistent(&report);
     let winners = names(&report, "ranges", "algorithm");
-    assert_eq!(winners.first(), Some(&"kautz"), "{report}");
+    assert!(winners.first().is_some_and(|name| name.starts_with("kautz")), "{report}");
     // What comes nearer to the bound is ahead in the end.
     let of_bound = |name: &str| {
         let found = list(&report, "algorithms").iter().find(|one| one["name"] == name);

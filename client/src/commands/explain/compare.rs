@@ -2,21 +2,28 @@
 
 use canopy_client::ErrorClass;
 use canopy_schedule::{CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
-use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, simulate, step_numbers};
+use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, step_numbers};
 use canopy_synth::{
     Algorithm, Silent, SteppedError, SynthesisError, SynthesisRequest, binomial, bruck, recursive_doubling, synthesize,
     with_shares,
 };
-use canopy_topology::{Latency, Rate, Ratio, Topology};
+use canopy_topology::{Latency, Rate, Ratio};
 
+use crate::commands::simulate::race::{Found, Race, Rules, Runner};
 use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::progress::ProgressLine;
 
-/// Most transfers of a plan that is made to compare with: a send from each of 1,024 ranks to every other.
+/// Plans that are made to compare with.
+const NAMES: [&str; 5] = ["ring", "direct", "recursive-doubling", "bruck", "binomial"];
+/// Most transfers of such a plan: a send from each of 1,024 ranks to every other.
 const TRANSFERS_MAX: u64 = 1 << 20;
-/// A crossover is known to this part of its size.
-const CROSSOVER_PART: u64 = 64;
+/// Most transfers of all plans that are simulated, each counted once for every size: some half a minute, where plans are large.
+const EFFORT_MAX: u64 = 1 << 23;
+/// The same of this plan alone, so that there is room for others.
+const OWN_EFFORT_MAX: u64 = EFFORT_MAX / 4 * 3;
+/// The same with what finds where one overtakes another.
+const WHOLE_EFFORT_MAX: u64 = EFFORT_MAX / 4 * 5;
 
 /// How messages are sent.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +43,6 @@ pub(super) struct Entry {
     pub(super) traffic: Ratio,
     /// By size, in picoseconds; none where that takes too much work.
     pub(super) times: Vec<Option<u64>>,
-    graph: TransferGraph,
 }
 
 /// One that takes no part, and why.
@@ -57,12 +63,14 @@ pub(super) struct Turn {
 #[derive(Debug)]
 pub(super) struct Comparison {
     pub(super) sizes: Vec<u64>,
+    /// Sizes that were asked for, and left out as the plan is too large for so many runs.
+    pub(super) sizes_omitted: usize,
     pub(super) entries: Vec<Entry>,
     pub(super) absent: Vec<Absent>,
     pub(super) turns: Vec<Turn>,
 }
 
-/// Makes the others, simulates all and finds where one overtakes another.
+/// Makes the others, as far as there is room for them, simulates all and finds where one overtakes another.
 ///
 /// # Errors
 /// The plan itself cannot be simulated, or nobody waits any more.
@@ -79,44 +87,95 @@ pub(super) fn compare(
         depth: plan.verdict.depth_max,
         traffic: plan.loads.traffic().clone(),
         times: Vec::new(),
-        graph: plan.graph.clone(),
     };
-    let mut comparison = Comparison { sizes, entries: vec![own], absent: Vec::new(), turns: Vec::new() };
-    for name in ["ring", "direct", "recursive-doubling", "bruck", "binomial"] {
+    let (mut entries, mut absent, mut graphs) = (vec![own], Vec::new(), Vec::new());
+    let asked = sizes.len();
+    let sizes = thinned(sizes, plan.graph.transfers.len() as u64);
+    let mut room = Room { effort: EFFORT_MAX, sizes: sizes.len() as u64 };
+    room.take(&plan.graph);
+    for name in NAMES {
         line.working(format!("comparing with {name}"));
-        match rival(name, plan, stop) {
-            Ok(entry) => comparison.entries.push(entry),
-            Err(reason) => comparison.absent.push(Absent { name, reason }),
+        match rival(name, plan, &room, stop) {
+            Ok((entry, graph)) => {
+                room.take(&graph);
+                entries.push(entry);
+                graphs.push(graph);
+            }
+            Err(reason) => absent.push(Absent { name, reason }),
         }
     }
-    for number in 0..comparison.entries.len() {
-        for position in 0..comparison.sizes.len() {
-            let entry = &comparison.entries[number];
-            line.working(format!("simulating {}, {} of {} sizes", entry.name, position + 1, comparison.sizes.len()));
-            // A larger size takes no less work than one that took too much.
-            let is_hopeless = entry.times.last().is_some_and(Option::is_none);
-            let time = match is_hopeless {
-                true => None,
-                false => comparison.time(&plan.topology, number, comparison.sizes[position], model, stop)?,
-            };
-            comparison.entries[number].times.push(time);
-        }
-    }
-    comparison.turns = comparison.find_turns(&plan.topology, model, stop)?;
+    let graphs = std::iter::once(&plan.graph).chain(&graphs);
+    let found = {
+        let runners = entries.iter().zip(graphs).map(|(entry, graph)| Runner {
+            name: &entry.name,
+            topology: &plan.topology,
+            graph,
+            steps: None,
+        });
+        let rules = Rules { sizes: &sizes, options: model.options(), effort_max: WHOLE_EFFORT_MAX, stop };
+        Race::new(runners.collect(), rules).run(&line)
+    };
     drop(line);
-    Ok(comparison)
+    timed(&found)?;
+    let turns = turns(&sizes, &found);
+    entries.iter_mut().zip(found.times).for_each(|(entry, times)| entry.times = times);
+    Ok(Comparison { sizes_omitted: asked - sizes.len(), sizes, entries, absent, turns })
+}
+
+/// The sizes at which a plan of so many transfers is simulated: all, or the last and others evenly spread before it.
+fn thinned(sizes: Vec<u64>, transfers: u64) -> Vec<u64> {
+    let most = usize::try_from(OWN_EFFORT_MAX / transfers.max(1)).unwrap_or(usize::MAX).max(1);
+    spread(sizes.len(), most).into_iter().filter_map(|position| sizes.get(position).copied()).collect()
+}
+
+/// So many of a number of positions at most, evenly spread, the last among them, and the first where there are several.
+pub(super) fn spread(length: usize, most: usize) -> Vec<usize> {
+    let number = length.min(most);
+    let last = length.saturating_sub(1);
+    (0..number).map(|place| if number == 1 { last } else { place * last / (number - 1) }).collect()
+}
+
+/// How many transfers other plans may have.
+struct Room {
+    /// Transfers that may still be simulated, each counted once for every size.
+    effort: u64,
+    /// Sizes at which each is simulated.
+    sizes: u64,
+}
+
+impl Room {
+    fn take(&mut self, graph: &TransferGraph) {
+        self.effort = self.effort.saturating_sub((graph.transfers.len() as u64).saturating_mul(self.sizes));
+    }
+
+    /// # Errors
+    /// In words, that these are too many transfers.
+    fn admit(&self, transfers: u64) -> Result<(), String> {
+        let most = TRANSFERS_MAX.min(self.effort / self.sizes.max(1));
+        if transfers <= most {
+            return Ok(());
+        }
+        Err(match most {
+            TRANSFERS_MAX => format!("takes some {transfers} transfers, and more than {TRANSFERS_MAX} take too long"),
+            _ => {
+                format!("takes some {transfers} transfers, and more than {most} beside the plans before take too long")
+            }
+        })
+    }
 }
 
 /// A textbook plan; in words why there is none.
-fn rival(name: &'static str, plan: &Material, stop: &(dyn Fn() -> bool + std::marker::Sync)) -> Result<Entry, String> {
+fn rival(
+    name: &'static str,
+    plan: &Material,
+    room: &Room,
+    stop: &(dyn Fn() -> bool + std::marker::Sync),
+) -> Result<(Entry, TransferGraph), String> {
     let (topology, collective) = (&plan.topology, plan.schedule.collective);
     if plan.schedule.algorithm == name {
         return Err("is this plan itself".to_owned());
     }
-    let transfers = transfers(name, collective.kind(), topology.rank_count());
-    if transfers > TRANSFERS_MAX {
-        return Err(format!("takes some {transfers} transfers, and more than {TRANSFERS_MAX} take too long"));
-    }
+    room.admit(transfers(name, collective.kind(), topology.rank_count()))?;
     // Shares of an allreduce say where sums are made, and promise nothing.
     let is_equal = collective.kind() == CollectiveKind::Allreduce || plan.schedule.shares == Shares::Equal;
     let shares = if is_equal { Shares::Equal } else { plan.schedule.shares.clone() };
@@ -137,11 +196,14 @@ fn rival(name: &'static str, plan: &Material, stop: &(dyn Fn() -> bool + std::ma
         }
     };
     let graph = compile(topology, &schedule).map_err(|error| words(&error))?;
+    // What stores and forwards has more than was expected.
+    room.admit(graph.transfers.len() as u64)?;
     let Verdict { algbw, depth_max, .. } = check(topology, &graph).map_err(|error| words(&error))?;
     let loads = LinkLoads::of(topology, &graph).map_err(|error| words(&error))?;
     // Sends are trees of their own: what is passed on takes a chain of them.
     let depth = depth_max.max(step_numbers(&schedule, &graph).into_iter().max().map_or(0, |last| last + 1));
-    Ok(Entry { name: name.to_owned(), algbw, depth, traffic: loads.traffic().clone(), times: Vec::new(), graph })
+    let traffic = loads.traffic().clone();
+    Ok((Entry { name: name.to_owned(), algbw, depth, traffic, times: Vec::new() }, graph))
 }
 
 /// About as many transfers as a textbook plan has.
@@ -149,6 +211,8 @@ fn transfers(name: &str, kind: CollectiveKind, rank_count: u32) -> u64 {
     let ranks = u64::from(rank_count);
     let levels = u64::from(rank_count.next_power_of_two().ilog2());
     match (name, kind) {
+        // It refuses what has no root by itself, with a better reason.
+        ("binomial", kind) if !kind.has_root() => 0,
         ("bruck", CollectiveKind::AllToAll) => ranks.saturating_mul(ranks).saturating_mul(levels) / 2,
         (_, kind) if kind.has_root() => ranks.saturating_mul(levels),
         _ => ranks.saturating_mul(ranks),
@@ -162,81 +226,40 @@ fn without_name(words: &str, name: &str) -> String {
     reason.strip_suffix(", and there is none").unwrap_or(reason).to_owned()
 }
 
+/// Whether all have times, but for what takes too much work.
+///
+/// # Errors
+/// Nobody waits any more, or sizes that cannot be simulated.
+fn timed(found: &Found) -> Result<(), Failure> {
+    if found.is_stopped {
+        return Err(Failure::new(ErrorClass::Deadline, "the deadline came before the times").help("allow more time"));
+    }
+    let refused = found.untimed.iter().flatten().find(|one| !matches!(one.error, SimulateError::TooLarge { .. }));
+    refused.map_or(Ok(()), |refused| {
+        let (size_bytes, reason) = (refused.from_bytes, words(&refused.error));
+        Err(Failure::input(format!("cannot simulate {size_bytes} bytes: {reason}"))
+            .help("lower --size, --sizes or --alpha"))
+    })
+}
+
+/// From which size on which is the fastest, up to the first size at which nobody knows.
+fn turns(sizes: &[u64], found: &Found) -> Vec<Turn> {
+    let known: Vec<(u64, usize)> =
+        sizes.iter().copied().zip(found.fastest.iter().map_while(|&fastest| fastest)).collect();
+    let (Some(&(from_bytes, entry)), Some(&(last, _))) = (known.first(), known.last()) else { return Vec::new() };
+    let crossovers = found.crossovers.iter().take_while(|crossover| crossover.high.size_bytes <= last);
+    let later = crossovers.map(|crossover| Turn { from_bytes: crossover.high.size_bytes, entry: crossover.after });
+    std::iter::once(Turn { from_bytes, entry }).chain(later).collect()
+}
+
+impl Model {
+    const fn options(&self) -> SimulateOptions<'static> {
+        let &Self { alpha, pieces, work_max } = self;
+        SimulateOptions { size_bytes: 0, alpha, pieces, sharing: Sharing::Fair, sync: Sync::Deps, work_max }
+    }
+}
+
 impl Comparison {
-    /// How long one takes; none where that takes too much work.
-    fn time(
-        &self,
-        topology: &Topology,
-        entry: usize,
-        size_bytes: u64,
-        model: &Model,
-        stop: &(dyn Fn() -> bool + std::marker::Sync),
-    ) -> Result<Option<u64>, Failure> {
-        let &Model { alpha, pieces, work_max } = model;
-        let options = SimulateOptions { size_bytes, alpha, pieces, sharing: Sharing::Fair, sync: Sync::Deps, work_max };
-        match simulate(topology, &self.entries[entry].graph, &options, stop) {
-            Ok(outcome) => Ok(Some(outcome.time_ps)),
-            Err(SimulateError::TooLarge { .. }) => Ok(None),
-            Err(SimulateError::Stopped) => {
-                Err(Failure::new(ErrorClass::Deadline, "the deadline came before the times").help("allow more time"))
-            }
-            Err(error) => Err(Failure::input(format!("cannot simulate {size_bytes} bytes: {}", words(&error)))
-                .help("lower --size, --sizes or --alpha")),
-        }
-    }
-
-    /// The fastest of those that have a time, the first of equals.
-    fn fastest(&self, position: usize) -> Option<usize> {
-        let times = self.entries.iter().map(|entry| entry.times.get(position).copied().flatten());
-        times.enumerate().filter_map(|(number, time)| Some((time?, number))).min().map(|(_, number)| number)
-    }
-
-    fn find_turns(
-        &self,
-        topology: &Topology,
-        model: &Model,
-        stop: &(dyn Fn() -> bool + std::marker::Sync),
-    ) -> Result<Vec<Turn>, Failure> {
-        let mut turns: Vec<Turn> = Vec::new();
-        for (position, &size) in self.sizes.iter().enumerate() {
-            // Where not all have a time, nobody knows.
-            if self.entries.iter().any(|entry| entry.times.get(position).copied().flatten().is_none()) {
-                break;
-            }
-            let Some(entry) = self.fastest(position) else { break };
-            match turns.last().copied() {
-                Some(last) if last.entry == entry => {}
-                Some(last) => {
-                    let from_bytes =
-                        self.crossover(topology, (last.entry, entry), (self.sizes[position - 1], size), model, stop)?;
-                    turns.push(Turn { from_bytes, entry });
-                }
-                None => turns.push(Turn { from_bytes: size, entry }),
-            }
-        }
-        Ok(turns)
-    }
-
-    /// A size between two at which the second of two plans is faster than the first, and at most a 64th above one at
-    /// which it is not. A dozen simulations.
-    fn crossover(
-        &self,
-        topology: &Topology,
-        (first, second): (usize, usize),
-        (mut low, mut high): (u64, u64),
-        model: &Model,
-        stop: &(dyn Fn() -> bool + std::marker::Sync),
-    ) -> Result<u64, Failure> {
-        while high - low > (low / CROSSOVER_PART).max(1) {
-            let middle = low + (high - low) / 2;
-            let times =
-                (self.time(topology, first, middle, model, stop)?, self.time(topology, second, middle, model, stop)?);
-            let (Some(of_first), Some(of_second)) = times else { break };
-            if (of_second, second) < (of_first, first) { high = middle } else { low = middle }
-        }
-        Ok(high)
-    }
-
     /// Those that have no time at some size, as it takes too much work.
     pub(super) fn untimed(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.times.iter().any(Option::is_none))
@@ -252,6 +275,7 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::simulate::race::{Crossover, Side};
 
     #[test]
     fn a_thousand_ranks_are_compared_but_for_what_takes_too_long() {
@@ -263,5 +287,48 @@ mod tests {
         assert!(is_made("binomial", CollectiveKind::Broadcast, 65_536));
         assert!(is_made("bruck", CollectiveKind::AllToAll, 256));
         assert!(!is_made("bruck", CollectiveKind::AllToAll, 512));
+    }
+
+    /// Large plans are simulated at fewer sizes.
+    #[test]
+    fn sizes_are_thinned_for_large_plans() {
+        let sizes: Vec<u64> = (1..=10).collect();
+        assert_eq!(thinned(sizes.clone(), OWN_EFFORT_MAX / 10), sizes);
+        assert_eq!(thinned(sizes.clone(), OWN_EFFORT_MAX / 4), [1, 4, 7, 10]);
+        assert_eq!(thinned(sizes.clone(), OWN_EFFORT_MAX / 2), [1, 10]);
+        assert_eq!(thinned(sizes.clone(), u64::MAX), [10]);
+        assert_eq!(thinned(sizes, 0).len(), 10);
+        assert_eq!((spread(0, 4), spread(1, 4), spread(5, 4)), (vec![], vec![0], vec![0, 1, 2, 4]));
+    }
+
+    /// What is simulated often takes the room of others.
+    #[test]
+    fn rivals_have_the_room_that_is_left() {
+        let room = |effort| Room { effort, sizes: 10 };
+        assert_eq!(room(u64::MAX).admit(TRANSFERS_MAX), Ok(()));
+        assert!(room(u64::MAX).admit(TRANSFERS_MAX + 1).unwrap_err().ends_with("more than 1048576 take too long"));
+        assert_eq!(room(1_000).admit(100), Ok(()));
+        let reason = "takes some 101 transfers, and more than 100 beside the plans before take too long";
+        assert_eq!(room(1_000).admit(101), Err(reason.to_owned()));
+    }
+
+    /// From the larger side of a crossover on, up to the first size at which nobody knows.
+    #[test]
+    fn turns_end_where_nobody_knows() {
+        let side = |size_bytes| Side { size_bytes, before_ps: None, after_ps: None };
+        let crossover = |low, high, before, after| Crossover { low: side(low), high: side(high), before, after };
+        let found = |fastest: [Option<usize>; 4]| Found {
+            times: Vec::new(),
+            untimed: Vec::new(),
+            fastest: fastest.to_vec(),
+            crossovers: vec![crossover(30, 31, 1, 2), crossover(70, 71, 2, 0), crossover(300, 303, 0, 1)],
+            is_stopped: false,
+        };
+        let turns = |fastest| -> Vec<(u64, usize)> {
+            turns(&[10, 40, 160, 640], &found(fastest)).iter().map(|turn| (turn.from_bytes, turn.entry)).collect()
+        };
+        assert_eq!(turns([Some(1), Some(2), Some(0), Some(1)]), [(10, 1), (31, 2), (71, 0), (303, 1)]);
+        assert_eq!(turns([Some(1), Some(2), Some(0), None]), [(10, 1), (31, 2), (71, 0)]);
+        assert_eq!(turns([None, Some(2), Some(0), Some(1)]), []);
     }
 }

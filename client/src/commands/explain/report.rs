@@ -7,7 +7,7 @@ use canopy_draw::{Series, SweepDrawing, draw_sweep, escaped};
 use super::ExplainArgs;
 use super::compare::Comparison;
 use super::summary::Explained;
-use super::text::{facts, verdict};
+use super::text::{facts, omitted, verdict};
 use crate::commands::draw;
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::sizes::in_words;
@@ -58,6 +58,9 @@ pub(super) fn html(
     page += "</dl>\n";
     rates(&mut page, plan, compared);
     times(&mut page, args, compared);
+    if let Some(words) = omitted(plan, compared) {
+        page += &format!("<p>Sizes: {words}.</p>\n");
+    }
     let sizes: Vec<(u64, String)> = compared.sizes.iter().map(|&size| (size, in_words(size))).collect();
     let series =
         compared.entries.iter().map(|entry| Series { name: entry.name.clone(), times_ps: entry.times.clone() });

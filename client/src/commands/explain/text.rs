@@ -4,7 +4,7 @@ use canopy_schedule::Pace;
 use canopy_topology::{LinkIndex, Ratio};
 
 use super::ExplainArgs;
-use super::compare::{Comparison, Turn};
+use super::compare::{Comparison, Turn, spread};
 use super::names::{gigabytes, joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
 use crate::certificate::count;
@@ -26,6 +26,7 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
     for absent in &compared.absent {
         lines.push(format!("left out   {} {}", absent.name, absent.reason));
     }
+    lines.extend(omitted(plan, compared).map(|words| format!("sizes      {words}")));
     let untimed: Vec<&str> = compared.untimed().map(|entry| entry.name.as_str()).collect();
     if !untimed.is_empty() {
         let (names, work_max) = (untimed.join(", "), args.work_max);
@@ -98,14 +99,15 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
     lines
 }
 
-/// The positions of sizes in the table: spread evenly, the last among them.
-pub(super) fn shown(sizes: usize) -> Vec<usize> {
-    let number = sizes.min(SIZES_MAX);
-    (0..number).map(|place| if number == 1 { 0 } else { place * (sizes - 1) / (number - 1) }).collect()
+/// How many of the sizes were simulated, if not all.
+pub(super) fn omitted(plan: &Material, compared: &Comparison) -> Option<String> {
+    let (shown, omitted) = (compared.sizes.len(), compared.sizes_omitted);
+    let transfers = plan.graph.transfers.len();
+    (omitted > 0).then(|| format!("{shown} of {} simulated, as the plan has {transfers} transfers", shown + omitted))
 }
 
 fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
-    let shown = shown(compared.sizes.len());
+    let shown = spread(compared.sizes.len(), SIZES_MAX);
     let sizes: Vec<String> =
         shown.iter().map(|&position| format!("{} µs#", in_words(compared.sizes[position]))).collect();
     let mut heading = vec!["PLAN", "ALGBW GB/s#", "OF BOUND#", "TRAFFIC#", "DEPTH#"];
@@ -184,8 +186,7 @@ mod tests {
 
     #[test]
     fn sizes_are_spread_and_rounded_up() {
-        assert_eq!(shown(10), [0, 3, 6, 9]);
-        assert_eq!((shown(1), shown(2), shown(5)), (vec![0], vec![0, 1], vec![0, 1, 2, 4]));
+        assert_eq!(spread(10, SIZES_MAX), [0, 3, 6, 9]);
         assert_eq!([1_023, 1_025, 95_000, 3 << 19].map(about), ["1023 B", "1.1 KiB", "93 KiB", "1.5 MiB"]);
     }
 }

@@ -20,10 +20,8 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::output::FORMAT_VERSION;
+use crate::output::{FORMAT_VERSION, MANIFEST};
 
-/// Name of the manifest in the folder.
-pub(super) const MANIFEST: &str = "manifest.json";
 /// What a shell sets to use the plans.
 pub(super) const SHELL: &str = "env";
 /// The module that registers the plans.

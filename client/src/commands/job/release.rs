@@ -9,9 +9,10 @@ use canopy_proto::v1::ReleaseLeaseRequest;
 use crate::args;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
+use crate::output::MANIFEST;
 
 use super::Manners;
-use super::bundle::{BundleError, MANIFEST, Manifest, PLANS, is_files_folder, is_ours, is_plan_file, is_temporary};
+use super::bundle::{BundleError, Manifest, PLANS, is_files_folder, is_ours, is_plan_file, is_temporary};
 
 /// Remove the plans of a job that has ended
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ use crate::clock::{self, Deadline};
 use crate::commands::simulate::in_words;
 use crate::connection::{Connection, Connections, ask_over};
 use crate::exit::{Failure, say};
-use crate::output::print_json;
+use crate::output::{MANIFEST, print_json};
 use crate::request;
 
 use folder::NewFolder;
@@ -209,7 +209,7 @@ async fn write(
     }
     folder.write("env", manifest.environment(folder.target())?.as_bytes())?;
     // Last, so that what has a manifest is whole.
-    folder.write("manifest.json", &manifest.to_text()?)?;
+    folder.write(MANIFEST, &manifest.to_text()?)?;
     folder.commit()?;
     Ok(manifest)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{JointPart, check_joint};
@@ -87,6 +87,12 @@ struct Listed {
     path: PathBuf,
 }
 
+impl Listed {
+    fn is_plan(&self) -> bool {
+        self.format == "json"
+    }
+}
+
 /// The files that are named; for a folder or its manifest, the plans that it lists. Each once.
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
@@ -107,9 +113,13 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         if found.kind != JOINT_KIND {
             return Err(refuse(format!("the manifest is of {}, not of {JOINT_KIND}", found.kind)));
         }
-        let listed = found.plans.into_iter().flat_map(|entry| entry.files).filter(|file| file.format == "json");
         let folder = manifest.parent().unwrap_or(Path::new(""));
-        files.extend(listed.map(|file| folder.join(file.path)));
+        for Listed { path, .. } in found.plans.into_iter().flat_map(|entry| entry.files).filter(Listed::is_plan) {
+            if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+                return Err(refuse(format!("{} is not in the manifest's folder", path.display())));
+            }
+            files.push(folder.join(path));
+        }
     }
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.clone()));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::job::listable;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, JOINT_KIND};
+use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST};
 use crate::request;
 
 /// What it is, beside other JSON objects of canopy.
@@ -282,7 +282,7 @@ pub(super) fn is_bundle(folder: &Path) -> bool {
         canopy: u32,
         kind: String,
     }
-    let path = folder.join("manifest.json");
+    let path = folder.join(MANIFEST);
     let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
     let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
     serde_json::from_slice::<Kind>(&text)

@@ -4,12 +4,13 @@ use canopy_draw::{Series, SweepDrawing, draw_sweep};
 use canopy_topology::{Rank, Rate};
 use serde::Serialize;
 
-use super::contest::{Contest, Crossover, Found, Side};
+use super::contest::Contest;
 use crate::certificate::count;
 use crate::commands::simulate::SimulateArgs;
+use crate::commands::simulate::race::{Crossover, Found, Side};
 use crate::commands::simulate::report::{Model, micros, part};
 use crate::commands::simulate::sizes::in_words;
-use crate::exit::Failure;
+use crate::exit::{Failure, words};
 use crate::output::{
     FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file,
 };
@@ -127,7 +128,7 @@ fn algorithms(contest: &Contest<'_>, found: &Found, bound: &Rate) -> Vec<Algorit
         algbw: entrant.judged.algbw.to_string(),
         of_bound: part(&entrant.judged.algbw, bound),
         times_ps: times.clone(),
-        untimed: untimed.as_ref().map(|untimed| untimed.reason.clone()),
+        untimed: untimed.as_ref().map(|untimed| words(&untimed.error)),
     })
     .collect()
 }
@@ -213,7 +214,8 @@ fn readable(head: &str, contest: &Contest<'_>, found: &Found, report: &Swept, bo
     }
     let untimed = contest.entrants.iter().zip(&found.untimed).filter_map(|(entrant, untimed)| {
         let untimed = untimed.as_ref()?;
-        Some(format!("no time  {} from {} on: {}", entrant.name, in_words(untimed.from_bytes), untimed.reason))
+        let reason = words(&untimed.error);
+        Some(format!("no time  {} from {} on: {reason}", entrant.name, in_words(untimed.from_bytes)))
     });
     // Neighbours for the same reason in a line.
     let absent = contest.absent.chunk_by(|one, next| one.reason == next.reason).filter_map(|alike| {
