@@ -168,8 +168,8 @@ fn keys_stay_what_they_are() {
     assert_eq!(
         [RequestKey::of(&order()).to_string(), plan.to_string()],
         [
-            "f30523bb493b812f892497df8af1171fc1817ee42bec995e04ee02ea161bb6e8",
-            "61fa4cf7fe9e13b9e6b445b3320af02b925540b3488e70f2286c0348e544ab38"
+            "6d205b04bb02d15543148fc3c24e515a9a8b3bb90252d5d7ec426e3c56b5c7b7",
+            "e185570dca0e231f1f7981b252d09201e5616bd53e108ab344584d84c6923087"
         ]
     );
 }

@@ -21,7 +21,6 @@ use super::canon::Canon;
 use super::composition;
 use super::files::Files;
 use super::joint::JointMade;
-use super::portfolio::TRANSFERS_MAX as COMPARED_TRANSFERS_MAX;
 use super::repair::Repair;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
@@ -32,6 +31,9 @@ use crate::shapes::Shapes;
 
 /// Most sends in steps that are kept: each takes some hundred bytes while it is written down.
 const KEPT_SENDS_MAX: usize = 1 << 20;
+
+/// Most sends in steps whose transfers are made for the checker where no file needs them.
+const COMPILED_SENDS_MAX: usize = 1 << 17;
 
 /// An order being worked on.
 pub(super) struct Work<'a> {
@@ -316,8 +318,8 @@ fn checked(
     let verdict = match &schedule.shape {
         _ if needs_graph => None,
         Shape::Flow(_) => Some(check_flow_until(topology, schedule, &is_stopped).map_err(refused)?),
-        // Fewer may be simulated.
-        Shape::Steps(steps) if steps.sends.len() > COMPARED_TRANSFERS_MAX => {
+        // Of fewer, the transfers may be simulated.
+        Shape::Steps(steps) if steps.sends.len() > COMPILED_SENDS_MAX => {
             check_steps_until(topology, schedule, &is_stopped).map_err(refused)?
         }
         Shape::Steps(_) | Shape::Forest(_) => None,

@@ -25,8 +25,8 @@ use crate::order::Order;
 /// would be faster by one part in seventeen at least.
 const LATENCY_FACTOR: u128 = 16;
 
-/// Most transfers of a plan that is compared: it is made and simulated in less than a tenth of a second or so.
-pub(super) const TRANSFERS_MAX: usize = 1 << 16;
+/// Most transfers of a plan that is compared: it is simulated in some tenths of a second.
+const TRANSFERS_MAX: usize = 1 << 18;
 
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;

@@ -6,8 +6,12 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits, family_algorithms};
 use super::TRANSFERS_MAX;
 use crate::pipeline::attempt::{Attempt, Work};
 
-/// Most ranks of a plan that is compared: it is made and simulated in less than a tenth of a second or so.
+/// Most ranks of a plan that is compared, but for those of the network's family: it is made and simulated in less than a tenth of a second
+/// or so.
 const RANKS_MAX: u32 = 128;
+
+/// Most ranks of a network that is looked at for its family: some milliseconds, and its plans are made at once.
+const FAMILY_RANKS_MAX: u32 = 512;
 
 /// Most ranks of an all-to-all that is planned in time for comparison, of trees that grow together, and of schedules that know ranks by number
 /// only.
@@ -27,7 +31,7 @@ pub(super) fn rivals(work: &Work<'_>, attempt: &Attempt) -> Vec<Rival> {
     let (topology, kind) = (&work.prepared.topology, work.order.kind);
     let ranks = topology.rank_count();
     let is_free = work.order.limits == TreeLimits::NONE && work.order.sums == SumOptions::AUTO;
-    let is_open = work.order.algorithm == Algorithm::Auto && is_free && ranks <= RANKS_MAX;
+    let is_open = work.order.algorithm == Algorithm::Auto && is_free && ranks <= FAMILY_RANKS_MAX;
     let transfers = match (&attempt.plan.schedule.shape, &attempt.graph) {
         (Shape::Forest(_), Some(graph)) => graph.transfers.len(),
         (Shape::Flow(flow), _) => flow.hops.len(),
@@ -37,16 +41,18 @@ pub(super) fn rivals(work: &Work<'_>, attempt: &Attempt) -> Vec<Rival> {
         return Vec::new();
     }
     let is_direct = topology.nodes().len() == ranks as usize;
-    let is_small = ranks <= FEW_RANKS_MAX;
+    let (is_medium, is_small) = (ranks <= RANKS_MAX, ranks <= FEW_RANKS_MAX);
     let mut names = family_algorithms(topology).to_vec();
-    names.push(Algorithm::Direct);
-    if is_direct && matches!(attempt.plan.schedule.shape, Shape::Forest(_)) {
+    if is_medium {
+        names.push(Algorithm::Direct);
+    }
+    if is_medium && is_direct && matches!(attempt.plan.schedule.shape, Shape::Forest(_)) {
         names.push(Algorithm::Bfb);
     }
     if is_direct && is_small {
         names.push(Algorithm::Multitree);
     }
-    if is_small || kind != CollectiveKind::AllToAll {
+    if is_small || is_medium && kind != CollectiveKind::AllToAll {
         names.push(Algorithm::Tacos);
     }
     if is_small {
