@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use canopy_proto::v1::{CacheOutcome, Puncture, Timings, Warning};
 
-use crate::job::Delivery;
+use crate::job::{Delivery, Job};
 use crate::key::{PlanKey, RequestKey};
 use crate::store::Records;
 
@@ -78,11 +78,12 @@ impl Answers {
         }
     }
 
-    /// Notes that a plan is sent in place of the one under `wanted`.
-    pub(crate) fn stood_in(&self, delivery: &Delivery, wanted: &PlanKey) {
-        if let Some(plan) = PlanKey::from_digits(&delivery.plan.plan.content_key) {
-            self.records.note_stand_in(&plan, wanted);
-        }
+    /// Notes that a plan is sent in place of the one that a job is for, and tells which that is if it is known by now.
+    pub(crate) fn stood_in(&self, delivery: &Delivery, job: &Job) -> Option<PlanKey> {
+        let plan = PlanKey::from_digits(&delivery.plan.plan.content_key)?;
+        let wanted = job.stood_in_by(plan)?;
+        self.records.note_stand_in(&plan, &wanted);
+        Some(wanted)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -3,6 +3,7 @@
 mod describe;
 mod phase;
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::journal::Unfinished;
-use crate::key::{RequestKey, ScheduleKey};
+use crate::key::{PlanKey, RequestKey, ScheduleKey};
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
 use crate::store::StoredPlan;
@@ -39,8 +40,17 @@ pub(crate) struct Job {
     state: watch::Sender<JobState>,
     cancelled: AtomicBool,
     ties: Mutex<Ties>,
+    wanted: Mutex<Wanted>,
     /// Held by who writes it down, so that whoever finds it written can rely on that.
     pub(crate) writing: Mutex<()>,
+}
+
+/// The plan that was asked for, which others may be sent in place of.
+#[derive(Debug)]
+enum Wanted {
+    /// Not known before the topology has been read, and the plans that were sent in its place.
+    Unknown(Vec<PlanKey>),
+    Known(PlanKey),
 }
 
 /// What is known of a job once its topology has been read.
@@ -177,6 +187,7 @@ impl Job {
             state: watch::Sender::new(JobState::Working(waiting)),
             cancelled: AtomicBool::new(false),
             ties: Mutex::new(ties),
+            wanted: Mutex::new(Wanted::Unknown(Vec::new())),
             writing: Mutex::new(()),
         }
     }
@@ -194,6 +205,31 @@ impl Job {
     /// begin anew; the digits of the request keep a name from meaning another request then.
     pub(crate) fn operation(&self) -> String {
         format!("operations/{:.16}-{}", self.key.to_string(), self.number)
+    }
+
+    /// Learns which plan was asked for; returns those that were sent in its place before that was known.
+    pub(crate) fn is_for(&self, wanted: PlanKey) -> Vec<PlanKey> {
+        match mem::replace(&mut *self.lock_wanted(), Wanted::Known(wanted)) {
+            Wanted::Unknown(sent) => sent,
+            Wanted::Known(_) => Vec::new(),
+        }
+    }
+
+    /// Which plan was asked for, in whose place another is sent; while that is not known, the other is remembered.
+    pub(crate) fn stood_in_by(&self, plan: PlanKey) -> Option<PlanKey> {
+        match &mut *self.lock_wanted() {
+            Wanted::Known(wanted) => Some(*wanted),
+            Wanted::Unknown(sent) => {
+                if !sent.contains(&plan) {
+                    sent.push(plan);
+                }
+                None
+            }
+        }
+    }
+
+    fn lock_wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes of memory that making its plan takes, roughly; 0 while not known.

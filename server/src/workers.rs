@@ -194,6 +194,9 @@ impl Workshop {
             Ok(prepared) => prepared,
             Err(failure) => return Some(Err(Arc::new(failure))),
         };
+        for plan in job.is_for(prepared.key) {
+            self.records.note_stand_in(&plan, &prepared.key);
+        }
         let canonical_ms = clock::millis_since(started);
         if let Some(plan) = self.stored(job, &prepared.key) {
             let timings = v1::Timings { queue: queue_ms, canonical: canonical_ms, ..v1::Timings::default() };

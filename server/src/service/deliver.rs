@@ -170,8 +170,7 @@ impl Call {
         {
             let job = self.subscription.job();
             let goes_on = late && job.ties().detached;
-            let wanted = job.read.get().map(|read| read.prepared.key);
-            wanted.iter().for_each(|wanted| self.answers.stood_in(&delivery, wanted));
+            let wanted = self.answers.stood_in(&delivery, job);
             let fallback = to_fallback(&failure, goes_on.then(|| job.operation()), wanted.as_ref());
             self.terms.log.stood_in(&fallback);
             return Ok(Verdict { delivery, fallback: Some(fallback), shortfall: None });
@@ -233,9 +232,7 @@ impl Candidates<'_> {
 
     /// The message that brings a plan, which is known from then on to stand in for the one that was asked for.
     fn event(&self, delivery: Delivery) -> Event {
-        if let Some(wanted) = self.job.read.get().map(|read| read.prepared.key) {
-            self.answers.stood_in(&delivery, &wanted);
-        }
+        let _wanted = self.answers.stood_in(&delivery, &self.job);
         Event::Candidate(self.terms.header(&Verdict { delivery, fallback: None, shortfall: None }, 0, false))
     }
 }
