@@ -85,15 +85,15 @@ async fn a_late_plan_is_stood_in_for_even_while_every_worker_searches() {
     // The only worker is busy for ever.
     let started = server.client().prefetch(request("ring:9")).await.unwrap().into_inner();
     let mut client = server.client();
-    let asked = client.plan(asking(OnMiss::Fallback, Duration::from_millis(1500)));
-    let reply = tokio::time::timeout(Duration::from_millis(1600), asked).await.expect("in time").unwrap().into_inner();
+    let asked = client.plan(asking(OnMiss::Fallback, Duration::from_millis(4000)));
+    let reply = tokio::time::timeout(Duration::from_millis(4100), asked).await.expect("in time").unwrap().into_inner();
     let fallback = reply.fallback.unwrap();
     assert_eq!((fallback.reason.as_str(), fallback.operation.as_str()), ("DEADLINE", ""));
     assert_eq!(reply.warnings.iter().filter(|warning| warning.code == "FALLBACK_USED").count(), 1);
     let plan = reply.plan.unwrap();
     assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("direct", 5));
     // It is cached under its own key, not under that of the plan which was asked for.
-    let late = server.client().plan(asking(OnMiss::Fail, Duration::from_millis(300))).await.unwrap_err();
+    let late = server.client().plan(asking(OnMiss::Fail, Duration::from_millis(2000))).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
     assert_eq!(late.get_error_details().error_info().unwrap().reason, "SOLVER_TIME_LIMIT");
     assert!(!started.done);
@@ -104,7 +104,7 @@ async fn a_late_plan_is_stood_in_for_even_while_every_worker_searches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_late_ends_with_a_stand_in_and_names_the_job_that_goes_on() {
     let server = TestServer::start_with(|_| {}, OnlyDirect::new(None)).await;
-    let mut asked = asking(OnMiss::BestSoFar, Duration::from_millis(1000));
+    let mut asked = asking(OnMiss::BestSoFar, Duration::from_millis(4000));
     asked.get_mut().detached = true;
     let streamed = stream(&server, asked).await.unwrap();
     let fallback = streamed.header.fallback.unwrap();
@@ -147,12 +147,22 @@ fn quarters(numerator: u32) -> Ratio {
 async fn the_best_so_far_is_sent_when_time_is_up() {
     let planner = OnlyDirect::and_near(None);
     let server = TestServer::start_with(|options| options.worker_count = NonZeroUsize::new(1).unwrap(), planner).await;
-    let asked = |on_miss| {
-        let mut asked = asking(on_miss, Duration::from_millis(2500));
+    let asked = |on_miss, millis| {
+        let mut asked = asking(on_miss, Duration::from_millis(millis));
         asked.get_mut().topology = request(RAIL).topology;
         asked
     };
-    let Streamed { events, header, .. } = stream(&server, asked(OnMiss::BestSoFar)).await.unwrap();
+    // What is nearly the best takes a second; where others keep the machine busy, more.
+    let mut best = None;
+    for millis in [2_500, 10_000, 40_000] {
+        let streamed = stream(&server, asked(OnMiss::BestSoFar, millis)).await.unwrap();
+        let is_near = streamed.header.plan.as_ref().unwrap().algorithm != "direct";
+        best = Some(streamed);
+        if is_near {
+            break;
+        }
+    }
+    let Streamed { events, header, .. } = best.unwrap();
     assert_eq!(header.fallback.unwrap().reason, "DEADLINE");
     let plan = header.plan.unwrap();
     let reached = optimality(&plan);
@@ -164,7 +174,7 @@ async fn the_best_so_far_is_sent_when_time_is_up() {
         events.iter().any(|event| matches!(&event.event, Some(Event::Progress(p)) if !p.incumbent.is_empty()));
     assert!(reported, "{events:?}");
     // It is a plan of its own: a search that may lack a part finds it, the one that was asked for does not.
-    let quick = server.client().plan(asked(OnMiss::Fallback)).await.unwrap().into_inner().plan.unwrap();
+    let quick = server.client().plan(asked(OnMiss::Fallback, 2_500)).await.unwrap().into_inner().plan.unwrap();
     assert_eq!(quick.algorithm, "direct");
     assert!(optimality(&quick) < reached);
     server.drain.start();
@@ -207,7 +217,7 @@ async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
 async fn a_provisional_plan_is_superseded_under_a_new_id() {
     let (planner, gate) = GatedPlanner::holding(|order| order.algorithm != Algorithm::Direct);
     let server = TestServer::start_with(|_| {}, planner).await;
-    let mut asked = asking(OnMiss::Fallback, Duration::from_millis(1000));
+    let mut asked = asking(OnMiss::Fallback, Duration::from_millis(4000));
     asked.get_mut().detached = true;
     let reply = server.client().plan(asked).await.unwrap().into_inner();
     let (provisional, fallback) = (reply.plan.unwrap().id, reply.fallback.unwrap());
