@@ -29,6 +29,7 @@ use canopy_tacos::{
     delivery_bound, lower_bound,
 };
 use canopy_topology::Topology;
+use rayon::prelude::*;
 
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
@@ -103,7 +104,7 @@ pub(crate) fn plan(
         chunks = chunks.saturating_mul(2);
     }
     progress.report(Stage::Routes, 2, 3);
-    asked.improve(&way, &mut best, stop)?;
+    let best = asked.improve(&way, best, stop)?;
     progress.report(Stage::Routes, 3, 3);
     asked.written(&way, best).map(Shape::Steps)
 }
@@ -125,8 +126,8 @@ struct Asked<'a> {
 struct Planned {
     chunks: u64,
     timed: Timed,
-    /// Of sums, copies on the network turned around.
-    phases: Vec<Sends>,
+    /// What came of each search: of sums, copies on the network turned around.
+    found: Vec<Sends>,
     /// Ticks of all phases.
     end: u128,
     sends: usize,
@@ -147,15 +148,6 @@ struct Timed {
     errand: Errand,
     /// What no schedule is faster than in either direction.
     bounds: (u64, u64),
-}
-
-/// How much to try.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effort {
-    /// The first seed.
-    Once,
-    /// As many seeds as there is time for, unless the first reaches the bound.
-    Often,
 }
 
 impl Timed {
@@ -185,10 +177,12 @@ impl Timed {
 }
 
 impl Planned {
-    fn new(chunks: u64, timed: Timed, phases: Vec<Sends>) -> Self {
-        let end = phases.iter().map(|phase| u128::from(phase.end)).sum();
-        let sends = phases.iter().map(|phase| phase.sends.len()).sum();
-        Self { chunks, timed, phases, end, sends }
+    /// * `phase_count`: that of the searches, or all are made of the only one.
+    fn new(chunks: u64, timed: Timed, found: Vec<Sends>, phase_count: usize) -> Self {
+        let each = phase_count / found.len().max(1);
+        let end = found.iter().map(|sends| u128::from(sends.end)).sum::<u128>() * each as u128;
+        let sends = found.iter().map(|sends| sends.sends.len()).sum::<usize>() * each;
+        Self { chunks, timed, found, end, sends }
     }
 
     /// Whether a share is through sooner, or with fewer sends.
@@ -250,13 +244,13 @@ impl Asked<'_> {
     /// Ways to unwind with the times of their links, those of the least bounds first: but before them, those whose links are alike and whose
     /// bounds are nearly as little, as schedules mostly end at these.
     fn by_bound(&self, all: &[Patterns], chunks: u64, stop: &dyn Stop) -> Result<Vec<(Way, Timed)>, SynthesisError> {
-        let mut ways = Vec::with_capacity(all.len());
-        for patterns in all {
+        let way = |patterns: &Patterns| {
             ask(stop)?;
             let way = Way::of(self.topology, patterns, stop)?;
             let timed = self.timed(&way, chunks)?;
-            ways.push((way, timed));
-        }
+            Ok((way, timed))
+        };
+        let mut ways = all.par_iter().map(way).collect::<Result<Vec<_>, SynthesisError>>()?;
         ways.sort_by(|(_, timed), (_, other)| {
             let (own, others) = timed.clock.compared(self.bound(timed), (&other.clock, self.bound(other)));
             own.cmp(&others)
@@ -338,8 +332,9 @@ impl Asked<'_> {
         other: Option<&Planned>,
         stop: &dyn Stop,
     ) -> Result<Option<Planned>, SynthesisError> {
-        let phases = self.phases(way, &timed, Effort::Once, stop)?;
-        let planned = Planned::new(chunks, timed, phases);
+        let searches = self.searches(way).iter();
+        let found = searches.map(|&search| self.found(way, &timed, search, None, stop)).collect::<Result<_, _>>()?;
+        let planned = Planned::new(chunks, timed, found, self.actions.len());
         Ok(Some(planned).filter(|planned| other.is_none_or(|other| planned.is_faster_than(other))))
     }
 
@@ -348,25 +343,23 @@ impl Asked<'_> {
         self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum()
     }
 
+    /// What is searched for: copies along the network, and against it, of which one may do for both.
+    const fn searches(&self, way: &Way) -> &[Action] {
+        if way.turning.is_some() { &[Action::Copy] } else { self.actions }
+    }
+
     /// Tries more seeds where a schedule is not as fast as can be.
-    fn improve(&self, way: &Way, best: &mut Planned, stop: &dyn Stop) -> Result<(), SynthesisError> {
-        let is_best = |(action, phase): (&Action, &Sends)| phase.end <= best.timed.bound(*action);
-        // Of large ones there is time for one attempt.
-        let is_large = (best.sends / best.phases.len().max(1)) as u64 > ATTEMPTED_SENDS_MAX / 2;
-        if is_large || self.actions.iter().zip(&best.phases).all(is_best) {
-            return Ok(());
-        }
-        let phases = self.phases(way, &best.timed, Effort::Often, stop)?;
-        let (mut end, mut sends) = (0, 0);
-        for (phase, found) in best.phases.iter_mut().zip(phases) {
-            if (found.end, found.sends.len()) < (phase.end, phase.sends.len()) {
-                *phase = found;
+    fn improve(&self, way: &Way, best: Planned, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
+        let Planned { chunks, timed, mut found, .. } = best;
+        for (&search, found) in self.searches(way).iter().zip(&mut found) {
+            // Of large ones there is time for one attempt.
+            let is_large = found.sends.len() as u64 > ATTEMPTED_SENDS_MAX / 2;
+            if !is_large && found.end > timed.bound(search) {
+                let known = std::mem::take(found);
+                *found = self.found(way, &timed, search, Some(known), stop)?;
             }
-            end += u128::from(phase.end);
-            sends += phase.sends.len();
         }
-        (best.end, best.sends) = (end, sends);
-        Ok(())
+        Ok(Planned::new(chunks, timed, found, self.actions.len()))
     }
 
     /// What links take that carry chunks of a number per share.
@@ -386,8 +379,8 @@ impl Asked<'_> {
         let task = copy_task(self.collective, self.topology.rank_count(), &layout)?;
         let bound = |network| lower_bound(network, &task).ok_or_else(unreachable);
         let needs = |action| self.actions.contains(&action);
-        let along = if needs(Action::Copy) || way.mirror.is_some() { bound(&network)? } else { 0 };
-        let back = match way.mirror {
+        let along = if needs(Action::Copy) || way.turning.is_some() { bound(&network)? } else { 0 };
+        let back = match way.turning {
             Some(_) => along,
             None if needs(Action::Reduce) => bound(&transposed)?,
             None => 0,
@@ -395,24 +388,23 @@ impl Asked<'_> {
         Ok(Timed { clock, network, transposed, errand: Errand::Copies(task), bounds: (along, back) })
     }
 
-    /// Schedules of all phases; of sums, the copies on the network turned around that they are backwards. Where each link has one like it
-    /// that leads back, these are the copies along it, on the others of the pairs.
-    fn phases(&self, way: &Way, timed: &Timed, effort: Effort, stop: &dyn Stop) -> Result<Vec<Sends>, SynthesisError> {
-        let Timed { network, transposed, errand, bounds: (along, back), .. } = timed;
-        let task = match errand {
-            Errand::Copies(task) => task,
-            Errand::Deliveries(demands, _) => {
-                return Ok(vec![self.delivered(network, demands, (effort, *along), stop)?]);
+    /// One attempt, or where its schedule is known, the best of as many as there is time for.
+    fn found(
+        &self,
+        way: &Way,
+        timed: &Timed,
+        search: Action,
+        known: Option<Sends>,
+        stop: &dyn Stop,
+    ) -> Result<Sends, SynthesisError> {
+        let bound = timed.bound(search);
+        match (&timed.errand, search) {
+            (Errand::Deliveries(demands, _), _) => self.delivered(&timed.network, demands, (known, bound), stop),
+            (Errand::Copies(task), Action::Copy) => self.copied(&timed.network, task, &way.group, (known, bound), stop),
+            (Errand::Copies(task), Action::Reduce) => {
+                self.copied(&timed.transposed, task, &way.group, (known, bound), stop)
             }
-        };
-        let is_along = way.mirror.is_some() || self.actions.contains(&Action::Copy);
-        let copies = is_along.then(|| self.copied(network, task, &way.group, (effort, *along), stop)).transpose()?;
-        let phases = self.actions.iter().map(|action| match (action, &copies, &way.mirror) {
-            (Action::Copy, Some(copies), _) => Ok(copies.clone()),
-            (Action::Reduce, Some(copies), Some(mirror)) => Ok(copies.over(mirror)),
-            _ => self.copied(transposed, task, &way.group, (effort, *back), stop),
-        });
-        phases.collect()
+        }
     }
 
     /// The best of some attempts: under translations, if there are any, and without them where that is not the best there is.
@@ -421,39 +413,49 @@ impl Asked<'_> {
         network: &TimedNetwork,
         task: &CopyTask,
         group: &FreeGroup,
-        (effort, bound): (Effort, u64),
+        (known, bound): (Option<Sends>, u64),
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
         let sends = u64::from(task.chunk_count()) * u64::from(network.node_count().max(2) - 1);
-        let attempted = |group: &FreeGroup, sends_max: u64| {
-            let count = match effort {
-                Effort::Once => 1,
-                Effort::Often => (sends_max / sends.max(1)).clamp(1, ATTEMPTS_MAX),
-            };
-            let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound };
+        let is_often = known.is_some();
+        let attempted = |group: &FreeGroup, sends_max: u64, known: Option<Sends>| {
+            let count = if is_often { (sends_max / sends.max(1)).clamp(1, ATTEMPTS_MAX) } else { 1 };
+            let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound, known };
             if self.algorithm == Algorithm::TacosPublished {
                 return best_by_requests(network, task, attempts, stop).map(|attempt| attempt.sends).map_err(refused);
             }
             best_of(network, task, group, attempts, stop).map(|attempt| attempt.sends).map_err(refused)
         };
-        let moved = attempted(group, ATTEMPTED_SENDS_MAX)?;
-        if moved.end <= bound || group.order() == 1 || effort == Effort::Once || sends > UNMOVED_SENDS_MAX / 2 {
+        let moved = attempted(group, ATTEMPTED_SENDS_MAX, known)?;
+        if moved.end <= bound || group.order() == 1 || !is_often || sends > UNMOVED_SENDS_MAX / 2 {
             return Ok(moved);
         }
-        let free = attempted(&FreeGroup::trivial(network.node_count()), UNMOVED_SENDS_MAX)?;
+        let free = attempted(&FreeGroup::trivial(network.node_count()), UNMOVED_SENDS_MAX, None)?;
         Ok(if free.end < moved.end { free } else { moved })
     }
 
     /// Phases as steps, sums backwards. What was numbered by deliveries is numbered by chunks of the schedule then.
     fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
-        let Planned { chunks, timed, mut phases, .. } = planned;
+        let Planned { chunks, timed, mut found, .. } = planned;
         if let Errand::Deliveries(_, numbers) = &timed.errand {
-            let sends = phases.iter_mut().flat_map(|phase| &mut phase.sends);
+            let sends = found.iter_mut().flat_map(|found| &mut found.sends);
             sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
         }
-        for (_, sums) in self.actions.iter().zip(&mut phases).filter(|(action, _)| **action == Action::Reduce) {
-            *sums = sums.reversed(&timed.transposed);
-        }
+        let phases = match (&way.turning, &timed.errand) {
+            (Some(turning), Errand::Copies(task)) => {
+                let copies = found.pop().ok_or_else(|| broken("no search was made"))?;
+                let phase = |action: &Action| match action {
+                    Action::Copy => copies.clone(),
+                    Action::Reduce => turning.copies(task, &copies).reversed(&timed.transposed),
+                };
+                self.actions.iter().map(phase).collect()
+            }
+            _ => {
+                let sums = self.actions.iter().zip(&mut found).filter(|(action, _)| **action == Action::Reduce);
+                sums.for_each(|(_, sums)| *sums = sums.reversed(&timed.transposed));
+                found
+            }
+        };
         let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
         sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
     }

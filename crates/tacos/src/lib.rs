@@ -23,6 +23,7 @@ mod requests;
 mod sends;
 mod symmetry;
 mod task;
+mod turning;
 mod unicast;
 
 pub use attempts::{Attempt, Attempts, best_of};
@@ -40,4 +41,5 @@ pub use requests::{best_by_requests, copy_by_requests};
 pub use sends::{Sends, Sent};
 pub use symmetry::FreeGroup;
 pub use task::{CopyTask, TaskError};
+pub use turning::Turning;
 pub use unicast::{Demand, Ways, deliver, deliver_best, delivery_bound, judge_delivery};

@@ -76,24 +76,6 @@ impl TimedNetwork {
         }
     }
 
-    /// By link, one that takes as long and leads back, each link once: what maps copies on this network to copies on the
-    /// [`transposed`](Self::transposed) one. None where some link has none. O(links · log links).
-    pub fn mirror(&self) -> Option<Vec<u32>> {
-        let mut order: Vec<(TimedLink, u32)> = self.links.iter().copied().zip(0..).collect();
-        let mut back: Vec<(TimedLink, u32)> =
-            order.iter().map(|&(link, number)| (TimedLink { from: link.to, to: link.from, ..link }, number)).collect();
-        order.sort_unstable();
-        back.sort_unstable();
-        let mut mirror = vec![0; order.len()];
-        for (&(link, number), &(turned, other)) in order.iter().zip(&back) {
-            if link != turned {
-                return None;
-            }
-            mirror[number as usize] = other;
-        }
-        Some(mirror)
-    }
-
     /// Number of nodes.
     pub const fn node_count(&self) -> u32 {
         self.node_count

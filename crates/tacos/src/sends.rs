@@ -1,6 +1,6 @@
 //! What a schedule in time is.
 
-use rayon::slice::ParallelSliceMut as _;
+use std::collections::BTreeMap;
 
 use crate::network::TimedNetwork;
 
@@ -16,7 +16,7 @@ pub struct Sent {
 }
 
 /// All that is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sends {
     /// By start.
     pub sends: Vec<Sent>,
@@ -25,24 +25,21 @@ pub struct Sends {
 }
 
 impl Sends {
-    /// The same over other links: by link, the one in its place. O(sends).
+    /// The same on the network turned around, backwards: what brought each member all chunks adds them up at their owners. What starts at the
+    /// same time is in the opposite order, links of the least latency first.
     ///
-    /// # Panics
-    /// Where a link has none.
-    #[must_use]
-    pub fn over(&self, images: &[u32]) -> Self {
-        let moved = |sent: &Sent| Sent { link: images[sent.link as usize], ..*sent };
-        Self { sends: self.sends.iter().map(moved).collect(), end: self.end }
-    }
-
-    /// The same on the network turned around, backwards: what brought each member all chunks adds them up at their owners.
+    /// O(sends · log latencies): those over links of one latency are in order as they are.
     #[must_use]
     pub fn reversed(&self, network: &TimedNetwork) -> Self {
         let turned = |sent: &Sent| Sent { start: self.end - sent.start - network.link(sent.link).latency, ..*sent };
-        let mut sends: Vec<Sent> = self.sends.iter().map(turned).collect();
-        sends.par_sort_unstable_by_key(|sent| {
-            u128::from(sent.start) << 64 | u128::from(sent.link) << 32 | u128::from(sent.chunk)
-        });
+        let mut by_latency: BTreeMap<u64, Vec<Sent>> = BTreeMap::new();
+        for sent in self.sends.iter().rev() {
+            by_latency.entry(network.link(sent.link).latency).or_default().push(turned(sent));
+        }
+        let mut sends = Vec::with_capacity(self.sends.len());
+        by_latency.into_values().for_each(|alike| sends.extend(alike));
+        // Stable, and fast where there are long runs.
+        sends.sort_by_key(|sent| sent.start);
         Self { sends, end: self.end }
     }
 }

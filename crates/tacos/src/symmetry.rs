@@ -65,6 +65,23 @@ impl FreeGroup {
         self.images.len().checked_div(self.node_count).unwrap_or(1)
     }
 
+    /// Where nodes go when each automorphism becomes its inverse, node 0 staying: of a group that takes it to every node; none of another.
+    ///
+    /// Where automorphisms commute, that turns the network around: a link leads as far in its image's direction as against its own.
+    /// O(nodes²).
+    pub fn inversion(&self) -> Option<Vec<u32>> {
+        if self.order() != self.node_count {
+            return None;
+        }
+        let mut inverse = vec![0; self.node_count];
+        for number in 0..self.order() {
+            let element = self.element(number);
+            let back = element.iter().position(|&to| to == 0)?;
+            inverse[element[0] as usize] = u32::try_from(back).ok()?;
+        }
+        Some(inverse)
+    }
+
     /// Where an automorphism takes each node.
     pub(crate) fn element(&self, number: usize) -> &[u32] {
         &self.images[number * self.node_count..(number + 1) * self.node_count]

@@ -121,8 +121,9 @@ fn attempts_go_on_until_one_reaches_the_bound() {
     let task = CopyTask::allgather(16, 1).unwrap();
     let bound = lower_bound(&network, &task).unwrap();
     let group = FreeGroup::trivial(16);
-    let attempts =
-        (0..100).map(|seed| best_of(&network, &task, &group, Attempts { seed, count: 16, bound }, &Never).unwrap());
+    let attempts = (0..100).map(|seed| {
+        best_of(&network, &task, &group, Attempts { seed, count: 16, bound, known: None }, &Never).unwrap()
+    });
     let found: Vec<(u64, u32)> = attempts.map(|best| (best.sends.end, best.number)).collect();
     assert!(found.iter().all(|&(end, _)| end == 4));
     assert!(found.iter().any(|&(_, number)| number > 0) && found.iter().all(|&(_, number)| number < 5), "{found:?}");

@@ -19,7 +19,7 @@ use support::{cables, mesh, torus, without};
 fn copied(network: &TimedNetwork, task: &CopyTask, count: u32) -> (Proven, u64) {
     let bound = lower_bound(network, task).unwrap();
     let group = FreeGroup::trivial(network.node_count());
-    let known = best_of(network, task, &group, Attempts { seed: 0, count, bound }, &Never).unwrap().sends;
+    let known = best_of(network, task, &group, Attempts { seed: 0, count, bound, known: None }, &Never).unwrap().sends;
     let known_end = known.end;
     let proven = prove_copies(network, task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
     judge(network, task, &proven.sends).unwrap();
@@ -31,7 +31,7 @@ fn copied(network: &TimedNetwork, task: &CopyTask, count: u32) -> (Proven, u64) 
 #[track_caller]
 fn delivered(network: &TimedNetwork, demands: &[Demand], count: u32) -> Proven {
     let bound = delivery_bound(network, demands).unwrap();
-    let known = deliver_best(network, demands, Attempts { seed: 0, count, bound }, &Never).unwrap().sends;
+    let known = deliver_best(network, demands, Attempts { seed: 0, count, bound, known: None }, &Never).unwrap().sends;
     let proven = prove_deliveries(network, demands, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
     judge_delivery(network, demands, &proven.sends).unwrap();
     proven

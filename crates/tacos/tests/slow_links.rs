@@ -14,7 +14,7 @@ fn check(name: &str, network: &TimedNetwork, chunks: u32, least: u64) {
     let task = CopyTask::allgather(network.node_count(), chunks).unwrap();
     let bound = lower_bound(network, &task).unwrap();
     let group = FreeGroup::trivial(network.node_count());
-    let best = best_of(network, &task, &group, Attempts { seed: 0, count: 5, bound }, &Never).unwrap();
+    let best = best_of(network, &task, &group, Attempts { seed: 0, count: 5, bound, known: None }, &Never).unwrap();
     judge(network, &task, &best.sends).unwrap();
     let end = best.sends.end;
     assert!(bound <= end && end * least <= bound * 1000, "{name}: {end} for a bound of {bound}");
@@ -50,7 +50,7 @@ fn dragonflies() {
         let network = dragonfly();
         let task = CopyTask::allgather(20, chunks).unwrap();
         let bound = lower_bound(&network, &task).unwrap();
-        let attempts = Attempts { seed: 0, count: 9, bound };
+        let attempts = Attempts { seed: 0, count: 9, bound, known: None };
         let best = best_of(&network, &task, &FreeGroup::trivial(20), attempts, &Never).unwrap();
         judge(&network, &task, &best.sends).unwrap();
         assert_eq!(best.sends.end, end);

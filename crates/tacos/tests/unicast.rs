@@ -19,7 +19,7 @@ fn all_to_all(nodes: u32) -> Vec<Demand> {
 /// The end of the best of some attempts, judged, and the bound.
 fn ends(network: &TimedNetwork, demands: &[Demand], (seed, count): (u64, u32)) -> (u64, u64) {
     let bound = delivery_bound(network, demands).unwrap();
-    let attempts = Attempts { seed, count, bound };
+    let attempts = Attempts { seed, count, bound, known: None };
     let sends = deliver_best(network, demands, attempts, &Never).unwrap().sends;
     judge_delivery(network, demands, &sends).unwrap();
     (sends.end, bound)

@@ -36,33 +36,33 @@ pub(crate) fn plan(
 ) -> Result<(Shape, TimeProof), SynthesisError> {
     let asked = Asked { algorithm: Algorithm::TacosIlp, ..Asked::new(topology, request)? };
     let chunks = request.limits.chunks.map_or(1, NonZeroU64::get);
-    let (way, mut best) = asked.best_way(chunks, stop)?;
-    asked.improve(&way, &mut best, stop)?;
+    let (way, best) = asked.best_way(chunks, stop)?;
+    let best = asked.improve(&way, best, stop)?;
     progress.report(Stage::Routes, 1, 2);
+    let Planned { timed, found, .. } = best;
+    let searches = asked.searches(&way);
     // Of an allreduce, both phases together, one after the other.
     let mut time = TimeProof { end: 0, bound: 0 };
-    let Planned { timed, phases, .. } = best;
-    let mut proven_phases = Vec::with_capacity(phases.len());
-    for (&action, phase) in asked.actions.iter().zip(phases) {
-        let proven = match &timed.errand {
-            Errand::Copies(task) => {
-                let network = match action {
-                    Action::Copy => &timed.network,
-                    Action::Reduce => &timed.transposed,
-                };
-                let known = (phase, timed.bound(action));
-                prove_copies(network, task, known, IlpEffort::STANDARD, stop)?
+    let each = (asked.actions.len() / searches.len()) as u64;
+    let mut proven_best = Vec::with_capacity(found.len());
+    for (&search, found) in searches.iter().zip(found) {
+        let known = (found, timed.bound(search));
+        let proven = match (&timed.errand, search) {
+            (Errand::Copies(task), Action::Copy) => {
+                prove_copies(&timed.network, task, known, IlpEffort::STANDARD, stop)?
             }
-            Errand::Deliveries(demands, _) => {
-                let known = (phase, timed.bound(action));
+            (Errand::Copies(task), Action::Reduce) => {
+                prove_copies(&timed.transposed, task, known, IlpEffort::STANDARD, stop)?
+            }
+            (Errand::Deliveries(demands, _), _) => {
                 prove_deliveries(&timed.network, demands, known, IlpEffort::STANDARD, stop)?
             }
         };
-        time.end = time.end.saturating_add(proven.proof.end);
-        time.bound = time.bound.saturating_add(proven.proof.bound);
-        proven_phases.push(proven.sends);
+        time.end = time.end.saturating_add(proven.proof.end.saturating_mul(each));
+        time.bound = time.bound.saturating_add(proven.proof.bound.saturating_mul(each));
+        proven_best.push(proven.sends);
     }
-    let steps = asked.written(&way, Planned::new(chunks, timed, proven_phases))?;
+    let steps = asked.written(&way, Planned::new(chunks, timed, proven_best, asked.actions.len()))?;
     progress.report(Stage::Routes, 2, 2);
     Ok((Shape::Steps(steps), time))
 }

@@ -292,13 +292,21 @@ fn parallel_links_have_the_latency_of_the_whole() {
 /// Where links lead both ways, sums are the copies turned around; one way they are found by themselves.
 #[test]
 fn ways_know_their_mirrors_and_translations() {
-    for (expression, has_mirror, order) in
-        [("torus:8x8", true, 64), ("uniring:n=64,d=1", false, 64), ("mesh:8x9", true, 1)]
-    {
+    // Of the switch, each with the next, both ways and one way.
+    let switched = "dims:ring2+fc4+switch16,bw=200GB/s+100GB/s+50GB/s";
+    for (expression, pattern, is_mirror, order) in [
+        ("torus:8x8", 0, true, 64),
+        ("uniring:n=64,d=1", 0, false, 64),
+        (switched, 0, true, 128),
+        (switched, 1, false, 128),
+        ("mesh:8x9", 0, true, 1),
+    ] {
         let topology = network(expression);
         let patterns = Patterns::all(&topology);
-        let mut way = super::way::Way::of(&topology, &patterns[0], &Never).unwrap();
+        let mut way = super::way::Way::of(&topology, &patterns[pattern], &Never).unwrap();
+        assert_eq!(way.turning.is_some(), is_mirror, "{expression}");
+        // Whoever can be moved anywhere can be turned around.
         way.find_translations(&topology, &Never).unwrap();
-        assert_eq!((way.mirror.is_some(), way.group.order()), (has_mirror, order), "{expression}");
+        assert_eq!((way.turning.is_some(), way.group.order()), (true, order), "{expression}");
     }
 }

@@ -5,7 +5,7 @@ use canopy_schedule::{ChunkLayout, Collective, Shares};
 use canopy_tacos::{Attempts, Demand, Sends, TimedNetwork, deliver_best};
 use canopy_topology::Rank;
 
-use super::{ATTEMPTED_SENDS_MAX, ATTEMPTS_MAX, Asked, Effort, refused};
+use super::{ATTEMPTED_SENDS_MAX, ATTEMPTS_MAX, Asked, refused};
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
 
@@ -41,15 +41,15 @@ impl Asked<'_> {
         &self,
         network: &TimedNetwork,
         demands: &[Demand],
-        (effort, bound): (Effort, u64),
+        (known, bound): (Option<Sends>, u64),
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
-        let count = match effort {
-            Effort::Once => 1,
-            Effort::Often => ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1),
+        let count = match known {
+            None => 1,
+            Some(_) => ATTEMPTED_SENDS_MAX / (HOPS_EACH * demands.len() as u64).max(1),
         };
         let count = u32::try_from(count.clamp(1, ATTEMPTS_MAX)).expect("few");
-        let attempts = Attempts { seed: self.seed, count, bound };
+        let attempts = Attempts { seed: self.seed, count, bound, known };
         deliver_best(network, demands, attempts, stop).map(|attempt| attempt.sends).map_err(refused)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use canopy_optimize::Stop;
-use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork};
+use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork, Turning};
 use canopy_topology::Topology;
 use num_integer::Integer as _;
 
@@ -20,8 +20,8 @@ pub(super) struct Way {
     pub(super) unwound: Unwound,
     /// Automorphisms that keep what links take, however large chunks are, and leave no rank in its place.
     pub(super) group: FreeGroup,
-    /// By link, one like it that leads back; none where some link has none.
-    pub(super) mirror: Option<Vec<u32>>,
+    /// Onto itself turned around, where it is known how: what is for all then goes in reverse as it came.
+    pub(super) turning: Option<Turning>,
     /// Its links with the numbers of their classes for times.
     classes: TimedNetwork,
 }
@@ -34,7 +34,8 @@ impl Way {
     pub(super) fn of(topology: &Topology, patterns: &Patterns, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let unwound = Unwound::of(topology, patterns, stop)?;
         let classes = classes(&unwound)?;
-        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), mirror: classes.mirror(), unwound, classes })
+        let turning = Turning::of(&classes, (0..unwound.rank_count).collect());
+        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), turning, unwound, classes })
     }
 
     /// Looks for translations, which are worth it where all ranks have as much.
@@ -57,6 +58,9 @@ impl Way {
         let images = found.iter().flat_map(|found| found.image.iter().map(Vec::as_slice));
         if let Some(found) = FreeGroup::generated_by(&self.classes, &each, images) {
             self.group = found;
+        }
+        if self.turning.is_none() {
+            self.turning = self.group.inversion().and_then(|nodes| Turning::of(&self.classes, nodes));
         }
         Ok(())
     }
