@@ -155,14 +155,12 @@ async fn the_best_so_far_is_sent_when_time_is_up() {
     // What is nearly the best takes a second; where others keep the machine busy, more.
     let mut best = None;
     for millis in [2_500, 10_000, 40_000] {
-        let streamed = stream(&server, asked(OnMiss::BestSoFar, millis)).await.unwrap();
-        let is_near = streamed.header.plan.as_ref().unwrap().algorithm != "direct";
-        best = Some(streamed);
-        if is_near {
+        best = stream(&server, asked(OnMiss::BestSoFar, millis)).await.ok();
+        if best.as_ref().is_some_and(|best| best.header.plan.as_ref().unwrap().algorithm != "direct") {
             break;
         }
     }
-    let Streamed { events, header, .. } = best.unwrap();
+    let Streamed { events, header, .. } = best.expect("a plan in time");
     assert_eq!(header.fallback.unwrap().reason, "DEADLINE");
     let plan = header.plan.unwrap();
     let reached = optimality(&plan);

@@ -40,7 +40,8 @@ async fn a_deadline_is_answered_in_time_and_stops_the_work() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
     let mut asked = Request::new(request("ring:6"));
-    asked.set_timeout(Duration::from_millis(400));
+    // Time enough to begin on a busy machine.
+    asked.set_timeout(Duration::from_secs(2));
     let status = stream(&server, asked).await.err().unwrap();
     assert_eq!(status.code(), Code::DeadlineExceeded);
     let details = status.get_error_details();
