@@ -205,8 +205,13 @@ impl StepCostSummary {
     /// For people.
     pub(crate) fn readable(&self) -> String {
         let Self { t_l, t_b, unit } = self;
-        format!("{t_l} steps, {t_b} {unit} in all")
+        format!("{}, {t_b} {unit} in all", count_of_steps((*t_l).into()))
     }
+}
+
+/// For people.
+pub(crate) fn count_of_steps(steps: u64) -> String {
+    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
 }
 
 /// One entry of the `files` member of JSON objects.

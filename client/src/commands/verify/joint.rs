@@ -13,7 +13,7 @@ use super::{Expected, PLAN_BYTES_MAX, Problem, as_object, json_plan};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST, print, print_json};
+use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST, count_of_steps, print, print_json};
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -217,8 +217,4 @@ impl Report {
         lines.extend(self.problems.iter().map(problem));
         lines.join("\n")
     }
-}
-
-fn count_of_steps(steps: u64) -> String {
-    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
 }
