@@ -67,12 +67,13 @@ fn shuffled(text: &str, turn: u32) -> TopologyInput {
 #[test]
 fn small_messages_go_the_way_of_the_networks_family() {
     let (allreduce, reduce_scatter) = (CollectiveKind::Allreduce, CollectiveKind::ReduceScatter);
-    for (text, turn, kind, own) in [("kautz:d=3,n=2", 5, allreduce, "kautz"), ("dfc2:4x4", 3, reduce_scatter, "dfc2")] {
-        for topology in [expression(text), shuffled(text, turn)] {
-            // Of a family's two, whichever is the faster by some picoseconds.
-            let small = check_fastest(&topology, kind, 1 << 10);
-            assert!(small.starts_with(own), "{text}: {small}");
-            let large = planned(&topology, kind, 1 << 30, Algorithm::Auto).map(|(name, _)| name);
+    // Of a family's two, whichever is the faster by some picoseconds: as given, and shuffled.
+    for (text, turn, kind, own) in
+        [("kautz:d=3,n=2", 5, allreduce, ["kautz-m", "kautz"]), ("dfc2:4x4", 3, reduce_scatter, ["dfc2", "dfc2"])]
+    {
+        for (topology, own) in [expression(text), shuffled(text, turn)].iter().zip(own) {
+            assert_eq!(check_fastest(topology, kind, 1 << 10), own, "{text}");
+            let large = planned(topology, kind, 1 << 30, Algorithm::Auto).map(|(name, _)| name);
             assert_eq!(large.as_deref(), Some("forest"), "{text}");
         }
     }
