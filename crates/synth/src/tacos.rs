@@ -158,6 +158,14 @@ impl Timed {
         }
     }
 
+    /// What copies of a phase go along.
+    const fn network(&self, action: Action) -> &TimedNetwork {
+        match action {
+            Action::Copy => &self.network,
+            Action::Reduce => &self.transposed,
+        }
+    }
+
     fn are_links_alike(&self) -> bool {
         let times = |link: &TimedLink| (link.latency, link.occupancy);
         self.network.links().windows(2).all(|pair| times(&pair[0]) == times(&pair[1]))
@@ -397,13 +405,10 @@ impl Asked<'_> {
         known: Option<Sends>,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
-        let bound = timed.bound(search);
-        match (&timed.errand, search) {
-            (Errand::Deliveries(demands, _), _) => self.delivered(&timed.network, demands, (known, bound), stop),
-            (Errand::Copies(task), Action::Copy) => self.copied(&timed.network, task, &way.group, (known, bound), stop),
-            (Errand::Copies(task), Action::Reduce) => {
-                self.copied(&timed.transposed, task, &way.group, (known, bound), stop)
-            }
+        let (network, bound) = (timed.network(search), timed.bound(search));
+        match &timed.errand {
+            Errand::Copies(task) => self.copied(network, task, &way.group, (known, bound), stop),
+            Errand::Deliveries(demands, _) => self.delivered(network, demands, (known, bound), stop),
         }
     }
 
@@ -441,21 +446,19 @@ impl Asked<'_> {
             let sends = found.iter_mut().flat_map(|found| &mut found.sends);
             sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
         }
-        let phases = match (&way.turning, &timed.errand) {
-            (Some(turning), Errand::Copies(task)) => {
+        let mut phases = match (&way.turning, &timed.errand) {
+            (Some(turning), Errand::Copies(task)) if self.actions.contains(&Action::Reduce) => {
                 let copies = found.pop().ok_or_else(|| broken("no search was made"))?;
                 let phase = |action: &Action| match action {
                     Action::Copy => copies.clone(),
-                    Action::Reduce => turning.copies(task, &copies).reversed(&timed.transposed),
+                    Action::Reduce => turning.copies(task, &copies),
                 };
                 self.actions.iter().map(phase).collect()
             }
-            _ => {
-                let sums = self.actions.iter().zip(&mut found).filter(|(action, _)| **action == Action::Reduce);
-                sums.for_each(|(_, sums)| *sums = sums.reversed(&timed.transposed));
-                found
-            }
+            _ => found,
         };
+        let sums = self.actions.iter().zip(&mut phases).filter(|(action, _)| **action == Action::Reduce);
+        sums.for_each(|(_, sums)| *sums = sums.reversed(&timed.transposed));
         let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
         sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
     }

@@ -20,7 +20,7 @@ use crate::chance::Chance;
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
 use crate::symmetry::FreeGroup;
-use crate::task::CopyTask;
+use crate::task::{ChunkPlaces, CopyTask};
 use choice::{Choice, Holders};
 use kept::Kept;
 use slow::SlowLinks;
@@ -206,7 +206,7 @@ impl<'a> Engine<'a> {
             origin,
             images,
             place,
-            chunk_images: ChunkImages { group, owners: task.owners(), first_chunks },
+            chunk_images: ChunkImages { group, places: task.places() },
             has,
             got,
             lacking,
@@ -454,18 +454,15 @@ impl<'a> Engine<'a> {
 /// Images of chunks under a group.
 struct ChunkImages<'a> {
     group: &'a FreeGroup,
-    owners: &'a [u32],
-    first_chunks: Vec<u32>,
+    places: ChunkPlaces<'a>,
 }
 
 impl ChunkImages<'_> {
-    /// Where an automorphism takes a chunk: to the one of the same place among those of the image of its owner.
+    /// Where an automorphism takes a chunk.
     fn of(&self, number: usize, chunk: u32) -> u32 {
         if number == 0 {
             return chunk;
         }
-        let owner = self.owners[chunk as usize];
-        let image = self.group.element(number)[owner as usize];
-        self.first_chunks[image as usize] + (chunk - self.first_chunks[owner as usize])
+        self.places.image(chunk, self.group.element(number))
     }
 }

@@ -125,9 +125,7 @@ impl FreeGroup {
 
 /// Whether a permutation of nodes keeps all links with their times, members, and how many chunks nodes own.
 fn is_automorphism(network: &TimedNetwork, task: &CopyTask, permutation: &[u32]) -> bool {
-    let mut is_hit = vec![false; permutation.len()];
-    let hit = |&to: &u32| is_hit.get_mut(to as usize).is_some_and(|hit| !std::mem::replace(hit, true));
-    if !permutation.iter().all(hit) {
+    if !is_permutation(permutation) {
         return false;
     }
     let first = task.first_chunks();
@@ -146,6 +144,12 @@ fn is_automorphism(network: &TimedNetwork, task: &CopyTask, permutation: &[u32])
     links.sort_unstable();
     images.sort_unstable();
     links == images
+}
+
+/// Whether each number below the length is there once.
+pub(crate) fn is_permutation(images: &[u32]) -> bool {
+    let mut is_hit = vec![false; images.len()];
+    images.iter().all(|&to| is_hit.get_mut(to as usize).is_some_and(|hit| !std::mem::replace(hit, true)))
 }
 
 /// All products of generators; none where two of them take node 0 to the same node and are not the same, one leaves a node in

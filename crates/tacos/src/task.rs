@@ -100,4 +100,23 @@ impl CopyTask {
         }
         first
     }
+
+    /// Which chunk of its owner each is.
+    pub(crate) fn places(&self) -> ChunkPlaces<'_> {
+        ChunkPlaces { owners: &self.owners, first: self.first_chunks() }
+    }
+}
+
+/// Chunks by their places among those of their owners.
+pub(crate) struct ChunkPlaces<'a> {
+    owners: &'a [u32],
+    first: Vec<u32>,
+}
+
+impl ChunkPlaces<'_> {
+    /// Where a permutation of nodes takes a chunk: to the one of the same place among those of the image of its owner.
+    pub(crate) fn image(&self, chunk: u32, nodes: &[u32]) -> u32 {
+        let owner = self.owners[chunk as usize];
+        self.first[nodes[owner as usize] as usize] + (chunk - self.first[owner as usize])
+    }
 }

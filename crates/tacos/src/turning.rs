@@ -2,6 +2,7 @@
 
 use crate::network::{TimedLink, TimedNetwork};
 use crate::sends::{Sends, Sent};
+use crate::symmetry::is_permutation;
 use crate::task::CopyTask;
 
 /// Maps a network onto the [`transposed`](TimedNetwork::transposed) one, hence copies on the one to copies on the other.
@@ -20,9 +21,7 @@ impl Turning {
     /// With every node in its place, each link goes to one that leads back. Of a group of translations that commute, the
     /// [inversion](crate::FreeGroup::inversion) turns every network around.
     pub fn of(network: &TimedNetwork, nodes: Vec<u32>) -> Option<Self> {
-        let mut is_hit = vec![false; network.node_count() as usize];
-        let mut hit = |&to: &u32| is_hit.get_mut(to as usize).is_some_and(|hit| !std::mem::replace(hit, true));
-        if nodes.len() != network.node_count() as usize || !nodes.iter().all(&mut hit) {
+        if nodes.len() != network.node_count() as usize || !is_permutation(&nodes) {
             return None;
         }
         let image =
@@ -49,14 +48,11 @@ impl Turning {
     /// Where copies are of other links or chunks.
     #[must_use]
     pub fn copies(&self, task: &CopyTask, copies: &Sends) -> Sends {
-        let first = task.first_chunks();
-        let image =
-            |(chunk, &owner): (u32, &u32)| first[self.nodes[owner as usize] as usize] + (chunk - first[owner as usize]);
-        let chunks: Vec<u32> = (0..).zip(task.owners()).map(image).collect();
+        let places = task.places();
         let moved = |sent: &Sent| Sent {
             start: sent.start,
             link: self.links[sent.link as usize],
-            chunk: chunks[sent.chunk as usize],
+            chunk: places.image(sent.chunk, &self.nodes),
         };
         Sends { sends: copies.sends.iter().map(moved).collect(), end: copies.end }
     }

@@ -12,7 +12,7 @@ mod tests;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Shape};
+use canopy_schedule::Shape;
 use canopy_tacos::{IlpEffort, TimeProof, prove_copies, prove_deliveries};
 use canopy_topology::Topology;
 
@@ -46,17 +46,10 @@ pub(crate) fn plan(
     let each = (asked.actions.len() / searches.len()) as u64;
     let mut proven_best = Vec::with_capacity(found.len());
     for (&search, found) in searches.iter().zip(found) {
-        let known = (found, timed.bound(search));
-        let proven = match (&timed.errand, search) {
-            (Errand::Copies(task), Action::Copy) => {
-                prove_copies(&timed.network, task, known, IlpEffort::STANDARD, stop)?
-            }
-            (Errand::Copies(task), Action::Reduce) => {
-                prove_copies(&timed.transposed, task, known, IlpEffort::STANDARD, stop)?
-            }
-            (Errand::Deliveries(demands, _), _) => {
-                prove_deliveries(&timed.network, demands, known, IlpEffort::STANDARD, stop)?
-            }
+        let (network, known) = (timed.network(search), (found, timed.bound(search)));
+        let proven = match &timed.errand {
+            Errand::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
+            Errand::Deliveries(demands, _) => prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?,
         };
         time.end = time.end.saturating_add(proven.proof.end.saturating_mul(each));
         time.bound = time.bound.saturating_add(proven.proof.bound.saturating_mul(each));

@@ -23,8 +23,8 @@ pub(super) fn write(
     let mut next_step = 0;
     for (action, phase) in phases {
         require_room((sends.len() + phase.sends.len()) as u64)?;
-        let mut starts: Vec<u64> = phase.sends.iter().map(|sent| sent.start).collect();
-        starts.dedup();
+        let together = phase.sends.chunk_by(|a, b| a.start == b.start);
+        let starts: Vec<u64> = together.filter_map(<[Sent]>::first).map(|sent| sent.start).collect();
         let first = sends.len();
         let written = |(number, sent): (usize, &Sent)| {
             let link = &unwound.links[sent.link as usize];
@@ -40,7 +40,7 @@ pub(super) fn write(
                 carriers: carrier..carrier + 1,
             }
         };
-        sends.par_extend(phase.sends.par_iter().enumerate().map(|(number, sent)| written((number, sent))));
+        sends.par_extend(phase.sends.par_iter().enumerate().map(written));
         let carrier = |sent: &Sent| Carrier { route: routes[sent.link as usize], chunk_count: 1 };
         carriers.par_extend(phase.sends.par_iter().map(carrier));
         next_step += u32::try_from(starts.len()).expect("no more steps than sends");
