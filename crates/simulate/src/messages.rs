@@ -3,7 +3,7 @@
 use canopy_schedule::{Action, RouteIndex, TransferGraph};
 use canopy_topology::{Rank, Topology};
 
-use crate::gates::checked_waits;
+use crate::gates::{checked_steps, checked_waits};
 use crate::options::{SimulateError, SimulateOptions};
 use crate::workload::{Lane, Workload, number_of};
 
@@ -50,9 +50,7 @@ pub fn messages(
     options: &SimulateOptions<'_>,
 ) -> Result<Vec<Message>, SimulateError> {
     let workload = Workload::new(topology, graph, options)?;
-    if !graph.steps.is_empty() && graph.steps.len() != graph.transfers.len() {
-        return Err(SimulateError::StepCount { found: graph.steps.len(), expected: graph.transfers.len() });
-    }
+    let steps = if graph.steps.is_empty() { &[] } else { checked_steps(graph, &graph.steps)? };
     let mut routes = vec![Route::default(); graph.routes.len()];
     let count = workload.message_count();
     let mut list = Vec::with_capacity(count);
@@ -63,7 +61,7 @@ pub fn messages(
         for lane in workload.lanes_of(number) {
             let Lane { route, weight, first_message, .. } = workload.lanes[lane as usize];
             let pieces = workload.pieces_of(lane);
-            let mut turn = match graph.steps.get(number as usize) {
+            let mut turn = match steps.get(number as usize) {
                 Some(&step) => routes[route as usize].take(step, first_message + pieces - 1),
                 None => Vec::new(),
             };

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use canopy_schedule::TransferGraph;
 
+use crate::gates::checked_steps;
 use crate::options::SimulateError;
 use crate::workload::{Workload, number_of};
 
@@ -38,20 +39,17 @@ impl Turns {
     /// The turns of a graph in steps; none of others.
     ///
     /// # Errors
-    /// Steps of other transfers than there are. O(lanes).
+    /// Those of [`checked_steps`], whose cost is added to O(lanes).
     pub(crate) fn new(graph: &TransferGraph, workload: &Workload) -> Result<Option<Self>, SimulateError> {
-        let (found, expected) = (graph.steps.len(), graph.transfers.len());
-        if found == 0 {
+        if graph.steps.is_empty() {
             return Ok(None);
         }
-        if found != expected {
-            return Err(SimulateError::StepCount { found, expected });
-        }
+        let steps = checked_steps(graph, &graph.steps)?;
         let (mut turns, mut turn_of) = (Vec::<Turn>::new(), Vec::with_capacity(workload.lanes.len()));
         // By route: its latest turn and the step of that. Transfers are in the order of steps.
         let mut latest: Vec<Option<(u32, u32)>> = vec![None; graph.routes.len()];
         for (lane, number) in workload.lanes.iter().zip(0..) {
-            let step = graph.steps[lane.transfer as usize];
+            let step = steps[lane.transfer as usize];
             let latest = &mut latest[lane.route as usize];
             let turn = match *latest {
                 Some((turn, of)) if of == step => turn,
