@@ -9,12 +9,12 @@ use canopy_proto::v1::{
     CacheOutcome, DeviceTarget, Fault, GetPlanRequest, NicTarget, OnMiss, Plan, PlanReply, PlanRequest, Punctured,
     QualityPolicy, TopologySource, fault,
 };
-use canopy_server::{Making, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
-use canopy_synth::{Algorithm, Stop};
-use canopy_topology::{Ratio, TopologyLimits};
+use canopy_server::Making;
+use canopy_synth::Algorithm;
+use canopy_topology::Ratio;
 use tonic::Request;
 
-use crate::support::{Gate, GatedPlanner, TestServer, request};
+use crate::support::{Gate, GatedPlanner, TestServer, once_in_three, request};
 
 /// Boxes that need all of their links, of which some lack one: `direct` is far from the best rate.
 const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
@@ -116,33 +116,10 @@ async fn the_quick_plan_is_a_candidate_for_who_would_take_it() {
     server.stop().await;
 }
 
-/// Reads what takes a search slowly: once the gate is open.
-struct SlowReader(Pipeline, Arc<Gate>);
-
-impl Planner for SlowReader {
-    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        if order.algorithm != Algorithm::Direct {
-            self.1.pass(stop);
-        }
-        self.0.prepare(order, stop)
-    }
-
-    fn produce(
-        &self,
-        order: &Order,
-        prepared: &Prepared,
-        stop: &dyn Stop,
-        watch: &dyn Watch,
-    ) -> Result<Produced, PlanFailure> {
-        self.0.produce(order, prepared, stop, watch)
-    }
-}
-
 /// A plan that is there before it is known what it stands in for has a successor all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_candidate_that_comes_first_of_all_is_superseded_too() {
-    let gate = Arc::new(Gate::default());
-    let planner = Arc::new(SlowReader(Pipeline::new(TopologyLimits::STANDARD), Arc::clone(&gate)));
+    let (planner, gate) = GatedPlanner::holding_unread(|order| order.algorithm != Algorithm::Direct);
     let server = TestServer::start_with(|_| {}, planner).await;
     let is_enough = |candidates: &[Plan]| candidates.len() == 1;
     let (candidates, last) = candidates_of((&server, &gate), request(RAIL), OnMiss::Fallback, is_enough).await;
@@ -156,20 +133,16 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
     const BOXES: &str = "dgx-a100:boxes=2";
     let (server, gate) = server().await;
     // Nothing is kept of the sound network: there is only what needs nothing.
-    let mut quick = None;
-    // A busy machine takes its time.
-    for millis in [1_500, 6_000, 24_000] {
+    let quick = once_in_three(async |attempt| {
         let mut asked = Request::new(PlanRequest {
             quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
             ..without_a_nic(BOXES)
         });
-        asked.set_timeout(Duration::from_millis(millis));
-        quick = server.client().plan(asked).await.ok().and_then(|reply| reply.into_inner().plan);
-        if quick.is_some() {
-            break;
-        }
-    }
-    let quick = quick.expect("a plan that stands in");
+        asked.set_timeout(Duration::from_millis(1_500 << (2 * attempt)));
+        let reply = server.client().plan(asked).await.map_err(|status| status.to_string())?;
+        Ok(reply.into_inner().plan.unwrap())
+    });
+    let quick = quick.await.unwrap();
     assert_eq!(quick.algorithm, "direct");
 
     gate.open();

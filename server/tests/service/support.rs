@@ -108,6 +108,19 @@ pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 
     tokio::spawn(future)
 }
 
+/// What the first of three attempts gives that succeeds, or why none did: what is late for what else there is on the machine may be in
+/// time the next time, what is late by itself is late each time. Attempts are numbered from 0.
+pub(crate) async fn once_in_three<T>(mut attempt: impl AsyncFnMut(u32) -> Result<T, String>) -> Result<T, Vec<String>> {
+    let mut late = Vec::new();
+    for number in 0..3 {
+        match attempt(number).await {
+            Ok(found) => return Ok(found),
+            Err(how) => late.push(how),
+        }
+    }
+    Err(late)
+}
+
 /// A request for the json plan of an allgather on a generator expression.
 pub(crate) fn request(expression: &str) -> PlanRequest {
     PlanRequest {
@@ -136,11 +149,19 @@ pub(crate) fn both_outputs() -> Vec<OutputSpec> {
         .collect()
 }
 
-/// Plans like the real planner: what it holds back, once the gate is open or nobody waits.
+/// Works like the real planner: where it holds something back, once the gate is open or nobody waits.
 pub(crate) struct GatedPlanner {
     inner: Pipeline,
     gate: Arc<Gate>,
     holds_back: fn(&Order) -> bool,
+    held: Held,
+}
+
+/// What is held back of an order.
+#[derive(PartialEq, Eq)]
+enum Held {
+    Reading,
+    Planning,
 }
 
 /// Closed until it is opened; knows how many have come, and how many were told to go.
@@ -200,14 +221,26 @@ impl GatedPlanner {
 
     /// Holds back some.
     pub(crate) fn holding(holds_back: fn(&Order) -> bool) -> (Arc<Self>, Arc<Gate>) {
+        Self::made(holds_back, Held::Planning)
+    }
+
+    /// Holds back some before they are read.
+    pub(crate) fn holding_unread(holds_back: fn(&Order) -> bool) -> (Arc<Self>, Arc<Gate>) {
+        Self::made(holds_back, Held::Reading)
+    }
+
+    fn made(holds_back: fn(&Order) -> bool, held: Held) -> (Arc<Self>, Arc<Gate>) {
         let gate = Arc::new(Gate::default());
         let inner = Pipeline::new(TopologyLimits::STANDARD);
-        (Arc::new(Self { inner, gate: Arc::clone(&gate), holds_back }), gate)
+        (Arc::new(Self { inner, gate: Arc::clone(&gate), holds_back, held }), gate)
     }
 }
 
 impl Planner for GatedPlanner {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        if self.held == Held::Reading && (self.holds_back)(order) {
+            self.gate.pass(stop);
+        }
         self.inner.prepare(order, stop)
     }
 
@@ -218,7 +251,7 @@ impl Planner for GatedPlanner {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Produced, PlanFailure> {
-        if (self.holds_back)(order) {
+        if self.held == Held::Planning && (self.holds_back)(order) {
             watch.stage("trees", 1, 2);
             self.gate.pass(stop);
             if stop.is_requested() {
