@@ -22,6 +22,7 @@ mod key;
 mod listener;
 mod losses;
 mod maintenance;
+mod malformed;
 mod metrics;
 mod notify;
 mod observed;

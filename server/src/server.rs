@@ -24,6 +24,7 @@ use crate::drain::{DrainHandle, GateLayer};
 use crate::finds::Finds;
 use crate::journal::Journal;
 use crate::listener;
+use crate::malformed::MalformedLayer;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
@@ -253,7 +254,7 @@ impl Server {
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
-        let service = record.layer(TimeoutLayer(deadlines(&options)).layer(routes));
+        let service = record.layer(TimeoutLayer(deadlines(&options)).layer(MalformedLayer.layer(routes)));
         let (stop, stopped) = watch::channel(false);
         let mut listeners =
             vec![tasks::spawn("unix-listener", listener::serve(unix, service.clone(), stopped.clone()))];

@@ -127,6 +127,12 @@ pub(crate) fn oversized(limit: usize, words: &str) -> Status {
     status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
 }
 
+/// The status of a request that is no message: its bytes cannot be decoded.
+pub(crate) fn malformed(words: &str) -> Status {
+    let words = format!("the request cannot be decoded: {words}; send a message of canopy.v1, uncompressed");
+    status(Refusal::new(Code::InvalidArgument, "REQUEST_MALFORMED", Detail::Field("request".to_owned())), &words)
+}
+
 fn status(refusal: Refusal, words: &str) -> Status {
     let message = self::words(words);
     let mut details = ErrorDetails::new();

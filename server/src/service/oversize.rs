@@ -13,6 +13,7 @@ use tonic::server::NamedService;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
+use crate::malformed::log_unread;
 use crate::status::oversized;
 
 /// Wraps a service in [`Oversize`].
@@ -55,13 +56,16 @@ where
     }
 
     fn call(&mut self, request: http::Request<R>) -> Self::Future {
+        let path = request.uri().path().to_owned();
         let answer = self.inner.call(request);
         let limit = self.limit;
         Box::pin(async move {
             let response = answer.await?;
             Ok(match Status::from_header_map(response.headers()) {
                 Some(status) if status.code() == Code::OutOfRange && status.details().is_empty() => {
-                    oversized(limit, status.message()).into_http()
+                    let status = oversized(limit, status.message());
+                    log_unread(&path, &status);
+                    status.into_http()
                 }
                 _ => response,
             })
