@@ -5,6 +5,7 @@
 
 mod lines;
 mod outlet;
+mod text;
 
 use std::env;
 use std::io::{self, IsTerminal as _};
@@ -23,6 +24,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use self::lines::JsonLines;
 use self::outlet::Outlet;
+use self::text::TextFields;
 use crate::config::{ConfigError, LogFormat};
 
 /// Target of all spans that make up the trace of a request.
@@ -86,12 +88,14 @@ impl Telemetry {
             LogFormat::Text => false,
         };
         let (filter, handle) = reload::Layer::new(EnvFilter::new(&self.filter));
+        let as_json = || fmt::layer().event_format(JsonLines).with_ansi(false);
+        let as_text = || fmt::layer().fmt_fields(TextFields).with_ansi(io::stderr().is_terminal());
         let lines = match (outlet(json), json) {
-            (Some(outlet), true) => fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(outlet).boxed(),
-            (Some(outlet), false) => fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(outlet).boxed(),
+            (Some(outlet), true) => as_json().with_writer(outlet).boxed(),
+            (Some(outlet), false) => as_text().with_writer(outlet).boxed(),
             // Better with a log that may hold up the process than without one.
-            (None, true) => fmt::layer().event_format(JsonLines).with_ansi(false).with_writer(io::stderr).boxed(),
-            (None, false) => fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed(),
+            (None, true) => as_json().with_writer(io::stderr).boxed(),
+            (None, false) => as_text().with_writer(io::stderr).boxed(),
         };
         let logs = Registry::default().with(lines.with_filter(filter));
         let (traces, problem) = match self.otlp_endpoint.as_deref().map(provider) {
