@@ -304,6 +304,30 @@ impl Queue {
         self.shared.planning_ready.notify_all();
     }
 
+    /// Ends the jobs that nobody waits for and no planning worker has begun, where a journal keeps them for the next
+    /// server: it takes them up under their names. The queue must have been closed.
+    pub(crate) fn set_aside(&self) {
+        let is_unattended = |job: &&Arc<Job>| {
+            let ties = job.ties();
+            ties.detached && ties.waiters == 0 && !ties.phase.is_end() && ties.phase != Phase::Planning
+        };
+        loop {
+            let jobs: Vec<Arc<Job>> = {
+                let lines = self.lines();
+                let live = lines.journal.iter().flat_map(|_| lines.live.values());
+                live.filter(is_unattended).map(Arc::clone).collect()
+            };
+            if jobs.is_empty() {
+                return;
+            }
+            for job in jobs {
+                job.cancel();
+                // A job that only this one waited for is found in the next round.
+                self.finish(&job, Err(Arc::new(PlanFailure::Draining)));
+            }
+        }
+    }
+
     /// Takes no more requests, and ends every job.
     pub(crate) fn abort(&self) {
         self.close();

@@ -44,6 +44,9 @@ use crate::workers::{Workers, Workshop};
 
 /// The schedules of shapes may take this part of what plans may take beside them.
 const SCHEDULES_SHARE: u64 = 4;
+/// Longest time that a drain waits for plans that nobody waits for. New callers are refused meanwhile, and the next
+/// server makes those plans.
+const UNATTENDED_MAX: Duration = Duration::from_secs(1);
 /// Room in a message for everything but the topology.
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 
@@ -232,7 +235,8 @@ impl Server {
     }
 
     /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
-    /// UNAVAILABLE, running ones end within the drain time-out, the rest is refused, too.
+    /// UNAVAILABLE, running ones end within the drain time-out, the rest is refused, too. What nobody waits for is left to
+    /// the next server on the directory, unless it has begun and ends soon.
     ///
     /// # Errors
     /// The transport failed.
@@ -274,11 +278,13 @@ impl Server {
             // It looks at the drain before all else.
             let _ended = replans.join().await;
         }
+        // Detached jobs have no call that is inside. Those that wait are on the disk for the next server.
+        workshop.queue.set_aside();
         // The listeners stay, so that whoever still comes is told when to try again.
         let _whether_all_left = tokio::time::timeout(options.drain_timeout, async {
             drain.empty().await;
-            // Detached jobs have no call that is inside.
-            workshop.queue.idle().await;
+            workshop.queue.set_aside();
+            let _whether_all_ended = tokio::time::timeout(UNATTENDED_MAX, workshop.queue.idle()).await;
         })
         .await;
         workshop.queue.abort();

@@ -397,3 +397,45 @@ fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
         assert!(disk.keys(None, 9).unwrap().is_empty() && disk.summaries(None, 9).unwrap().is_empty(), "{begun}");
     }
 }
+
+/// A drain sets the jobs aside that wait for a worker and that nobody waits for; the next process takes them up.
+#[test]
+fn jobs_that_nobody_waits_for_are_left_to_the_next_process_before_they_begin() {
+    let store = memory();
+    let process = Process::start(&store, LIMITS);
+    drop(process.submit("ring:4", true));
+    let running = process.read();
+    process.begin();
+    let caller = process.submit("ring:5", true);
+    process.read();
+    drop(process.submit("ring:6", true));
+    let waiting = process.read();
+    drop(process.submit("ring:7", true));
+    let unread = process.queue.operations().into_values().next_back().unwrap().name;
+    process.queue.close();
+    process.queue.set_aside();
+    let ended = |name: &str| process.queue.operation(name).unwrap().describe().done;
+    let names = [running.operation(), caller.job().operation(), waiting.operation(), unread.clone()];
+    assert_eq!(names.each_ref().map(|name| ended(name)), [false, false, true, true]);
+    process.queue.finish(&running, delivery());
+    process.queue.finish(&process.begin(), delivery());
+    assert!(ended(&names[1]), "it was next");
+    process.journal.write_back();
+    let found: Vec<(u64, u32)> =
+        unfinished(&process.journal).into_iter().map(|unfinished| (unfinished.number, unfinished.starts)).collect();
+    assert_eq!(found, [(3, 0), (4, 0)]);
+    let successor = Process::start(&store, LIMITS);
+    assert_eq!(successor.state(&unread), Some(v1::OperationState::Queued));
+}
+
+/// Without a journal a job that is set aside would be lost.
+#[test]
+fn without_a_journal_nothing_is_set_aside() {
+    let queue = Queue::new(LIMITS, None);
+    let order = order("ring:4");
+    let terms = Terms { priority: Priority::Prefetch, detached: true, worker: Worker::Planner };
+    drop(queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap());
+    queue.close();
+    queue.set_aside();
+    assert_eq!(queue.waiting(), 1);
+}

@@ -1,13 +1,15 @@
 //! What a server leaves behind for the next one on its directory.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, WaitOperationRequest, operation};
-use canopy_server::{Pipeline, Tenure};
+use canopy_server::{Options, Pipeline, Tenure};
 use canopy_topology::TopologyLimits;
+use tokio::time::timeout;
 use tonic::Code;
 
 use crate::support::{GatedPlanner, TestServer, request, spawn};
@@ -59,6 +61,35 @@ async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
     let (planner, _gate) = GatedPlanner::new();
     let server = TestServer::start_in(directory, |_| {}, planner).await;
     assert_eq!(get(&server, &prefetched).await, Err(Code::NotFound), "nothing is left to do");
+    server.stop().await;
+}
+
+/// A drain waits neither for prefetches that have not begun nor, for long, for those that have: the next server goes on
+/// with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_with_three_hundred_prefetches_ends_at_once_and_loses_none() {
+    let (planner, gate) = GatedPlanner::new();
+    let change = |options: &mut Options| {
+        // Longer than this test may take.
+        options.drain_timeout = Duration::from_secs(3600);
+        options.queue_length_max = NonZeroUsize::new(1024).unwrap();
+    };
+    let server = TestServer::start_with(change, planner).await;
+    let mut names = Vec::new();
+    for number in 0..300 {
+        let asked = request(&format!("ring:4,lat={number}ns"));
+        names.push(server.client().prefetch(asked).await.unwrap().into_inner().name);
+    }
+    gate.wait_for(2, 0);
+    let directory = timeout(Duration::from_secs(120), server.stop()).await.expect("nothing is waited for");
+
+    let (planner, gate) = GatedPlanner::new();
+    let server = TestServer::start_in(directory, change, planner).await;
+    for name in &names {
+        assert!(get(&server, name).await.is_ok_and(|operation| !operation.done), "{name}");
+    }
+    gate.open();
+    assert!(matches!(wait(&server, &names[299]).await.result, Some(operation::Result::Response(_))));
     server.stop().await;
 }
 
