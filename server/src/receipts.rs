@@ -2,7 +2,7 @@
 //!
 //! Only answers are kept, not refusals: a request that failed has changed nothing, and trying again is what its id is
 //! for. Between the deed and its receipt a crash may come; so what is done under an id must do no harm when it is done
-//! again by whoever never heard of its end.
+//! again by whoever never heard of its end, or what was done must itself say by which request (see [`Open::marks`]).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -75,6 +75,9 @@ struct Receipt {
     digest: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     answer: Vec<u8>,
+    /// Not empty: there is no answer yet, only what the first attempt began with.
+    #[prost(bytes = "vec", tag = "3")]
+    begun: Vec<u8>,
 }
 
 /// What is kept beside it.
@@ -123,6 +126,8 @@ pub(crate) struct Open {
     shared: Arc<Shared>,
     key: PlanKey,
     request: Repeatable,
+    /// What an attempt began with of whose end nothing is known; else empty.
+    begun: Vec<u8>,
 }
 
 impl Repeatable {
@@ -180,7 +185,8 @@ impl Receipts {
 
     /// Finds the receipt of a request, or lets the caller do it. Waits while somebody else does the same.
     pub(crate) fn claim(&self, request: &Repeatable) -> Result<Claim, ReceiptError> {
-        let open = Open { shared: Arc::clone(&self.shared), key: request.key(), request: request.clone() };
+        let (shared, key) = (Arc::clone(&self.shared), request.key());
+        let mut open = Open { shared, key, request: request.clone(), begun: Vec::new() };
         let mut busy = self.shared.busy();
         while busy.contains(&open.key) {
             busy = self.shared.ended.wait(busy).unwrap_or_else(PoisonError::into_inner);
@@ -188,17 +194,44 @@ impl Receipts {
         busy.insert(open.key);
         drop(busy);
         match self.shared.read(&open.key)? {
-            Some(receipt) if receipt.digest == request.digest => Ok(Claim::Answered(receipt.answer)),
-            Some(_) => Err(ReceiptError::Reused { id: request.to_string() }),
+            Some(receipt) if receipt.digest != request.digest => Err(ReceiptError::Reused { id: request.to_string() }),
+            Some(Receipt { begun, answer, .. }) if begun.is_empty() => Ok(Claim::Answered(answer)),
+            Some(Receipt { begun, .. }) => {
+                open.begun = begun;
+                Ok(Claim::Open(open))
+            }
             None => Ok(Claim::Open(open)),
         }
     }
 }
 
 impl Open {
+    /// The key and the digest of the request, for what is done to be found by them where this receipt is lost.
+    pub(crate) const fn marks(&self) -> (&PlanKey, &[u8; 32]) {
+        (&self.key, &self.request.digest)
+    }
+
+    /// The refusal of this request, where its id was used for another one.
+    pub(crate) fn reused(&self) -> ReceiptError {
+        ReceiptError::Reused { id: self.request.to_string() }
+    }
+
+    /// What the first attempt at this request began with, where that was cut off; none: this is the first, which begins with `state`. Returns once that survives a crash, so that whoever does the deed again does it to what was there then, and to nothing
+    /// newer.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn begin(&self, state: u64) -> Result<Option<u64>, StoreError> {
+        if let Some(state) = self.begun.first_chunk::<8>() {
+            return Ok(Some(u64::from_be_bytes(*state)));
+        }
+        self.shared.write(&self.key, &self.request, Vec::new(), state.to_be_bytes().to_vec())?;
+        Ok(None)
+    }
+
     /// Keeps the answer. A disk that fails costs the receipt, not the answer.
     pub(crate) fn keep(self, answer: Vec<u8>) {
-        if let Err(error) = self.shared.write(&self.key, &self.request, answer) {
+        if let Err(error) = self.shared.write(&self.key, &self.request, answer, Vec::new()) {
             tracing::error!(request = %self.request, error = chain(&error), "a receipt could not be stored");
         }
     }
@@ -259,8 +292,8 @@ impl Shared {
         Ok(receipt)
     }
 
-    fn write(&self, key: &PlanKey, request: &Repeatable, answer: Vec<u8>) -> Result<(), StoreError> {
-        let receipt = Receipt { digest: request.digest.to_vec(), answer };
+    fn write(&self, key: &PlanKey, request: &Repeatable, answer: Vec<u8>, begun: Vec<u8>) -> Result<(), StoreError> {
+        let receipt = Receipt { digest: request.digest.to_vec(), answer, begun };
         let record = encode_record(&receipt.encode_to_vec());
         let now = (self.options.now_ms)();
         let summary = Summary { created_ms: now, size_bytes: record.len() as u64 };

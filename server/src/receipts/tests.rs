@@ -45,6 +45,21 @@ fn a_repeat_gets_the_first_answer_also_from_a_successor() {
 }
 
 #[test]
+fn a_request_that_was_cut_off_is_done_again_to_what_was_there_the_first_time() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let receipts = Receipts::new(Arc::clone(&store), options(|| 5));
+    let release = request("ReleaseLease", ID, "17");
+    assert_eq!(open(&receipts, &release).begin(7).unwrap(), None);
+    let successor = Receipts::new(store, options(|| 6));
+    let other = request("ReleaseLease", ID, "18");
+    assert!(matches!(successor.claim(&other), Err(ReceiptError::Reused { .. })), "the id is that of the first");
+    let again = open(&successor, &release);
+    assert_eq!(again.begin(9).unwrap(), Some(7));
+    again.keep(Vec::new());
+    assert_eq!(answered(&successor, &release), b"");
+}
+
+#[test]
 fn the_same_id_with_another_method_or_body_is_refused() {
     let receipts = Receipts::new(Arc::new(MemoryStore::default()), options(|| 5));
     open(&receipts, &request("PinPlan", ID, "plans/a")).keep(Vec::new());

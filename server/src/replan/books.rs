@@ -155,11 +155,12 @@ impl Books {
         Ok(entered)
     }
 
-    /// Takes elements out of the book of a topology, or all of them; returns how many counted, once that survives a crash.
+    /// Takes elements out of the book of a topology, or all of them, but for those that have been known only since then; returns how many
+    /// counted, once that survives a crash.
     ///
     /// # Errors
     /// The engine failed, as for [`Books::report`].
-    pub(crate) fn clear(&self, key: &PlanKey, targets: Option<&[Target]>) -> Result<usize, StoreError> {
+    pub(crate) fn clear(&self, key: &PlanKey, targets: Option<&[Target]>, until_ms: u64) -> Result<usize, StoreError> {
         let mut books = self.shared.lock();
         let now = (self.shared.now_ms)();
         let Some(kind) = books.get_mut(key) else {
@@ -170,7 +171,10 @@ impl Books {
             Some(targets) => targets.to_vec(),
             None => kind.book.records().map(|record| record.target().clone()).collect(),
         };
-        let cleared = all.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
+        let is_old =
+            |book: &Book, target: &Target| book.record(target).is_none_or(|record| record.since_ms() <= until_ms);
+        let old: Vec<Target> = all.into_iter().filter(|target| is_old(&kind.book, target)).collect();
+        let cleared = old.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
         kind.recount(now);
         drop(books);
         self.write().map(|()| cleared)
@@ -368,7 +372,7 @@ mod tests {
         assert_eq!(kept().unwrap().losses.len(), 2, "whoever writes next writes all");
 
         is_sound.store(false, Ordering::Relaxed);
-        assert!(books.clear(&BASE, None).is_err());
+        assert!(books.clear(&BASE, None, u64::MAX).is_err());
         assert_eq!(kept().unwrap().losses.len(), 2);
         is_sound.store(true, Ordering::Relaxed);
         books.write().unwrap();
@@ -404,7 +408,9 @@ mod tests {
             books.for_each(|_, _| shown += 1);
             shown
         };
-        assert_eq!((shown(), books.clear(&BASE, None).unwrap()), (1, 1));
+        let since = NOW.load(Ordering::Relaxed);
+        assert_eq!(books.clear(&BASE, None, since - 1).unwrap(), 0, "it has been known only since");
+        assert_eq!((shown(), books.clear(&BASE, None, since).unwrap()), (1, 1));
         assert_eq!((books.tick().0, shown()), (vec![BASE], 0));
     }
 }

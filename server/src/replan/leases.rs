@@ -62,6 +62,11 @@ pub(crate) struct Deed {
     pub(crate) items: Vec<Item>,
     #[prost(uint64, tag = "7")]
     pub(crate) created_ms: u64,
+    /// The key and the digest of the request that acquired it; both are empty where that had no id.
+    #[prost(bytes = "vec", tag = "8")]
+    pub(crate) request_key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "9")]
+    pub(crate) request_digest: Vec<u8>,
 }
 
 /// A plan that is held.
@@ -164,6 +169,11 @@ impl Lease {
 
     pub(crate) fn base(&self) -> Option<PlanKey> {
         key_from(&self.deed.base)
+    }
+
+    /// The key of the request that acquired it, if that had an id.
+    fn request(&self) -> Option<PlanKey> {
+        key_from(&self.deed.request_key)
     }
 
     /// Priorities that this build does not know count as those of a job that starts.
@@ -308,6 +318,11 @@ impl Leases {
         self.lock().get(number).cloned()
     }
 
+    /// The lease that a request of this key acquired, if it is held: its answer may have been lost in a crash.
+    pub(crate) fn of_request(&self, request: &PlanKey) -> Option<Lease> {
+        self.lock().of_request(request).cloned()
+    }
+
     /// Has a lease last for so long from now on, or as long as before; returns it once that survives a crash. `None`: it is not held.
     pub(crate) fn renew(&self, number: u64, ttl_ms: Option<u64>) -> Result<Option<Lease>, StoreError> {
         let _turn = self.turn();
@@ -418,6 +433,11 @@ impl Leases {
     /// Number of leases.
     pub(crate) fn len(&self) -> usize {
         self.lock().all().len()
+    }
+
+    /// The number of the lease that was acquired last.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.lock().last
     }
 
     /// Now, by the clock of the leases.

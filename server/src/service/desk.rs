@@ -15,7 +15,7 @@ use crate::call::{self, CallContext};
 use crate::clock;
 use crate::failure::{CallFailure, chain};
 use crate::key::PlanKey;
-use crate::receipts::{Claim, Receipts, Repeatable};
+use crate::receipts::{Claim, Open, Receipts, Repeatable};
 use crate::status::call_status;
 use crate::store::{Lookup, Records, StoreError, StoredPlan};
 use crate::tenant::Viewer;
@@ -80,6 +80,17 @@ impl Desk {
         work: impl FnOnce(&Records) -> Result<R, CallFailure> + Send + 'static,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<R, Status> {
+        self.once_marked(method, (headers, request_id, body), |records, _| work(records), after).await
+    }
+
+    /// The same for work that marks what it does with the request, so that it is found again where a crash has taken the answer.
+    pub(crate) async fn once_marked<Q: Message, R: Message + Default + 'static>(
+        &self,
+        method: &'static str,
+        (headers, request_id, body): (&MetadataMap, &str, &Q),
+        work: impl FnOnce(&Records, Option<&Open>) -> Result<R, CallFailure> + Send + 'static,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<R, Status> {
         let viewer = Viewer::of(headers);
         let wanted = |viewer: &Viewer| Repeatable::new(&viewer.method(method), request_id, body);
         let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));
@@ -90,7 +101,7 @@ impl Desk {
                 Some(Claim::Open(open)) => Some(open),
                 Some(Claim::Answered(answer)) => return read_answer(&answer),
             };
-            let answer = work(records)?;
+            let answer = work(records, open.as_ref())?;
             open.into_iter().for_each(|open| open.keep(answer.encode_to_vec()));
             after();
             Ok(answer)

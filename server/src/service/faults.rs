@@ -27,6 +27,7 @@ use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::timestamp;
 use crate::losses;
+use crate::receipts::Open;
 use crate::replan::{Entered, Expired, Replanner, ReportError};
 use crate::status::{call_status, to_status};
 use crate::store::Records;
@@ -102,9 +103,9 @@ impl Faults for FaultsService {
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (replanner, wanted) = (self.replanner.clone(), request.clone());
-        let clear = move |_: &Records| clear(&replanner, &wanted);
+        let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &wanted, open);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("ClearFaults", call, clear, || {}).await.map(Response::new)
+        self.desk.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
     }
 
     type WatchReplansStream = EventStream<ReplanEvent>;
@@ -298,7 +299,11 @@ const fn report_reason(error: &ReportError) -> &'static str {
     }
 }
 
-fn clear(replanner: &Replanner, request: &ClearFaultsRequest) -> Result<ClearFaultsReply, CallFailure> {
+fn clear(
+    replanner: &Replanner,
+    request: &ClearFaultsRequest,
+    open: Option<&Open>,
+) -> Result<ClearFaultsReply, CallFailure> {
     let unknown = || CallFailure::TopologyUnknown { name: shown(&request.topology) };
     let (key, base) = replanner.bases().named(&request.topology)?.ok_or_else(unknown)?;
     if request.faults.len() > FAULTS_MAX {
@@ -311,7 +316,10 @@ fn clear(replanner: &Replanner, request: &ClearFaultsRequest) -> Result<ClearFau
         directory.canonical(&loss.target).map_err(|error| bad(chain(&error)))
     };
     let targets = request.faults.iter().enumerate().map(target).collect::<Result<Vec<_>, _>>()?;
-    let cleared = replanner.books().clear(&key, (!targets.is_empty()).then_some(&targets))?;
+    // Done again after a crash, it must not take out what has broken since.
+    let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
+    let until_ms = until_ms.unwrap_or(u64::MAX);
+    let cleared = replanner.books().clear(&key, (!targets.is_empty()).then_some(&targets), until_ms)?;
     replanner.stir(key);
     let active = replanner.books().count(&key).map_or(0, |count| count.losses.len());
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

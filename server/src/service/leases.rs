@@ -28,6 +28,7 @@ use crate::key::{PlanKey, RequestKey};
 use crate::order::{Order, Priority, RequestError};
 use crate::planner::Planner;
 use crate::queue::Queue;
+use crate::receipts::Open;
 use crate::replan::{Base, Deed, Item, Lease, LinkSet, Replanner, Standing, Valid, number_of};
 use crate::store::Records;
 use crate::tenant::{IsolatedTenant, Viewer};
@@ -97,12 +98,33 @@ impl LeasesService {
         Self { desk, replanner, queue, planner, shelf, isolated: isolated.into(), limits }
     }
 
-    /// Looks the plans of a lease up, and keeps it. Runs where it may block.
+    /// The lease that this very request has acquired already, its answer having been lost; else a new one. Runs where it may block.
+    fn acquire_once(
+        &self,
+        headers: &MetadataMap,
+        runtime: &Handle,
+        request: AcquireLeaseRequest,
+        open: Option<&Open>,
+    ) -> Result<WireLease, CallFailure> {
+        let Some(open) = open else { return self.acquire(headers, runtime, request, Deed::default()) };
+        let (key, digest) = open.marks();
+        match self.replanner.leases().of_request(key) {
+            Some(lease) if lease.deed.request_digest == digest => Ok(self.describe(&lease)),
+            Some(_) => Err(open.reused().into()),
+            None => {
+                let (request_key, request_digest) = (key.as_bytes().to_vec(), digest.to_vec());
+                self.acquire(headers, runtime, request, Deed { request_key, request_digest, ..Deed::default() })
+            }
+        }
+    }
+
+    /// Looks the plans of a lease up, and keeps it with what the deed says already.
     fn acquire(
         &self,
         headers: &MetadataMap,
         runtime: &Handle,
         request: AcquireLeaseRequest,
+        marked: Deed,
     ) -> Result<WireLease, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
@@ -150,8 +172,7 @@ impl LeasesService {
             ttl_ms,
             items: items.iter().map(valid).collect(),
         };
-        let deed =
-            Deed { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..Deed::default() };
+        let deed = Deed { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
         let lease = self.replanner.leases().acquire(deed, standing)?;
         self.replanner.stir(key);
         Ok(self.describe(&lease))
@@ -196,7 +217,12 @@ impl LeasesService {
         Ok(self.describe(&lease))
     }
 
-    fn release(&self, headers: &MetadataMap, request: &ReleaseLeaseRequest) -> Result<ReleaseLeaseReply, CallFailure> {
+    fn release(
+        &self,
+        headers: &MetadataMap,
+        request: &ReleaseLeaseRequest,
+        open: Option<&Open>,
+    ) -> Result<ReleaseLeaseReply, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let leases = self.replanner.leases();
         let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
@@ -208,7 +234,12 @@ impl LeasesService {
                 Err(failure) => return Err(failure),
             },
             ("", job) => {
-                let of_job = |lease: &Lease| lease.deed.job == job && viewer.sees(&lease.deed.tenant);
+                // Done again after a crash, it must not end what the job has acquired since.
+                let last = open.map(|open| open.begin(leases.last_number())).transpose()?.flatten();
+                let last = last.unwrap_or(u64::MAX);
+                let of_job = |lease: &Lease| {
+                    lease.deed.number <= last && lease.deed.job == job && viewer.sees(&lease.deed.tenant)
+                };
                 leases.select(of_job).iter().map(|lease| lease.deed.number).collect()
             }
             _ => return Err(bad("job", "give a name or a job, not both".to_owned())),
@@ -235,9 +266,9 @@ impl Leases for LeasesService {
     async fn acquire_lease(&self, request: Request<AcquireLeaseRequest>) -> Result<Response<WireLease>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of, wanted, runtime) = (self.clone(), headers.clone(), request.clone(), Handle::current());
-        let acquire = move |_: &Records| service.acquire(&of, &runtime, wanted);
+        let acquire = move |_: &Records, open: Option<&Open>| service.acquire_once(&of, &runtime, wanted, open);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("AcquireLease", call, acquire, || {}).await.map(Response::new)
+        self.desk.once_marked("AcquireLease", call, acquire, || {}).await.map(Response::new)
     }
 
     async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<WireLease>, Status> {
@@ -252,9 +283,9 @@ impl Leases for LeasesService {
     ) -> Result<Response<ReleaseLeaseReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
-        let release = move |_: &Records| service.release(&of, &wanted);
+        let release = move |_: &Records, open: Option<&Open>| service.release(&of, &wanted, open);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("ReleaseLease", call, release, || {}).await.map(Response::new)
+        self.desk.once_marked("ReleaseLease", call, release, || {}).await.map(Response::new)
     }
 
     async fn get_lease(&self, request: Request<GetLeaseRequest>) -> Result<Response<WireLease>, Status> {

@@ -1,14 +1,15 @@
 //! Requests that carry an id: a repeat gets the first answer and does nothing.
 
+use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
-    CancelOperationRequest, DrainRequest, EvictPlansRequest, ListPlansRequest, PinPlanRequest, PlanRequest,
-    PutTopologyRequest, UnpinPlanRequest,
+    AcquireLeaseRequest, CancelOperationRequest, DrainRequest, EvictPlansRequest, ListLeasesRequest, ListPlansRequest,
+    PinPlanRequest, PlanRequest, PutTopologyRequest, UnpinPlanRequest,
 };
-use canopy_server::Pipeline;
+use canopy_server::{Pipeline, Space, StoreEngine, StoreError, open_store};
 use canopy_topology::TopologyLimits;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -116,4 +117,49 @@ async fn a_repeated_drain_does_not_end_the_successor() {
     let mut admin = ServerAdminClient::new(server.channel.clone());
     assert_eq!(admin.drain(drain).await.unwrap().into_inner(), first);
     assert!(!server.drain.is_draining());
+}
+
+/// Removes every kept answer, as if the server had been killed before it wrote any of them.
+async fn lose_answers(directory: &std::path::Path) {
+    let spaces = loop {
+        // Connections of a server that has ended hold its directory for a moment longer.
+        match open_store(directory, StoreEngine::Sled) {
+            Err(StoreError::InUse { .. }) => tokio::task::yield_now().await,
+            opened => break opened.unwrap(),
+        }
+    };
+    let answers = spaces.space(Space::Requests);
+    let keys = answers.keys(None, 100).unwrap();
+    assert!(!keys.is_empty());
+    answers.remove(&keys).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_request_id_is_one_lease_also_where_its_answer_was_lost_in_a_crash() {
+    let server = TestServer::start().await;
+    server.client().plan(request("ring:4")).await.unwrap();
+    let asked = AcquireLeaseRequest {
+        job: "17".to_owned(),
+        requests: vec![request("ring:4")],
+        request_id: id(1),
+        ..AcquireLeaseRequest::default()
+    };
+    let acquired = LeasesClient::new(server.channel.clone()).acquire_lease(asked.clone()).await.unwrap().into_inner();
+    let directory = server.stop().await;
+    lose_answers(directory.path()).await;
+
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
+    let mut leases = LeasesClient::new(server.channel.clone());
+    for _ in 0..2 {
+        assert_eq!(leases.acquire_lease(asked.clone()).await.unwrap().into_inner(), acquired);
+        assert_eq!(leases.list_leases(ListLeasesRequest::default()).await.unwrap().into_inner().total_size, 1);
+    }
+    let directory = server.stop().await;
+    lose_answers(directory.path()).await;
+    let pipeline = Pipeline::new(TopologyLimits::STANDARD);
+    let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
+    let mut leases = LeasesClient::new(server.channel.clone());
+    let other = AcquireLeaseRequest { job: "18".to_owned(), ..asked };
+    check_reused(&leases.acquire_lease(other).await.unwrap_err(), &id(1));
 }

@@ -15,6 +15,8 @@ pub(super) struct Table {
     /// When each ends, in milliseconds since 1970 UTC, and its number.
     ends: BTreeSet<(u64, u64)>,
     bases: HashMap<PlanKey, OnBase>,
+    /// By the request that acquired it.
+    requests: HashMap<PlanKey, u64>,
     /// Bytes of all records.
     bytes: usize,
     /// The last number that was given.
@@ -65,6 +67,7 @@ impl Table {
         self.bytes += lease.record_bytes;
         self.last = self.last.max(number);
         self.ends.insert((lease.standing.expire_ms, number));
+        self.requests.extend(lease.request().map(|request| (request, number)));
         if let Some(base) = lease.base() {
             let of_base = self.bases.entry(base).or_default();
             if lease.standing.items.iter().any(|valid| !valid.avoided.is_empty()) {
@@ -92,6 +95,9 @@ impl Table {
         let Some(lease) = self.leases.remove(&number) else { return };
         self.bytes = self.bytes.saturating_sub(lease.record_bytes);
         self.ends.remove(&(lease.standing.expire_ms, number));
+        if let Some(request) = lease.request().filter(|request| self.requests.get(request) == Some(&number)) {
+            self.requests.remove(&request);
+        }
         let Some(base) = lease.base() else { return };
         let Some(of_base) = self.bases.get_mut(&base) else { return };
         of_base.moved.remove(&number);
@@ -110,6 +116,11 @@ impl Table {
 
     pub(super) fn get(&self, number: u64) -> Option<&Lease> {
         self.leases.get(&number)
+    }
+
+    /// The one that a request of this key acquired.
+    pub(super) fn of_request(&self, request: &PlanKey) -> Option<&Lease> {
+        self.leases.get(self.requests.get(request)?)
     }
 
     /// All, by their numbers.
