@@ -96,6 +96,51 @@ fn library_crates_touch_no_clock_file_or_environment() {
     }
 }
 
+/// Modules of `crates/schedule` that say what schedules and transfer graphs are. The compiler and the checker both read them, and
+/// nothing else of the crate is in common.
+const SCHEDULE_TYPES: [&str; 7] = ["blocks", "collective", "fault", "route", "schedule", "shares", "transfer"];
+
+/// What a module and the modules below it name by `crate::` in code: modules, or items of the crate's root.
+fn names_of_own_crate(source: &Path, module: &str) -> BTreeSet<String> {
+    let mut files = vec![source.join(module).with_extension("rs")];
+    let folder = source.join(module);
+    if folder.is_dir() {
+        rust_files(&folder, &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a readable module");
+        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        assert!(!code.contains("super::super"), "{} names modules from below; begin at the crate", path.display());
+        for (start, _) in code.match_indices("crate::") {
+            let rest = &code[start + "crate::".len()..];
+            // A list in braces is refused as it stands: the style is one `use` for each module.
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            found.insert(if end == 0 { rest.chars().take(40).collect() } else { rest[..end].to_owned() });
+        }
+    }
+    found
+}
+
+/// A fault of the compiler must not hide itself: the checker calls nothing that the compiler calls, and neither reaches the
+/// other through what they have in common.
+#[test]
+fn the_checker_of_schedules_shares_no_code_with_their_compiler() {
+    let source = workspace().join("crates/schedule/src");
+    let types = BTreeSet::from(SCHEDULE_TYPES.map(str::to_owned));
+    let beyond_types = |module: &str, own: &str| -> Vec<String> {
+        let names = names_of_own_crate(&source, module);
+        names.into_iter().filter(|name| !types.contains(name) && name != own).collect()
+    };
+    let nothing = Vec::<String>::new();
+    assert_eq!(beyond_types("check", "check"), nothing, "names in the checker that are no types of schedules");
+    for module in SCHEDULE_TYPES {
+        assert_eq!(beyond_types(module, module), nothing, "names in {module} that are no types of schedules");
+    }
+    let compiler = names_of_own_crate(&source, "compile");
+    assert!(compiler.contains("schedule") && !compiler.contains("check"), "the compiler uses {compiler:?}");
+}
+
 #[test]
 fn files_stay_readable() {
     let mut files = Vec::new();

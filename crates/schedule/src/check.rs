@@ -1,13 +1,13 @@
 //! An independent judge of transfer graphs, and of flows that have none: structure, meaning, exact load.
 //!
 //! It reads the topology and the graph or flow, and trusts neither the compiler nor the synthesizer: it calls no code of
-//! theirs and relies on no convention of theirs that it has not checked itself.
+//! theirs and relies on no convention of theirs that it has not checked itself. It has in common with the compiler what a
+//! schedule and a transfer graph are, and nothing that finds anything; a test of the workspace reads its modules for that.
 
 mod error;
 mod flow;
 mod in_network;
 mod in_turn;
-mod joint;
 mod load;
 mod meaning;
 mod once;
@@ -25,7 +25,6 @@ use structure::Reach;
 pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
-pub use joint::{JointCheckError, JointPart, JointVerdict, check_joint};
 pub(crate) use load::link_loads;
 pub use once::check_steps_until;
 pub use steps::StepCost;

@@ -7,6 +7,7 @@
 mod error;
 mod flow;
 mod forest;
+mod guess;
 mod once;
 mod places;
 mod steps;
@@ -18,7 +19,7 @@ use crate::schedule::{Schedule, Shape};
 use crate::shares::ChunkLayout;
 use crate::transfer::TransferGraph;
 
-pub use error::{CompileError, HopFault, PathFault, SendFault, TreePlace};
+pub use error::{CompileError, HopFault, SendFault, TreePlace};
 
 /// Most transfers of one graph: some 44 bytes each, so 5.5 GiB. 4,096 ranks with a tree each need 1.7·10⁷.
 const TRANSFERS_MAX: usize = 1 << 27;

@@ -1,10 +1,14 @@
 //! Judges schedules in whatever shape they have, where nobody needs the transfer graph.
 
+mod joint;
+
 use canopy_topology::Topology;
 
 use crate::check::{CheckError, Verdict, check_flow_until, check_steps_until, check_until};
 use crate::compile::{CompileError, compile_until};
 use crate::schedule::{Schedule, Shape};
+
+pub use joint::{JointCheckError, JointPart, JointVerdict, check_joint};
 
 /// Why a schedule was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,9 +10,9 @@ mod check;
 mod collective;
 mod compile;
 mod depth_bound;
+mod fault;
 mod footprint;
 mod form;
-mod guess;
 mod joint_bound;
 mod judge;
 mod loads;
@@ -27,17 +27,17 @@ pub use blocks::Blocks;
 pub use bound::{Bound, Certificate, CutDirection};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
-    CheckError, FlowError, InNetwork, JointCheckError, JointPart, JointVerdict, LoadError, MeaningError, RouteFault,
-    StepCost, StructureError, TransferFault, Verdict, check, check_flow, check_flow_until, check_joint,
-    check_steps_until, check_until,
+    CheckError, FlowError, InNetwork, LoadError, MeaningError, RouteFault, StepCost, StructureError, TransferFault,
+    Verdict, check, check_flow, check_flow_until, check_steps_until, check_until,
 };
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
-pub use compile::{CompileError, HopFault, PathFault, SendFault, TreePlace, compile, compile_until};
+pub use compile::{CompileError, HopFault, SendFault, TreePlace, compile, compile_until};
 pub use depth_bound::depth_bound;
+pub use fault::PathFault;
 pub use footprint::links_used;
 pub use form::{AllreduceForm, FormChoice, FormReason};
 pub use joint_bound::{JointBound, JointTask, joint_bound};
-pub use judge::{JudgeError, judge_until};
+pub use judge::{JointCheckError, JointPart, JointVerdict, JudgeError, check_joint, judge_until};
 pub use loads::LinkLoads;
 pub use patterns::{Pattern, Patterns, PatternsError};
 pub use route::{RouteIndex, RouteInterner, RouteTable};

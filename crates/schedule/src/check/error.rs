@@ -1,7 +1,7 @@
 //! Why a transfer graph was refused, by check.
 
 use crate::collective::CollectiveKind;
-use crate::compile::PathFault;
+use crate::fault::PathFault;
 use crate::shares::SharesError;
 
 /// It is not a well-formed graph on this topology.

@@ -15,7 +15,7 @@ use super::load::{add_up, busiest};
 use super::structure::{RouteEnds, route_ends};
 use super::{CheckError, Stop, Verdict, in_network};
 use crate::collective::{Collective, CollectiveKind};
-use crate::compile::PathFault;
+use crate::fault::PathFault;
 use crate::route::RouteTable;
 use crate::schedule::{Flow, Path, Schedule, Shape};
 use crate::shares::ChunkLayout;

@@ -44,7 +44,7 @@ const PARALLEL_MIN: usize = 1 << 10;
 /// [`chain_max`](Verdict::chain_max) alone.
 ///
 /// * **Errors.** [`CheckError::Stopped`] soon after `stop` says so; loads that are too large.
-/// * **Cost.** O(sends log sends + carriers + links of all routes), most of it on all threads of the caller's pool; some 40
+/// * **Cost.** O(sends log sends + carriers + links of all routes), most of it on all threads of the caller's pool; some 50
 ///   bytes for each send.
 pub fn check_steps_until(
     topology: &Topology,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::collective::CollectiveKind;
+use crate::fault::PathFault;
 use crate::shares::SharesError;
 
 /// Position of a tree in a forest.
@@ -94,32 +95,6 @@ pub enum SendFault {
          circle; put the sends into different steps"
     )]
     Circular { step: u32, rank: u32 },
-}
-
-/// Why a path of a flow cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum PathFault {
-    #[error(
-        "nothing has to go from rank {source_rank} to rank {destination}, or the path comes out of order; list paths by source, then destination"
-    )]
-    Unexpected { source_rank: u32, destination: u32 },
-    #[error("chunk_count is 0; leave the path out")]
-    NoChunks,
-    #[error(
-        "with it, the paths from rank {source_rank} to rank {destination} take more than the {limit} chunks there are"
-    )]
-    TooManyChunks { source_rank: u32, destination: u32, limit: u64 },
-    #[error("its hops are none, or lie outside the table of hops")]
-    NoHops,
-    #[error("its hop {hop} takes route {route}, which does not exist or does not lead from a rank to a rank")]
-    Route { hop: usize, route: u32 },
-    #[error("its hop {hop} starts at rank {found}, but the path has come to rank {expected}")]
-    Gap { hop: usize, found: u32, expected: u32 },
-    #[error("its hop {hop} comes to rank {rank}, where the path has been before")]
-    Loop { hop: usize, rank: u32 },
-    #[error("it ends at rank {found}, not at its destination {expected}")]
-    WrongEnd { found: u32, expected: u32 },
 }
 
 /// Why a hop does not fit into its tree.

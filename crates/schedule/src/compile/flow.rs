@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use canopy_topology::{Rank, Topology};
 
-use super::error::{CompileError, PathFault};
+use super::error::CompileError;
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::{Collective, CollectiveKind};
+use crate::fault::PathFault;
 use crate::route::RouteIndex;
 use crate::schedule::{Action, Carrier, Flow, Pace, Path, Schedule};
 use crate::shares::ChunkLayout;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use canopy_topology::Rank;
 use rayon::slice::ParallelSliceMut as _;
 
-use crate::guess::count_below;
+use super::guess::count_below;
 use crate::schedule::{Action, Send, Steps};
 
 /// Sends of a schedule by the places they use.

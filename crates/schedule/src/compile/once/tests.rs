@@ -3,8 +3,8 @@
 use canopy_topology::Rank;
 use proptest::prelude::*;
 
-use super::super::steps::{arrange, arrange_by_places};
 use super::Once;
+use crate::compile::steps::{arrange, arrange_by_places};
 use crate::route::{RouteIndex, RouteTable};
 use crate::schedule::{Action, Carrier, Pace, Send, Steps};
 

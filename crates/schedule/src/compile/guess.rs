@@ -4,7 +4,7 @@
 ///
 /// The search begins where evenly spread numbers would put it: in tables beyond the caches, that is a look or two at memory instead of one
 /// for each halving. O(log items), whatever the numbers.
-pub(crate) fn count_below<T>(items: &[T], number: impl Fn(&T) -> u64, limit: u64) -> usize {
+pub(super) fn count_below<T>(items: &[T], number: impl Fn(&T) -> u64, limit: u64) -> usize {
     let (Some(first), Some(last)) = (items.first(), items.last()) else { return 0 };
     let (first, last) = (number(first), number(last));
     if limit <= first {

@@ -10,8 +10,8 @@ use canopy_topology::{LinkIndex, Topology};
 use num_bigint::BigUint;
 use num_integer::Integer as _;
 
-use super::Verdict;
-use crate::judge::{JudgeError, judge_until};
+use super::{JudgeError, judge_until};
+use crate::check::Verdict;
 use crate::schedule::{Schedule, Shape, Steps};
 use crate::shares::ChunkLayout;
 
