@@ -196,8 +196,18 @@ pub(crate) fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
     }
 }
 
-/// Reads `30s`, `1.5m`, `250ms`: a number with `ns`, `us`, `ms`, `s`, `m` or `h`.
+/// Reads `30s`, `1.5m`, `250ms`: a positive number with `ns`, `us`, `ms`, `s`, `m` or `h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    match duration_or_zero(text)? {
+        Duration::ZERO => {
+            Err("a duration of zero leaves no time for anything; give a positive one, such as 30s".to_owned())
+        }
+        positive => Ok(positive),
+    }
+}
+
+/// Reads a duration that may be zero; `0` is the one number that needs no unit.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 6] = [
         ("ns", 1),
         ("us", 1_000),
@@ -206,12 +216,19 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         ("m", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ];
-    let error = || format!("`{text}` is not a duration; write a number with ns, us, ms, s, m or h, such as 30s");
-    let nanos = scaled(text, &UNITS).ok_or_else(error)?;
-    if nanos == 0 {
-        return Err("a duration of zero leaves no time for anything; give a positive one, such as 30s".to_owned());
+    let text = text.trim();
+    let is_bare = text.ends_with(|c: char| c.is_ascii_digit());
+    let as_seconds = is_bare.then(|| scaled(&format!("{text}s"), &UNITS)).flatten();
+    match (scaled(text, &UNITS), as_seconds) {
+        (Some(nanos), _) => Ok(Duration::from_nanos(nanos)),
+        (None, Some(0)) => Ok(Duration::ZERO),
+        (None, Some(_)) => Err(format!(
+            "`{text}` has no unit; write `{text}us`, `{text}ms` or `{text}s`, or use another unit of ns us ms s m h"
+        )),
+        (None, None) => {
+            Err(format!("`{text}` is not a duration; write a number with ns, us, ms, s, m or h, such as 30s"))
+        }
     }
-    Ok(Duration::from_nanos(nanos))
 }
 
 /// Reads `64MiB`, `1.5GB`, `4096`: bytes, or a number with a unit in steps of 10³ or 2¹⁰.
@@ -435,8 +452,16 @@ mod tests {
         assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        for bad in ["30", "", "s", "0s", "-1s", "1d", "999999999999h"] {
+        for bad in ["30", "", "s", "0s", "0", "-1s", "1d", "999999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!((duration_or_zero("0"), duration_or_zero("0.0us")), (Ok(Duration::ZERO), Ok(Duration::ZERO)));
+        for (bare, to_write) in [("30", "`30s`"), (" 1.5 ", "write `1.5us`")] {
+            let message = duration_or_zero(bare).unwrap_err();
+            assert!(message.contains("has no unit") && message.contains(to_write), "{message}");
+        }
+        for bad in ["", ".", "1.", "1e3", "-0"] {
+            assert!(duration_or_zero(bad).unwrap_err().contains("is not a duration"), "{bad}");
         }
     }
 

@@ -24,7 +24,7 @@ use crate::stored_plan::stored_plan;
 
 use super::on_a_thread;
 use super::simulate::sizes::Sizes;
-use super::simulate::{Piece, alpha, piece};
+use super::simulate::{Piece, piece};
 use compare::{Comparison, Model, compare};
 
 /// What bounds a plan, what binds it, and whether it is worth it beside ring, direct and others
@@ -53,7 +53,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..256MiB")]
     sizes: Sizes,
     /// What each message takes before its first byte is sent; 0 for nothing
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = alpha)]
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
     alpha: Duration,
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]

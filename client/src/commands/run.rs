@@ -33,6 +33,8 @@ const PLAN_BYTES_MAX: usize = 1 << 30;
 const RANKS_MAX: u32 = 64;
 /// Most connections that a rank may be asked to take before it looks: what the system keeps for it.
 const CONNECTIONS_MAX: u32 = 512;
+/// Longest pause of a rank before a step.
+const DELAY_MAX: Duration = Duration::from_secs(60);
 /// Most memory of all ranks' buffers.
 const MEMORY_BYTES_MAX: u128 = 16 << 30;
 
@@ -46,7 +48,7 @@ Examples:
   canopy plan ring:8 --collective allreduce --format oneccl-xml -o plan.xml
   canopy run plan.xml
   canopy run plan.json --size 64MiB --type float64 --seed 7 --json
-  canopy run plan.xml --delays 20
+  canopy run plan.xml --delays 20ms
 
 Exit status: 0 when every output is right, 2 when the plan or an output is wrong, 4 when a rank dies, 5 at the deadline.")]
 pub(crate) struct RunArgs {
@@ -65,9 +67,9 @@ pub(crate) struct RunArgs {
     /// Seed of the data and of the pauses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Longest pause of a rank before each step, in milliseconds, drawn by chance
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
-    delays: u64,
+    /// Longest pause of a rank before each step, drawn by chance, up to 60s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = pause)]
+    delays: Duration,
     /// Longest time for all of it
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = args::duration)]
     deadline: Duration,
@@ -113,6 +115,12 @@ struct Wrong {
     element: u64,
 }
 
+/// Reads the longest pause before a step.
+fn pause(text: &str) -> Result<Duration, String> {
+    let read = args::duration_or_zero(text)?;
+    if read > DELAY_MAX { Err(format!("`{text}` is longer than a pause may be; write at most 60s")) } else { Ok(read) }
+}
+
 /// Runs the plan and says what came of it.
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let Place::Local = args.ranks;
@@ -127,7 +135,7 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
         elements,
         element: args.element,
         seed: args.seed,
-        delay_ms_max: args.delays,
+        delay_max: args.delays,
         ports: Vec::new(),
     };
     let ranks = launch::run(&program, job, args.deadline).await?;

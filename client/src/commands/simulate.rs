@@ -83,7 +83,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..1GiB")]
     sizes: Sizes,
     /// What each message takes before its first byte is sent; 0 for nothing
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = alpha)]
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
     alpha: Duration,
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
@@ -123,13 +123,6 @@ enum SyncName {
 enum SharingName {
     Fair,
     Fifo,
-}
-
-/// Reads α: a duration that may be zero.
-pub(super) fn alpha(text: &str) -> Result<Duration, String> {
-    let unit = text.trim_start_matches(['0', '.']);
-    let is_zero = text.starts_with('0') && (unit.is_empty() || args::duration(&format!("1{unit}")).is_ok());
-    if is_zero { Ok(Duration::ZERO) } else { args::duration(text) }
 }
 
 /// Largest message; none for whole transfers.

@@ -148,7 +148,7 @@ fn refusals_have_their_status() {
     desk.refused("bound ring:4 --collective all-to-all-v", 2, &["a size for each block", "--blocks FILE"]);
     desk.refused("bound ring:4 --collective allgather --root 1", 2, &["has no root"]);
     desk.refused("bound ring:4 --collective broadcast --root 4", 2, &["0 to 3"]);
-    desk.refused("bound ring:4 --collective allgather --deadline 5", 2, &["30s"]);
+    desk.refused("bound ring:4 --collective allgather --deadline 5", 2, &["`5s`"]);
     desk.write("split.yaml", DISCONNECTED);
     desk.refused("bound split.yaml --collective allgather", 3, &["cannot be reached", "rank 2 (c)"]);
     desk.refused("bound complete:200 --collective allgather --deadline 1ns", 5, &["deadline"]);

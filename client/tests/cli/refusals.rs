@@ -44,6 +44,28 @@ fn names_of_later_versions_are_told_from_nonsense() {
     }
 }
 
+/// `25` may be meant in GB/s or in Gbps: a network so described would be planned for, whatever was meant.
+#[test]
+fn rates_and_times_without_a_unit_are_refused_with_what_to_write() {
+    let desk = Desk::new();
+    let document = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, both: true, bandwidth: \"25\"}]\n";
+    desk.write("text.yaml", document);
+    for (arguments, words) in [
+        ("bound ring:8,bw=25 -c allgather", ["bw: `25` has no unit", "write `25GB/s`"]),
+        ("bound ring:8,lat=3 -c allgather", ["lat: `3` has no unit", "write `3us`"]),
+        ("bound ring:8,host=75 -c allgather", ["host: `75` has no unit", "write `75GB/s`"]),
+        ("bound rail:boxes=2,nv=450 -c allgather", ["nv: `450` has no unit", "write `450GB/s`"]),
+        ("bound dims:ring4+fc2,bw=200GB/s+50 -c allgather", ["bw: `50` has no unit", "write `50GB/s`"]),
+        ("bound text.yaml -c allgather", ["links[0].bandwidth: `25` has no unit", "write `25GB/s`"]),
+        ("bound ring:8 -c allgather --deadline 30", ["'--deadline <TIME>': `30` has no unit", "`30s`"]),
+        ("simulate ring:8 -c allgather --alpha 1", ["'--alpha <TIME>': `1` has no unit", "write `1us`"]),
+        ("find --nodes 8 --degree 4 --node-bw 100", ["'--node-bw <RATE>': `100` has no unit", "write `100GB/s`"]),
+        ("run plan.xml --delays 20", ["'--delays <TIME>': `20` has no unit", "`20ms`"]),
+    ] {
+        desk.refused(arguments, 2, &words);
+    }
+}
+
 #[test]
 fn a_server_that_is_not_there_is_worth_another_try() {
     let desk = Desk::new();

@@ -55,7 +55,7 @@ fn a_hand_made_plan_runs_on_every_type_and_length() {
         "joined.xml",
         HAND_MADE.replace("scope=\"local\"", "scope=\"all\"").replace("</step>", "<sync scope=\"all\"/></step>"),
     );
-    assert_eq!(desk.json("run joined.xml --size 4KiB --delays 2 --json")["ok"], true);
+    assert_eq!(desk.json("run joined.xml --size 4KiB --delays 2ms --json")["ok"], true);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn what_cannot_be_run_is_refused() {
     desk.refused("run other.xml", 2, &["neither a oneCCL plan nor a plan in canopy's JSON"]);
     desk.write("small.xml", HAND_MADE.replace("maxbytes=\"0\"", "maxbytes=\"100\""));
     desk.refused("run small.xml --size 104", 2, &["up to 100 bytes, not for 104"]);
-    desk.refused("run pair.xml --delays 30000 --deadline 300ms", 5, &["the deadline of 300ms"]);
+    desk.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["the deadline of 300ms"]);
 }
 
 #[cfg(feature = "embedded")]
@@ -83,7 +83,7 @@ fn eight_ranks_move_real_bytes() {
     {
         let plan = format!("plan ring:8 --collective {kind}{options} --format oneccl-xml -o plan.xml --json");
         desk.json(&plan);
-        for delays in [0, 3] {
+        for delays in ["0", "3ms"] {
             let run = desk.json(&format!("run plan.xml --size 256KiB --delays {delays} --seed 9 --json"));
             assert_eq!((&run["ok"], &run["collective"], &run["ranks"]), (&true.into(), &kind.into(), &8.into()));
         }
@@ -101,7 +101,7 @@ fn eight_ranks_move_real_bytes() {
 fn a_rank_that_dies_ends_the_run_at_once() {
     let desk = Desk::new();
     desk.json("plan ring:4 --collective allreduce --format oneccl-xml -o plan.xml --json");
-    let mut command = desk.command("run plan.xml --delays 60000 --deadline 5m");
+    let mut command = desk.command("run plan.xml --delays 60s --deadline 5m");
     let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ranks = Vec::new();
     while ranks.len() < 4 {

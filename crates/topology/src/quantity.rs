@@ -1,7 +1,8 @@
-//! Rates and times as people write them: `25GB/s`, `200Gbps`, `700ns`, or a plain integer in base units.
+//! Rates and times as people write them: `25GB/s`, `200Gbps`, `700ns`; in documents also an integer in base units.
 //!
 //! All arithmetic is exact. A text that does not come out as a whole number of bytes per second (or nanoseconds) is
-//! refused, never rounded. It knows nothing of the documents and expressions the texts stand in.
+//! refused, never rounded. A text without a unit is refused, too, because `25` may be meant in any unit; only 0 is the
+//! same in all of them. It knows nothing of the documents and expressions that hold the texts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,6 +29,8 @@ pub enum QuantityError {
         "`{text}` is not a {what}; write a plain number without sign or exponent, then a unit, such as `{example}`"
     )]
     NotANumber { what: &'static str, text: String, example: &'static str },
+    #[error("`{text}` has no unit; write `{text}{common}`, or use another unit of {units}")]
+    NoUnit { text: String, common: &'static str, units: &'static str },
     #[error("`{text}` has the unit `{unit}`, which no {what} has; use one of {units}")]
     Unit { what: &'static str, text: String, unit: String, units: &'static str },
     #[error("`{text}` is not a whole number of {base}; choose a number that is")]
@@ -43,6 +46,8 @@ struct Scale {
     what: &'static str,
     base: &'static str,
     example: &'static str,
+    /// The unit that is most often meant, for a number without one.
+    common: &'static str,
     names: &'static str,
     /// Unit, then numerator and denominator of its size in base units.
     units: &'static [(&'static str, u64, u64)],
@@ -52,9 +57,9 @@ const RATES: Scale = Scale {
     what: "bandwidth",
     base: "bytes/s",
     example: "25GB/s",
+    common: "GB/s",
     names: "B/s kB/s MB/s GB/s TB/s KiB/s MiB/s GiB/s bps kbps Mbps Gbps Tbps",
     units: &[
-        ("", 1, 1),
         ("B/s", 1, 1),
         ("kB/s", 1_000, 1),
         ("MB/s", 1_000_000, 1),
@@ -75,8 +80,9 @@ const TIMES: Scale = Scale {
     what: "latency",
     base: "nanoseconds",
     example: "700ns",
+    common: "us",
     names: "ns us ms s",
-    units: &[("", 1, 1), ("ns", 1, 1), ("us", 1_000, 1), ("ms", 1_000_000, 1), ("s", 1_000_000_000, 1)],
+    units: &[("ns", 1, 1), ("us", 1_000, 1), ("ms", 1_000_000, 1), ("s", 1_000_000_000, 1)],
 };
 
 /// Longest text read as a quantity; the longest sensible one has some 25 characters.
@@ -104,6 +110,11 @@ impl Scale {
         {
             return Err(not_a_number());
         }
+        if unit.is_empty() {
+            let is_zero = whole.bytes().chain(decimals.unwrap_or_default().bytes()).all(|digit| digit == b'0');
+            let no_unit = || QuantityError::NoUnit { text: text.to_owned(), common: self.common, units: self.names };
+            return if is_zero { Ok(0) } else { Err(no_unit()) };
+        }
         let known = self.units.iter().find(|(name, ..)| *name == unit);
         let &(_, numerator, denominator) = known.ok_or_else(|| QuantityError::Unit {
             what: self.what,
@@ -128,10 +139,10 @@ impl Scale {
     }
 }
 
-/// Reads `25GB/s`, `200Gbps` (= 25 GB/s), `12.5GB/s` or a whole number of bytes per second; exact.
+/// Reads `25GB/s`, `200Gbps` (= 25 GB/s) or `12.5GB/s`; exact.
 ///
 /// # Errors
-/// No number, another unit, zero, or not a whole number of bytes per second within 64 bits.
+/// No number, no unit or another one, zero, or not a whole number of bytes per second within 64 bits.
 impl FromStr for Capacity {
     type Err = QuantityError;
 
@@ -158,10 +169,10 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// Reads `700ns`, `1.5us` or a whole number of nanoseconds; exact.
+/// Reads `700ns`, `1.5us`, or `0` in any unit or none; exact.
 ///
 /// # Errors
-/// No number, another unit, or not a whole number of nanoseconds within 64 bits.
+/// No number, no unit or another one, or not a whole number of nanoseconds within 64 bits.
 impl FromStr for Latency {
     type Err = QuantityError;
 

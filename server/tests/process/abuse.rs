@@ -116,7 +116,7 @@ async fn health_and_lookups_answer_while_the_queue_sheds_load() {
     let mut running = Vec::new();
     for number in 0..32 {
         let mut client = process.client().await;
-        running.push(spawn(async move { client.plan(request(&format!("torus:24x24,lat={number}"))).await }));
+        running.push(spawn(async move { client.plan(request(&format!("torus:24x24,lat={number}ns"))).await }));
     }
     process.wait_until_synthesis_runs().await;
     check_unharmed(&process, "a full queue").await;

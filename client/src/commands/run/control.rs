@@ -1,6 +1,7 @@
 //! What the command and its ranks say to each other: one JSON object on a line, over a connection for each rank.
 
 use std::io;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,7 @@ pub(super) struct Job {
     pub(super) element: ElementType,
     pub(super) seed: u64,
     /// Longest pause before each step, drawn by chance.
-    pub(super) delay_ms_max: u64,
+    pub(super) delay_max: Duration,
     /// Where each rank is reached.
     pub(super) ports: Vec<u16>,
 }

@@ -136,7 +136,7 @@ struct Machine {
     output: std::ops::Range<usize>,
     element: ElementType,
     copies: Vec<Copy>,
-    delay_ms_max: u64,
+    delay_max: Duration,
     chance: u64,
     messages: u64,
     bytes: u64,
@@ -181,7 +181,7 @@ impl Machine {
             output: first.output(),
             element: job.element,
             copies: (0..plan.instances).map(copy).collect::<Result<_, _>>()?,
-            delay_ms_max: job.delay_ms_max,
+            delay_max: job.delay_max,
             chance: mix(job.seed ^ u64::from(rank)),
             messages: 0,
             bytes: 0,
@@ -303,11 +303,12 @@ impl Machine {
 
     /// A pause before a step, where pauses are asked for.
     fn delay(&mut self) -> Option<Pin<Box<Sleep>>> {
-        if self.delay_ms_max == 0 {
+        if self.delay_max.is_zero() {
             return None;
         }
         self.chance = mix(self.chance);
-        let micros = self.chance % self.delay_ms_max.saturating_mul(1000).saturating_add(1);
+        let micros_max = u64::try_from(self.delay_max.as_micros()).unwrap_or(u64::MAX);
+        let micros = self.chance % micros_max.saturating_add(1);
         Some(Box::pin(tokio::time::sleep(Duration::from_micros(micros))))
     }
 

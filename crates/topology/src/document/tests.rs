@@ -173,6 +173,8 @@ fn refusals_name_the_field_and_the_remedy() {
         ("from: a, to: b, bandwidth: 99999999999TB/s", "links[1].bandwidth", "use a smaller number"),
         ("from: a, to: b, bandwidth: 99999999999999999999999", "links[1].bandwidth", "whole number"),
         ("from: a, to: b, bandwidth: 5furlongs", "links[1].bandwidth", "use one of B/s"),
+        ("from: a, to: b, bandwidth: '25'", "links[1].bandwidth", "`25` has no unit; write `25GB/s`"),
+        ("from: a, to: b, bandwidth: 1, latency: '3'", "links[1].latency", "`3` has no unit; write `3us`"),
         ("from: a, to: b, bandwidth: [1]", "links[1].bandwidth", "whole number of base units"),
         ("from: a, to: b, bandwidth: 1, latency: 1.5ns", "links[1].latency", "whole number of nanoseconds"),
         ("from: a, to: b, bandwidth: 1, count: 0", "links[1].count", "positive number"),

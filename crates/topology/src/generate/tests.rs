@@ -340,7 +340,7 @@ fn mistakes_are_told_with_their_position() {
         (":8", "position 1: found `:`, expected the name of a family or operator"),
         ("ring:", "position 6: found the end, expected a value or `key=value`"),
         ("ring:8,", "position 8: found the end, expected a value or `key=value`"),
-        ("ring:8,,bw=1", "position 8: found `,`, expected a value or `key=value`"),
+        ("ring:8,,bw=1GB/s", "position 8: found `,`, expected a value or `key=value`"),
         ("ring:8,bw=", "position 8: found `b`, expected `key=value` with a key and a value"),
         ("ring:8,=1", "position 8: found `=`, expected `key=value` with a key and a value"),
         ("ring:8;ring:8", "position 7: found `;`, expected `,` or the end"),
@@ -368,7 +368,7 @@ fn mistakes_are_told_with_their_position() {
             "dgx-a100:boxes=2,bw=1GB/s",
             "position 18: `dgx-a100` has no key `bw`; it takes boxes gpus lat down nodes-down degrade faults host nicforward",
         ),
-        ("ring:8,bw=1,bw=1", "position 13: `bw` is given twice; give it once"),
+        ("ring:8,bw=1GB/s,bw=1GB/s", "position 17: `bw` is given twice; give it once"),
         (
             "ring:8,bw=fast",
             "position 8: bw: `fast` is not a bandwidth; write a plain number without sign or exponent, then a unit, such as `25GB/s`",
@@ -377,6 +377,12 @@ fn mistakes_are_told_with_their_position() {
             "ring:8,lat=5GB/s",
             "position 8: lat: `5GB/s` has the unit `GB/s`, which no latency has; use one of ns us ms s",
         ),
+        (
+            "ring:8,bw=25",
+            "position 8: bw: `25` has no unit; write `25GB/s`, or use another unit of B/s kB/s MB/s GB/s TB/s KiB/s MiB/s GiB/s \
+             bps kbps Mbps Gbps Tbps",
+        ),
+        ("ring:8,lat=3", "position 8: lat: `3` has no unit; write `3us`, or use another unit of ns us ms s"),
         ("ring:8,bw=0", "position 8: bw: `0` is zero; a link that carries nothing is no link, leave it out"),
         (
             "ring:8,nicforward=true",

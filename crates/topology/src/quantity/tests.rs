@@ -10,7 +10,6 @@ fn check_rate(text: &str, bytes_per_sec: u64) {
 #[test]
 fn rates_are_read_in_every_unit() {
     for (text, bytes_per_sec) in [
-        ("1", 1),
         ("1B/s", 1),
         ("25 GB/s", 25_000_000_000),
         (" 25GB/s ", 25_000_000_000),
@@ -28,7 +27,7 @@ fn rates_are_read_in_every_unit() {
         ("12.5GB/s", 12_500_000_000),
         ("20.600GB/s", 20_600_000_000),
         ("007GB/s", 7_000_000_000),
-        ("18446744073709551615", u64::MAX),
+        ("18446744073709551615B/s", u64::MAX),
         ("18446744073.709551615GB/s", u64::MAX),
     ] {
         check_rate(text, bytes_per_sec);
@@ -38,9 +37,32 @@ fn rates_are_read_in_every_unit() {
 #[test]
 fn times_are_read_in_every_unit() {
     for (text, nanos) in
-        [("0", 0), ("700", 700), ("700ns", 700), ("1.5us", 1_500), ("2ms", 2_000_000), ("0.25s", 250_000_000)]
+        [("0", 0), ("0.0", 0), ("0s", 0), ("700ns", 700), ("1.5us", 1_500), ("2ms", 2_000_000), ("0.25s", 250_000_000)]
     {
         assert_eq!(text.parse(), Ok(Latency::from_nanos(nanos)), "{text}");
+    }
+}
+
+#[test]
+fn a_number_without_a_unit_is_refused_with_what_to_write() {
+    for (text, to_write) in [
+        ("25", "`25GB/s`"),
+        (" 25 ", "`25GB/s`"),
+        ("0.5", "`0.5GB/s`"),
+        ("18446744073709551615", "GB/s`"),
+        ("18446744073709551616", "GB/s`"),
+    ] {
+        let error = text.parse::<Capacity>().unwrap_err();
+        assert!(matches!(error, QuantityError::NoUnit { .. }), "{text}: {error}");
+        let message = error.to_string();
+        assert!(message.contains("has no unit") && message.contains(to_write) && message.contains("Tbps"), "{message}");
+    }
+    for (text, to_write) in [("3", "`3us`"), ("0.5", "`0.5us`")] {
+        let error = text.parse::<Latency>().unwrap_err();
+        assert!(
+            matches!(error, QuantityError::NoUnit { .. }) && error.to_string().contains(to_write),
+            "{text}: {error}"
+        );
     }
 }
 
@@ -60,13 +82,13 @@ fn what_is_no_number_is_refused_with_an_example() {
 #[test]
 fn what_is_not_whole_positive_or_within_64_bits_is_refused() {
     let refusal = |text: &str| text.parse::<Capacity>().unwrap_err();
-    for text in ["0.5", "1bps", "12.5B/s", "0.1KiB/s", "0.0000000000000000000001GB/s"] {
+    for text in ["0.5B/s", "1bps", "12.5B/s", "0.1KiB/s", "0.0000000000000000000001GB/s"] {
         assert!(matches!(refusal(text), QuantityError::NotWhole { .. }), "{text}");
     }
     for text in ["0", "0GB/s", "0.000"] {
         assert!(matches!(refusal(text), QuantityError::Zero { .. }), "{text}");
     }
-    for text in ["18446744073709551616", "99999999999TB/s", "9999999999999999999999999999999999999999999GB/s"] {
+    for text in ["18446744073709551616B/s", "99999999999TB/s", "9999999999999999999999999999999999999999999GB/s"] {
         assert!(matches!(refusal(text), QuantityError::TooLarge { .. }), "{text}");
     }
     for text in ["5gb/s", "5Gb/s", "5furlongs", "5GB", "5G", "5GB/s/s", "0x10"] {

@@ -8,7 +8,7 @@ use super::*;
 use crate::store::{MemoryStore, decode_record, encode_record};
 
 /// Its best plan needs more chunks than a runtime has room for, so several numbers of trees are tried.
-const CROWDED: &str = "mesh:2x2,bw=50012,degrade=00-01*50011/50012";
+const CROWDED: &str = "mesh:2x2,bw=50012B/s,degrade=00-01*50011/50012";
 
 /// The network with rank `r` as rank `r·step + 1`, other names, and switches in another order.
 fn turned(expression: &str, step: u32) -> TopologyInput {

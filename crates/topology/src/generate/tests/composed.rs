@@ -25,7 +25,7 @@ fn sizes_of_compositions() {
         ("line:9(bipartite:2x2)", 2048, 4096),
         ("product(biring:n=8;power:2(uniring:n=4))", 128, 512),
         ("line(product(power:3(uniring:n=4);uniring:n=2))", 512, 2048),
-        ("degree:2(line:1(product(ring:3;ring:3))):lat=1us,bw=2", 72, 576),
+        ("degree:2(line:1(product(ring:3;ring:3))):lat=1us,bw=2B/s", 72, 576),
         ("product(random-regular:n=5,d=2,seed=1;ring:3)", 15, 54),
         ("product(dragonfly:2x3;ring:1)", 6, 12),
         ("product(dims:ring2+fc3,bw=2GB/s+1GB/s;ring:3)", 18, 90),
