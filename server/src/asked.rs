@@ -15,6 +15,9 @@ use crate::topologies::{Shelf, id_of};
 /// Most bytes of a request that are kept with its plan.
 const BYTES_MAX: usize = 4096;
 
+/// Most bytes of a request that are kept in the record of its plan: some tenth of the largest topologies, which are rarely sent twice.
+const REQUEST_BYTES_MAX: usize = 4 << 20;
+
 /// The layout. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Asked {
@@ -46,6 +49,13 @@ pub(crate) fn encode(order: &Order, prepared: &Prepared) -> Vec<u8> {
     let order = Order { topology: TopologyInput::Expression(String::new()), ..order.clone() };
     let topology = prepared.topology_key.identity.as_bytes().to_vec();
     Some(Asked { order: encode_order(&order), topology }.encode_to_vec()).filter(is_short).unwrap_or_default()
+}
+
+/// The request of a plan as it is kept in the plan's record, so that its key can be made again wherever the record goes; empty for one
+/// that is too long, and for a plan that stands in for another one, which only its maker can tell the key of.
+pub(crate) fn request(order: &Order) -> Vec<u8> {
+    let is_kept = order.making == Making::Searched && order.weight_bytes() <= REQUEST_BYTES_MAX;
+    if is_kept { encode_order(order) } else { Vec::new() }
 }
 
 /// The order that [`encode`] was given. None: nothing is kept, this build does not know it, or its topology is not on the shelf.

@@ -2,6 +2,8 @@
 //!
 //! Records travel with digests, which show that nothing happened to them on the way; here is looked at what they say.
 
+mod request;
+
 use std::str::FromStr as _;
 
 use canopy_plan::{
@@ -12,6 +14,7 @@ use canopy_proto::v1::{Artifact, OutputFormat, Plan};
 use canopy_schedule::{Collective, CollectiveKind, certified_bound, judge_until};
 use canopy_topology::{Rank, TopologyLimits};
 
+pub(crate) use self::request::{Verdict, judge_request};
 use crate::digest::sha256_hex;
 use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
 use crate::pipeline::collective_on_the_wire;

@@ -30,7 +30,7 @@ use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
 use self::canon::Canon;
-pub(crate) use self::describe::{collective as collective_on_the_wire, topology_summary};
+pub(crate) use self::describe::{bits, collective as collective_on_the_wire, topology_summary};
 use self::fewer::{Fitted, first_limits};
 pub(crate) use self::input::read_topology;
 use self::joint::Joints;

@@ -139,7 +139,11 @@ pub(crate) fn operators(routes: Routes, options: &Options, office: Office, messa
     let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone());
     let leases =
         LeasesService::new(desk.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
-    let plans = PlanAdminService::new(desk.clone(), Archives::new(desk, shelf.clone(), plans, options), &workshop);
+    let plans = PlanAdminService::new(
+        desk.clone(),
+        Archives::new(desk, shelf.clone(), plans, (&workshop.planner, options)),
+        &workshop,
+    );
     let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
     let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);

@@ -34,6 +34,7 @@ pub(crate) use gated::Gated;
 pub use memory::MemoryStore;
 pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};
+pub(crate) use records::Request;
 pub use records::{Eviction, Lookup, RecordOptions, Records, StoredPlan, Usage};
 pub use space::Space;
 pub use summary::PlanSummary;

@@ -24,7 +24,7 @@ use crate::key::PlanKey;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::queue::Queue;
 use crate::refusals::Refusals;
-use crate::store::{Durability, Lookup, Records, StoredPlan};
+use crate::store::{Durability, Lookup, Records, Request, StoredPlan};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
 /// others see to it that an answer that is there does not.
@@ -300,7 +300,7 @@ impl Workshop {
         job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
         // What was made without a search can be made again: its schedule survives crashes of the machine.
         let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
-        let asked = asked::encode(&job.order, &read.prepared);
+        let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
         if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";

@@ -78,7 +78,7 @@ pub(super) fn plan(
 }
 
 /// Flags, eight to the byte, the lowest bit first.
-fn bits(flags: &[bool]) -> Vec<u8> {
+pub(crate) fn bits(flags: &[bool]) -> Vec<u8> {
     let byte = |flags: &[bool]| flags.iter().rev().fold(0, |byte, &flag| byte << 1 | u8::from(flag));
     flags.chunks(8).map(byte).collect()
 }

@@ -12,7 +12,9 @@ use std::io::{BufReader, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canopy_proto::v1::{ArchiveContents, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest};
+use canopy_proto::v1::{
+    ArchiveContents, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest, SkippedPlan,
+};
 use canopy_topology::TopologyLimits;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_blocking;
@@ -25,9 +27,10 @@ use super::plan_admin::{chosen, for_each};
 use super::{EventStream, STREAM_BUFFER};
 use crate::clock;
 use crate::config::Options;
-use crate::failure::CallFailure;
-use crate::judge::judge_plan;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::judge::{Verdict, judge_plan, judge_request};
 use crate::key::PlanKey;
+use crate::planner::Planner;
 use crate::receipts::{Claim, Open, Repeatable};
 use crate::status::call_status;
 use crate::store::{ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError, read_archive};
@@ -37,11 +40,13 @@ use crate::topologies::{Shelf, id_of, judge_topology};
 
 /// Exports at once; the others wait.
 const EXPORTS_AT_ONCE: usize = 2;
+/// Most plans of which it is told why they were skipped.
+const SKIPPED_TOLD_MAX: usize = 100;
 /// Room in an archive for topologies and what stands beside the records.
 const SLACK_BYTES: u64 = 2 << 30;
 
 /// Writes and reads archives for calls.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Archives {
     desk: Desk,
     shelf: Shelf,
@@ -50,6 +55,8 @@ pub(crate) struct Archives {
     /// Where an archive that comes in is kept.
     directory: PathBuf,
     limits: TopologyLimits,
+    /// Makes the keys of plans that come in.
+    planner: Arc<dyn Planner>,
     plan_bytes_max: u64,
     exports: Arc<Semaphore>,
     /// One at a time: two could each fit, and together not.
@@ -66,14 +73,26 @@ impl std::fmt::Debug for PlanSpace {
     }
 }
 
+impl std::fmt::Debug for Archives {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archives").field("desk", &self.desk).finish_non_exhaustive()
+    }
+}
+
 impl Archives {
-    pub(crate) fn new(desk: Desk, shelf: Shelf, plans: PlanSpace, options: &Options) -> Self {
+    pub(crate) fn new(
+        desk: Desk,
+        shelf: Shelf,
+        plans: PlanSpace,
+        (planner, options): (&Arc<dyn Planner>, &Options),
+    ) -> Self {
         Self {
             desk,
             shelf,
             plans,
             directory: options.data_dir.clone(),
             limits: options.limits,
+            planner: Arc::clone(planner),
             plan_bytes_max: options.store_bytes_max,
             exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
             imports: Arc::new(Semaphore::new(1)),
@@ -116,7 +135,8 @@ impl Archives {
         request: Request<Streaming<ImportPlansRequest>>,
     ) -> Result<ImportPlansReply, Status> {
         let arrived = clock::now();
-        let taken = self.take(request.into_inner()).await;
+        let (headers, _, stream) = request.into_parts();
+        let taken = self.take(Viewer::of(&headers), stream).await;
         match taken {
             Ok(reply) => {
                 log("ImportPlans", arrived, None);
@@ -131,11 +151,16 @@ impl Archives {
         }
     }
 
-    async fn take(&self, stream: Streaming<ImportPlansRequest>) -> Result<ImportPlansReply, Refused> {
+    async fn take(
+        &self,
+        viewer: Result<Viewer, PlanFailure>,
+        stream: Streaming<ImportPlansRequest>,
+    ) -> Result<ImportPlansReply, Refused> {
+        let viewer = viewer?;
         let _one_at_a_time = self.imports.acquire().await.map_err(|error| lost(&error))?;
         let limit = self.plan_bytes_max.saturating_add(SLACK_BYTES);
         let Incoming { file, request_id, digest } = incoming::receive(stream, &self.directory, limit).await?;
-        let request = Repeatable::with_digest("ImportPlans", &request_id, &digest)?;
+        let request = Repeatable::with_digest(&viewer.method("ImportPlans"), &request_id, &digest)?;
         let this = self.clone();
         // It goes on when its caller has left: half an import would be worse.
         let done = spawn_blocking(move || {
@@ -144,7 +169,7 @@ impl Archives {
                 Some(Claim::Open(open)) => Some(open),
                 Some(Claim::Answered(answer)) => return read_answer(&answer),
             };
-            let reply = this.store(file)?;
+            let reply = this.store(&viewer, file)?;
             open.into_iter().for_each(|open| open.keep(prost::Message::encode_to_vec(&reply)));
             Ok(reply)
         });
@@ -153,12 +178,12 @@ impl Archives {
     }
 
     /// Verifies, judges and stores what is in the file.
-    fn store(&self, file: File) -> Result<ImportPlansReply, CallFailure> {
+    fn store(&self, viewer: &Viewer, file: File) -> Result<ImportPlansReply, CallFailure> {
         let records = self.desk.records();
         let mut file = BufReader::new(file);
         let mut judged = Judged::default();
         read_archive(&mut file, clock::unix_ms(), |record| {
-            judged.judge(&record, &self.limits);
+            judged.judge(&record, viewer, (self.planner.as_ref(), &self.limits));
             Ok(())
         })?;
         if let Some((record, problem)) = judged.problem {
@@ -167,7 +192,7 @@ impl Archives {
         self.shelf.admit(&judged.topologies)?;
         self.fits(records, &judged)?;
         file.rewind().map_err(crate::store::ArchiveError::from)?;
-        let (mut plans_added, mut topologies_added) = (0, 0);
+        let (mut plans_added, mut plans_kept, mut topologies_added) = (0, 0, 0);
         let mut refused = None;
         read_archive(&mut file, clock::unix_ms(), |record| {
             match record.space {
@@ -175,8 +200,10 @@ impl Archives {
                     Ok(is_new) => topologies_added += u64::from(is_new),
                     Err(error) => refused = refused.take().or(Some(error)),
                 },
-                Space::Plans => {
-                    plans_added += u64::from(records.summary(record.key)?.is_none());
+                Space::Plans if judged.plans.contains(record.key) => {
+                    let here = records.summary(record.key)?;
+                    plans_added += u64::from(here.is_none());
+                    plans_kept += u64::from(here.is_some_and(|here| here.pinned));
                     records.adopt(&record)?;
                 }
                 _ => {}
@@ -185,7 +212,14 @@ impl Archives {
         })?;
         match refused {
             Some(error) => Err(error.into()),
-            None => Ok(ImportPlansReply { contents: Some(judged.contents), plans_added, topologies_added }),
+            None => Ok(ImportPlansReply {
+                contents: Some(judged.contents),
+                plans_added,
+                topologies_added,
+                plans_kept,
+                plans_skipped: judged.skipped_count,
+                skipped: judged.skipped,
+            }),
         }
     }
 
@@ -213,11 +247,19 @@ struct Judged {
     plans: BTreeSet<PlanKey>,
     plan_bytes: u64,
     topologies: Vec<(PlanKey, u64)>,
+    /// Plans that are not taken, and the first of them with the reasons.
+    skipped_count: u64,
+    skipped: Vec<SkippedPlan>,
     problem: Option<(String, String)>,
 }
 
 impl Judged {
-    fn judge(&mut self, archived: &ArchivedRecord<'_>, limits: &TopologyLimits) {
+    fn judge(
+        &mut self,
+        archived: &ArchivedRecord<'_>,
+        viewer: &Viewer,
+        (planner, limits): (&dyn Planner, &TopologyLimits),
+    ) {
         if self.problem.is_some() {
             return;
         }
@@ -232,22 +274,47 @@ impl Judged {
             Space::Plans => {
                 self.contents.record_bytes += size_bytes;
                 self.contents.plans += 1;
-                self.plans.insert(*archived.key);
-                self.plan_bytes += size_bytes;
                 let summary = PlanSummary::decode(archived.key, archived.summary);
                 self.contents.pinned_plans += u64::from(summary.is_ok_and(|summary| summary.pinned));
-                (format!("plans/{:.32}", archived.key.to_string()), judge_record(archived, limits))
+                let id = archived.key.plan_id();
+                let verdict = judge_record(archived, viewer, (planner, limits)).map(|verdict| match verdict {
+                    Verdict::Sound => {
+                        self.plans.insert(*archived.key);
+                        self.plan_bytes += size_bytes;
+                    }
+                    Verdict::Unusable(reason) => self.skip(&id, reason),
+                });
+                (id, verdict)
             }
             // Jobs and faults of another server are none of this one's.
             _ => return,
         };
         self.problem = verdict.err().map(|problem| (name, problem));
     }
+
+    fn skip(&mut self, id: &str, reason: String) {
+        self.skipped_count += 1;
+        if self.skipped.len() < SKIPPED_TOLD_MAX {
+            self.skipped.push(SkippedPlan { id: id.to_owned(), reason });
+        }
+    }
 }
 
-fn judge_record(archived: &ArchivedRecord<'_>, limits: &TopologyLimits) -> Result<(), String> {
-    let stored = archived.plan().map_err(|damage| damage.to_string())?;
-    judge_plan(&stored.plan, limits)
+/// Whether a plan is what it says it is, and answers the request whose key it has, on behalf of this caller.
+fn judge_record(
+    archived: &ArchivedRecord<'_>,
+    viewer: &Viewer,
+    (planner, limits): (&dyn Planner, &TopologyLimits),
+) -> Result<Verdict, String> {
+    let plan = archived.plan().map_err(|damage| damage.to_string())?.plan;
+    let request = archived.request().map_err(|damage| damage.to_string())?;
+    let tenant = plan.provenance.as_ref().map(|provenance| provenance.tenant.as_str()).unwrap_or_default();
+    if !viewer.sees(tenant) {
+        let reason = format!("it is the plan of tenant {tenant} alone; import it as that tenant");
+        return Ok(Verdict::Unusable(reason));
+    }
+    judge_plan(&plan, limits)?;
+    judge_request(archived.key, &plan, &request, planner, limits)
 }
 
 /// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use canopy_proto::v1::{Plan, Warning};
 
-pub(super) use self::codec::decode_plan;
+pub(super) use self::codec::{decode_plan, request_of};
 use self::codec::{encode_plan, key_range};
 use super::ledger::Ledger;
 use super::recent::Recent;
@@ -72,6 +72,15 @@ pub struct StoredPlan {
     pub plan: Plan,
     /// What everybody who gets it should know.
     pub warnings: Vec<Warning>,
+}
+
+/// What a plan was asked for by; whoever stores the plan says what these bytes mean.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// All of it, for the record; may be empty.
+    pub(crate) whole: Vec<u8>,
+    /// In short, for the summary; may be empty.
+    pub(crate) asked: Vec<u8>,
 }
 
 /// What a look into the store found.
@@ -178,7 +187,7 @@ impl Records {
     /// # Errors
     /// As [`Records::put`].
     pub fn put_with(&self, key: &PlanKey, plan: &StoredPlan, durability: Durability) -> Result<(), StoreError> {
-        self.put_asked(key, plan, Vec::new(), durability)
+        self.put_asked(key, plan, Request::default(), durability)
     }
 
     /// The same with what the plan was asked for by.
@@ -186,10 +195,10 @@ impl Records {
         &self,
         key: &PlanKey,
         plan: &StoredPlan,
-        asked: Vec<u8>,
+        Request { whole, asked }: Request,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        let record = encode_plan(plan);
+        let record = encode_plan(plan, whole);
         let size_bytes = record.len() as u64;
         let fresh = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
         let mut summary = PlanSummary { asked, ..fresh };
@@ -211,7 +220,7 @@ impl Records {
     }
 
     /// Stores a plan of an archive with its pin and its uses, in place of what was there under its key; a plan that is
-    /// pinned here stays so. Evicts others where the limit asks for it, and returns once the plan survives a crash.
+    /// pinned here stays as it is, but for its uses. Evicts others where the limit asks for it, and returns once the plan survives a crash.
     ///
     /// # Errors
     /// As [`Records::put`].
@@ -219,14 +228,20 @@ impl Records {
         let key = archived.key;
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
+        let is_intact = |record: Vec<u8>| decode_plan(key, Bytes::from(record)).is_ok();
+        if let Some(mut here) = self.shared.stored_summary(key)?.filter(|summary| summary.pinned)
+            && self.shared.store.get(key)?.is_some_and(is_intact)
+        {
+            if let Ok(there) = PlanSummary::decode(key, archived.summary) {
+                here.hits = here.hits.max(there.hits);
+                here.last_used_ms = here.last_used_ms.max(there.last_used_ms);
+                self.shared.store.set_summaries(&[(*key, here.encode())], Durability::Synced)?;
+                ledger.enter(&here);
+            }
+            return Ok(());
+        }
         self.shared.make_room(ledger, key, archived.record.len() as u64)?;
-        let is_pinned = self.shared.stored_summary(key)?.is_some_and(|summary| summary.pinned);
-        let pinned = match PlanSummary::decode(key, archived.summary) {
-            Ok(summary) if is_pinned && !summary.pinned => Some(PlanSummary { pinned: true, ..summary }.encode()),
-            _ => None,
-        };
-        let summary = pinned.as_deref().unwrap_or(archived.summary);
-        let stored = self.shared.store.put(key, archived.record, summary);
+        let stored = self.shared.store.put(key, archived.record, archived.summary);
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.strike(key);

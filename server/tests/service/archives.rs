@@ -1,13 +1,20 @@
 //! Archives: out of one server, into another, whole or not at all.
 
+use std::io::Cursor;
+
 use canopy_proto::v1::export_plans_event::Event as Exported;
 use canopy_proto::v1::import_plans_request::Event as Imported;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
-    ArchiveContents, ArchiveEnd, ArchivePiece, ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
-    ListPlansRequest, ListTopologiesRequest, PinPlanRequest, PlanRequest, PutTopologyRequest,
+    ArchiveContents, ArchiveEnd, ArchivePiece, CacheOutcome, Collective, CollectiveSpec, ExportPlansRequest,
+    ImportPlansReply, ImportPlansRequest, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
+    PlanReply, PlanRequest, PutTopologyRequest,
 };
+use canopy_server::{
+    ArchiveWriter, MemoryStore, PlanKey, Space, Store as _, decode_record, encode_record, read_archive,
+};
+use prost::Message as _;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -183,4 +190,146 @@ async fn an_import_is_done_once_per_id_and_only_if_it_fits() {
     assert_eq!(holdings(&small).await, (Vec::new(), Vec::new()));
     let none = ArchiveContents::default();
     assert_eq!(export(&small, "").await.unwrap().1.contents, Some(none), "an empty archive is one");
+}
+
+/// What stands in a record behind the reply.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Beside {
+    #[prost(bytes = "vec", tag = "1000")]
+    request: Vec<u8>,
+}
+
+/// The only plan of an archive: its key, its record and its summary.
+fn only_plan(archive: &[u8]) -> (PlanKey, Vec<u8>, Vec<u8>) {
+    let mut found = None;
+    read_archive(&mut Cursor::new(archive), 0, |record| {
+        if record.space == Space::Plans {
+            found = Some((*record.key, record.record.to_vec(), record.summary.to_vec()));
+        }
+        Ok(())
+    })
+    .unwrap();
+    found.unwrap()
+}
+
+fn archive_of(key: &PlanKey, record: &[u8], summary: &[u8]) -> Vec<u8> {
+    let (store, mut archive) = (MemoryStore::default(), Vec::new());
+    store.put(key, record, summary).unwrap();
+    let mut writer = ArchiveWriter::begin(&mut archive).unwrap();
+    assert!(writer.plan(&store, key).unwrap());
+    writer.finish().unwrap();
+    archive
+}
+
+/// The plan of one request under the key of another, with what that one was asked for by, if wanted.
+fn forged(good: &[u8], bad: &[u8], with_request: bool) -> Vec<u8> {
+    let (key, record, summary) = only_plan(good);
+    let payload = decode_record(&record).unwrap();
+    let request = Beside::decode(payload).unwrap();
+    assert!(!request.request.is_empty());
+    let (_, other, _) = only_plan(bad);
+    let mut reply = PlanReply::decode(decode_record(&other).unwrap()).unwrap();
+    let plan = reply.plan.as_mut().unwrap();
+    plan.content_key = key.to_string();
+    plan.id = format!("plans/{:.32}", plan.content_key);
+    let mut payload = reply.encode_to_vec();
+    if with_request {
+        payload.extend(request.encode_to_vec());
+    }
+    archive_of(&key, &encode_record(&payload), &summary)
+}
+
+async fn exported(request: PlanRequest) -> Vec<u8> {
+    let server = TestServer::start().await;
+    server.client().plan(request).await.unwrap();
+    export(&server, "").await.unwrap().0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_under_the_key_of_another_request_is_never_served() {
+    let wanted = PlanRequest { outputs: both_outputs(), ..request("ring:6,bw=20GB/s") };
+    let good = exported(wanted.clone()).await;
+    let server = TestServer::start().await;
+    // Nothing but the network tells these from the plan that is wanted.
+    let slower = PlanRequest { outputs: both_outputs(), ..request("ring:6,bw=10GB/s") };
+    let other = PlanRequest { outputs: both_outputs(), ..request("mesh:2x3") };
+    for bad in [exported(slower).await, exported(other).await] {
+        let status = import(&server, messages(&forged(&good, &bad, true), "")).await.unwrap_err();
+        assert_eq!(status.get_error_details().error_info().unwrap().reason, "ARCHIVE_REJECTED", "{status:?}");
+        // Without a request, nothing is known of what it is for.
+        let reply = import(&server, messages(&forged(&good, &bad, false), "")).await.unwrap();
+        assert_eq!((reply.plans_added, reply.plans_skipped, reply.skipped.len()), (0, 1, 1));
+        assert!(reply.skipped[0].reason.contains("its request is not kept with it"), "{:?}", reply.skipped);
+        assert_eq!(holdings(&server).await.0, Vec::new());
+    }
+    let served = server.client().plan(wanted).await.unwrap().into_inner();
+    assert_eq!(served.cache(), CacheOutcome::Miss);
+    assert_eq!(import(&server, messages(&good, "")).await.unwrap().plans_added, 0, "the right one is taken");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_every_kind_are_known_by_their_requests() {
+    let kind = |expression: &str, kind: Collective, outputs: Vec<OutputSpec>| PlanRequest {
+        collective: Some(CollectiveSpec { kind: kind.into(), root: None }),
+        outputs,
+        ..request(expression)
+    };
+    let msccl = both_outputs().split_off(1);
+    let wanted = [
+        kind("dgx-a100:boxes=2", Collective::Allreduce, msccl.clone()),
+        kind("torus:3x3", Collective::Allreduce, Vec::new()),
+        kind("mesh:2x3", Collective::AllToAll, Vec::new()),
+        kind("dgx-h100:boxes=1", Collective::ReduceScatter, msccl.clone()),
+        kind("ring:5", Collective::Allgather, msccl),
+        PlanRequest { ranks: vec![0, 1, 2], ..request("complete:5") },
+    ];
+    let server = TestServer::start().await;
+    for request in &wanted {
+        server.client().plan(request.clone()).await.unwrap();
+    }
+    let (archive, _) = export(&server, "").await.unwrap();
+    let empty = TestServer::start().await;
+    let reply = import(&empty, messages(&archive, "")).await.unwrap();
+    assert_eq!((reply.plans_added, reply.skipped), (wanted.len() as u64, Vec::new()));
+    for request in wanted {
+        let reply = empty.client().plan(request).await.unwrap().into_inner();
+        assert_eq!(reply.cache(), CacheOutcome::Hit);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_writes_no_plan_of_another_tenant_and_replaces_none_that_is_pinned() {
+    let isolated = || async {
+        let pipeline = std::sync::Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD));
+        TestServer::start_with(|options| options.isolated_tenants = vec!["red".parse().unwrap()], pipeline).await
+    };
+    let red = |message| {
+        let mut request = tonic::Request::new(message);
+        request.metadata_mut().insert("x-canopy-tenant", "red".parse().unwrap());
+        request
+    };
+    let server = isolated().await;
+    server.client().plan(red(request("ring:4"))).await.unwrap();
+    let mut asked = tonic::Request::new(ExportPlansRequest::default());
+    asked.metadata_mut().insert("x-canopy-tenant", "red".parse().unwrap());
+    let mut stream = plans(&server).export_plans(asked).await.unwrap().into_inner();
+    let mut archive = Vec::new();
+    while let Some(event) = stream.message().await.unwrap() {
+        if let Some(Exported::Piece(piece)) = event.event {
+            archive.extend_from_slice(&piece.data);
+        }
+    }
+    let other = isolated().await;
+    let reply = import(&other, messages(&archive, "")).await.unwrap();
+    assert_eq!((reply.plans_added, reply.plans_skipped), (0, 1));
+    assert!(reply.skipped[0].reason.contains("tenant red"), "{:?}", reply.skipped);
+    let mut own = tonic::Request::new(tokio_stream::iter(messages(&archive, "")));
+    own.metadata_mut().insert("x-canopy-tenant", "red".parse().unwrap());
+    let reply = plans(&other).import_plans(own).await.unwrap().into_inner();
+    assert_eq!((reply.plans_added, reply.plans_skipped), (1, 0));
+
+    let here = filled().await;
+    let (archive, _) = export(&here, "").await.unwrap();
+    let reply = import(&here, messages(&archive, "")).await.unwrap();
+    assert_eq!((reply.plans_added, reply.plans_kept, reply.plans_skipped), (0, 1, 0));
 }

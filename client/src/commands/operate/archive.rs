@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_client::{ArchiveReceiver, ClientError, RequestId};
-use canopy_proto::v1::ArchiveContents;
+use canopy_proto::v1::{ArchiveContents, ImportPlansReply, SkippedPlan};
 use serde::Serialize;
 
 use crate::args;
@@ -74,6 +74,18 @@ struct Imported {
     contents: Contents,
     plans_added: u64,
     topologies_added: u64,
+    /// Pinned at the server, and left as they are.
+    plans_kept: u64,
+    plans_skipped: u64,
+    /// The first of these.
+    skipped: Vec<Skipped>,
+}
+
+/// A plan that the server left out.
+#[derive(Serialize)]
+struct Skipped {
+    id: String,
+    reason: String,
 }
 
 /// What is in an archive.
@@ -169,12 +181,38 @@ pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let reply = imported.await?;
     drop(progress);
     let contents = Contents::of(reply.contents);
-    let (plans_added, topologies_added) = (reply.plans_added, reply.topologies_added);
+    let ImportPlansReply { plans_added, topologies_added, plans_kept, plans_skipped, .. } = reply;
+    let skipped = reply.skipped.into_iter().map(|SkippedPlan { id, reason }| Skipped { id, reason });
     if transfer.json {
         let (canopy, command) = (FORMAT_VERSION, "plans import");
-        return print_json(&Imported { canopy, command, contents, plans_added, topologies_added });
+        let skipped = skipped.collect();
+        return print_json(&Imported {
+            canopy,
+            command,
+            contents,
+            plans_added,
+            topologies_added,
+            plans_kept,
+            plans_skipped,
+            skipped,
+        });
     }
-    print(&format!("{}: {plans_added} plans and {topologies_added} topologies were not there before", contents.words()))
+    print(&format!(
+        "{}: {plans_added} plans and {topologies_added} topologies were not there before",
+        contents.words()
+    ))?;
+    if plans_kept > 0 {
+        print(&format!("{plans_kept} plans are pinned at the server and stay as they are"))?;
+    }
+    if plans_skipped > 0 {
+        print(&format!("{plans_skipped} plans were left out:"))?;
+        let told = skipped.len() as u64;
+        skipped.map(|Skipped { id, reason }| format!("  {id}: {reason}")).try_for_each(|line| print(&line))?;
+        if told < plans_skipped {
+            print(&format!("  and {} more", plans_skipped - told))?;
+        }
+    }
+    Ok(())
 }
 
 /// The file and its length.

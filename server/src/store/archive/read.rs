@@ -8,7 +8,7 @@ use canopy_migrations::{Version, steps_from};
 
 use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
 use crate::key::PlanKey;
-use crate::store::records::decode_plan;
+use crate::store::records::{decode_plan, request_of};
 use crate::store::upgrade::upgrade;
 use crate::store::{DamagedRecord, Space, StoreError, StoredPlan};
 
@@ -34,6 +34,11 @@ impl ArchivedRecord<'_> {
     /// The plan in a record of plans.
     pub(crate) fn plan(&self) -> Result<StoredPlan, DamagedRecord> {
         decode_plan(self.key, Bytes::copy_from_slice(self.record))
+    }
+
+    /// What the plan in a record of plans was asked for by; empty where that was not kept.
+    pub(crate) fn request(&self) -> Result<Vec<u8>, DamagedRecord> {
+        request_of(self.record)
     }
 }
 

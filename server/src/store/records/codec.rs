@@ -21,12 +21,28 @@ pub(super) fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
     Some((filled(0), filled(0xff)))
 }
 
-/// The record of a plan.
-pub(in crate::store) fn encode_plan(plan: &StoredPlan) -> Vec<u8> {
+/// What stands in a record behind the reply, whose readers pass over it. Fields are only ever added, from 1,000 on.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Beside {
+    /// What the plan was asked for by; whoever stores the plan says what these bytes mean.
+    #[prost(bytes = "vec", tag = "1000")]
+    request: Vec<u8>,
+}
+
+/// The record of a plan that was asked for by this request.
+pub(in crate::store) fn encode_plan(plan: &StoredPlan, request: Vec<u8>) -> Vec<u8> {
     // A reply is a plan and its warnings; what belongs to one request is left out.
     let StoredPlan { plan, warnings } = plan.clone();
     let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
-    encode_record(&payload.encode_to_vec())
+    let mut payload = payload.encode_to_vec();
+    payload.extend(Beside { request }.encode_to_vec());
+    encode_record(&payload)
+}
+
+/// The request in a record, empty where none was kept.
+pub(in crate::store) fn request_of(record: &[u8]) -> Result<Vec<u8>, DamagedRecord> {
+    let beside = Beside::decode(decode_record(record)?).map_err(|_| DamagedRecord::Payload)?;
+    Ok(beside.request)
 }
 
 /// Reads a record that must hold the plan of this key.
