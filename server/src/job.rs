@@ -117,6 +117,8 @@ pub(crate) struct Ties {
     pub(crate) leader: Option<Arc<Job>>,
     /// What the journal says of it; none if it says nothing.
     pub(crate) written: Option<Written>,
+    /// Whether its topology is being read, or its plan made from what is known.
+    pub(crate) is_being_read: bool,
 }
 
 /// What is written down of a job that must survive a crash.
@@ -126,6 +128,13 @@ pub(crate) struct Written {
     pub(crate) starts: u32,
     /// Whether one of the starts was in this process.
     pub(crate) started_here: bool,
+}
+
+impl Written {
+    /// The starts to write down: what kills the process while it is read has been begun, too.
+    pub(crate) const fn starts_with(self, is_being_read: bool) -> u32 {
+        if is_being_read && !self.started_here { self.starts.saturating_add(1) } else { self.starts }
+    }
 }
 
 /// What those who wait for a job see of it: any number of steps within `Working`, then one to `Done`.
@@ -174,6 +183,7 @@ impl Job {
             followers: Vec::new(),
             leader: None,
             written: None,
+            is_being_read: false,
         };
         Self {
             number,

@@ -4,23 +4,28 @@
 //! |---|---|
 //! | a caller is about to be told that a job goes on without callers | its order |
 //! | a job is about to enter the line for planning | the same |
+//! | its topology is about to be read | one more start, if it is written down |
+//! | that has gone well | the start is taken back |
 //! | a worker takes it | one more start, before anything is computed |
 //! | it ends, well or badly | nothing is left |
 //! | the end of the server ends it | its start is taken back: that was no fault of the job |
 //! | the same, but nobody had read it | its order, if it was to go on without its callers |
 //!
-//! The first three are on the disk before anything goes on; the others follow soon, on a thread of the journal's own,
-//! since jobs end where nobody may wait for a disk. A crash in between costs a job that is begun again and finds its
-//! plan in the store. A store that fails costs durability, not the job.
+//! The first three and what a worker takes are on the disk before anything goes on; the others follow soon, on a thread of the journal's
+//! own, since jobs end where nobody may wait for a disk, and are tried again until they can be written. A crash in between costs a job
+//! that is begun again and finds its plan in the store. A store that fails costs durability, not the job, but nobody is told that a job
+//! goes on alone which is not on the disk.
 
 mod entry;
 
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use self::entry::{decode_entry, decode_progress, encode_entry, encode_progress};
 pub(crate) use self::entry::{decode_order, encode_order};
+use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Job, JobState, Written};
 use crate::key::PlanKey;
@@ -30,6 +35,8 @@ use crate::store::{Durability, Store, StoreError};
 
 /// A job that was begun so often and never ended is taken to be what ends the process.
 pub(crate) const STARTS_MAX: u32 = 2;
+/// Longest time between two attempts at what cannot be written.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Keys read at a time.
 const PAGE: usize = 256;
 
@@ -54,6 +61,8 @@ enum End {
     Struck,
     /// Its record with this summary.
     Kept(Vec<u8>),
+    /// It has not ended: its record, with what there is to be said of it by then.
+    Stands(Arc<Job>),
     /// All of it, which is not written down yet.
     Left(Arc<Job>),
 }
@@ -80,26 +89,61 @@ impl Journal {
 
     /// Writes a job down that is about to wait for its plan, or to be left alone; returns once that survives a crash.
     /// Nothing happens to one that is written down already, or has ended.
-    pub(crate) fn enter(&self, job: &Arc<Job>) {
+    ///
+    /// # Errors
+    /// The engine failed: the job is not written down, and what has come of the attempt is removed when that can be done.
+    pub(crate) fn enter(&self, job: &Arc<Job>) -> Result<(), StoreError> {
         if job.order.making == Making::Repaired {
             // Quicker made anew than written down, and of use only while somebody waits.
-            return;
+            return Ok(());
         }
         let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ties = job.ties();
         if ties.phase.is_end() || ties.written.is_some() {
-            return;
+            return Ok(());
         }
         ties.written = Some(Written::default());
-        let priority = ties.priority;
+        let (priority, starts) = (ties.priority, Written::default().starts_with(ties.is_being_read));
         drop(ties);
+        let key = PlanKey::numbered(job.number);
         let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
-        let written = self.store.put(&PlanKey::numbered(job.number), &record, &encode_progress(0, &job.key));
+        let written = self.store.put(&key, &record, &encode_progress(starts, &job.key));
+        if written.is_err() {
+            job.ties().written = None;
+            self.note(key, End::Struck);
+        } else {
+            self.note_end(job);
+        }
+        written
+    }
+
+    /// Counts the reading of a job that is written down as a start; returns once that survives a crash.
+    pub(crate) fn begin_reading(&self, job: &Arc<Job>) {
+        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ties = job.ties();
+        ties.is_being_read = true;
+        let ended = ties.phase.is_end();
+        let Some(written) = ties.written.filter(|_| !ended) else { return };
+        let summary = encode_progress(written.starts_with(true), &job.key);
+        drop(ties);
+        let written = self.store.set_summaries(&[(PlanKey::numbered(job.number), summary)], Durability::Synced);
         self.after_writing(job, written);
+    }
+
+    /// The reading of a job has gone well: it does not count any more, which is written down soon. Does not block.
+    pub(crate) fn end_reading(&self, job: &Arc<Job>) {
+        let mut ties = job.ties();
+        ties.is_being_read = false;
+        let is_written = ties.written.is_some() && !ties.phase.is_end();
+        drop(ties);
+        if is_written {
+            self.note(PlanKey::numbered(job.number), End::Stands(Arc::clone(job)));
+        }
     }
 
     /// Counts a start of a job that is written down; returns once that survives a crash.
     pub(crate) fn start(&self, job: &Arc<Job>) {
+        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ties = job.ties();
         let ended = ties.phase.is_end();
         let Some(written) = ties.written.as_mut().filter(|written| !written.started_here && !ended) else { return };
@@ -117,7 +161,7 @@ impl Journal {
             tracing::error!(
                 operation,
                 error = chain(&error),
-                "a job is not written down; it would not survive a crash"
+                "the start of a job is not written down; should it kill the server, that is not counted"
             );
         }
         self.note_end(job);
@@ -138,19 +182,38 @@ impl Journal {
             }
             Some(_) => End::Struck,
         };
-        self.noted().ends.insert(PlanKey::numbered(job.number), end);
+        self.note(PlanKey::numbered(job.number), end);
+    }
+
+    fn note(&self, key: PlanKey, end: End) {
+        self.noted().ends.insert(key, end);
         self.ready.notify_one();
     }
 
-    /// Writes down what is noted, until the journal is closed and nothing is left.
+    /// Writes down what is noted, until the journal is closed and nothing is left that can be written.
     pub(crate) fn run(&self) {
         let mut noted = self.noted();
         loop {
             let ends = mem::take(&mut noted.ends);
             if !ends.is_empty() {
                 drop(noted);
-                self.write(ends);
+                let failed = self.write(ends);
                 noted = self.noted();
+                if failed.is_empty() {
+                    continue;
+                }
+                if !noted.open {
+                    return;
+                }
+                for (key, end) in failed {
+                    // What was noted since is newer.
+                    noted.ends.entry(key).or_insert(end);
+                }
+                let until = clock::now() + RETRY_INTERVAL;
+                while noted.open && clock::now() < until {
+                    let left = until.saturating_duration_since(clock::now());
+                    noted = self.ready.wait_timeout(noted, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
             } else if noted.open {
                 noted = self.ready.wait(noted).unwrap_or_else(PoisonError::into_inner);
             } else {
@@ -165,26 +228,57 @@ impl Journal {
         self.ready.notify_all();
     }
 
-    fn write(&self, ends: BTreeMap<PlanKey, End>) {
-        let (mut struck, mut kept) = (Vec::new(), Vec::new());
+    /// Writes down what has become of jobs; returns what could not be written.
+    fn write(&self, ends: BTreeMap<PlanKey, End>) -> BTreeMap<PlanKey, End> {
+        let (mut struck, mut kept, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (key, end) in ends {
             match end {
                 End::Struck => struck.push(key),
                 End::Kept(summary) => kept.push((key, summary)),
+                End::Stands(job) => {
+                    if let Err(error) = self.write_standing(&key, &job) {
+                        tracing::error!(
+                            operation = job.operation(),
+                            error = chain(&error),
+                            "a job is not brought up to date"
+                        );
+                        failed.insert(key, End::Stands(job));
+                    }
+                }
                 End::Left(job) => {
                     let priority = job.ties().priority;
                     let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
                     if let Err(error) = self.store.put(&key, &record, &encode_progress(0, &job.key)) {
                         tracing::error!(operation = job.operation(), error = chain(&error), "a job is lost");
+                        failed.insert(key, End::Left(job));
                     }
                 }
             }
         }
         let removed = if struck.is_empty() { Ok(()) } else { self.store.remove(&struck) };
         let changed = if kept.is_empty() { Ok(()) } else { self.store.set_summaries(&kept, Durability::Synced) };
-        for error in [removed.err(), changed.err()].into_iter().flatten() {
-            tracing::error!(error = chain(&error), "jobs that have ended may be begun again at the next start");
+        for error in [&removed, &changed].into_iter().filter_map(|written| written.as_ref().err()) {
+            tracing::error!(error = chain(error), "jobs that have ended would be begun again at the next start");
         }
+        if removed.is_err() {
+            failed.extend(struck.into_iter().map(|key| (key, End::Struck)));
+        }
+        if changed.is_err() {
+            failed.extend(kept.into_iter().map(|(key, summary)| (key, End::Kept(summary))));
+        }
+        failed
+    }
+
+    /// Writes down how often a job was begun that has not ended.
+    fn write_standing(&self, key: &PlanKey, job: &Job) -> Result<(), StoreError> {
+        // Whoever counts a start meanwhile waits, and writes the newer number.
+        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let ties = job.ties();
+        let ended = ties.phase.is_end();
+        let Some(written) = ties.written.filter(|_| !ended) else { return Ok(()) };
+        let summary = encode_progress(written.starts_with(ties.is_being_read), &job.key);
+        drop(ties);
+        self.store.set_summaries(&[(*key, summary)], Durability::Synced)
     }
 
     /// Hands out every job that an earlier process left unfinished, in the order of their numbers. What cannot be

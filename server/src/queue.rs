@@ -30,6 +30,7 @@ use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms, Worker};
 use crate::journal::Journal;
 use crate::key::RequestKey;
 use crate::order::Order;
+use crate::store::StoreError;
 
 pub(crate) use self::operations::{QueueCounts, WaitedOperation};
 
@@ -147,12 +148,17 @@ impl Queue {
         Ok(self.subscribe(job, false, position))
     }
 
-    /// Writes a job down, if there is a journal; returns once it survives a crash.
-    pub(crate) fn write_down(&self, job: &Arc<Job>) {
+    /// Writes a job down that is to go on alone, if there is a journal; returns once it survives a crash.
+    ///
+    /// # Errors
+    /// The engine failed: the job ends with its waiters, as nobody is told that it would go on.
+    pub(crate) fn write_down(&self, job: &Arc<Job>) -> Result<(), StoreError> {
         let journal = self.lines().journal.clone();
-        if let Some(journal) = journal {
-            journal.enter(job);
+        let written = journal.map_or(Ok(()), |journal| journal.enter(job));
+        if written.is_err() {
+            job.ties().detached = false;
         }
+        written
     }
 
     /// The next job whose topology is to be read; waits for one. None once the queue is closed and the line empty.

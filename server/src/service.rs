@@ -299,10 +299,7 @@ impl PlannerService {
             return Ok(());
         }
         let (queue, job) = (self.queue.clone(), Arc::clone(call.subscription.job()));
-        let written = self.desk.work(headers, move |_| {
-            queue.write_down(&job);
-            Ok(())
-        });
+        let written = self.desk.work(headers, move |_| Ok(queue.write_down(&job)?));
         written.await.map_err(|failure| call_status(&failure))
     }
 

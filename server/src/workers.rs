@@ -189,6 +189,9 @@ impl Workshop {
     fn read(&self, job: &Arc<Job>) -> Option<Outcome> {
         let started = clock::now();
         let queue_ms = clock::millis(started.duration_since(job.arrived));
+        if let Some(journal) = &self.journal {
+            journal.begin_reading(job);
+        }
         job.update(|status| status.stage = "read");
         let prepared = match self.planner.prepare(&job.order, job.as_ref()) {
             Ok(prepared) => prepared,
@@ -225,7 +228,15 @@ impl Workshop {
             return Some(Err(Arc::new(PlanFailure::NotCached)));
         }
         if let Some(journal) = &self.journal {
-            journal.enter(job);
+            journal.end_reading(job);
+            if let Err(error) = journal.enter(job) {
+                let operation = job.operation();
+                tracing::error!(
+                    operation,
+                    error = chain(&error),
+                    "a job is not written down; it would not survive a crash"
+                );
+            }
         }
         job.update(|status| status.stage = "queue");
         job.trace.wait();

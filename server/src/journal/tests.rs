@@ -1,11 +1,11 @@
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
-use canopy_synth::{Algorithm, Never, RootPolicy, SumOptions, Tolerance, TreeLimits};
+use canopy_synth::{Algorithm, Never, RootPolicy, Stop as _, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, TopologyLimits, Transit};
 
 use super::*;
@@ -61,7 +61,8 @@ impl Journal {
     /// What the thread of the journal does, at a moment of the test's choice.
     fn write_back(&self) {
         let ends = mem::take(&mut self.noted().ends);
-        self.write(ends);
+        let failed = self.write(ends);
+        self.noted().ends.extend(failed);
     }
 }
 
@@ -94,8 +95,11 @@ impl Process {
     /// What a reader does with a job whose plan is not there.
     fn read(&self) -> Arc<Job> {
         let job = self.queue.next_to_read().unwrap();
+        self.journal.begin_reading(&job);
         let prepared = Pipeline::new(TopologyLimits::STANDARD).prepare(&job.order, &Never).unwrap();
-        self.journal.enter(&job);
+        self.journal.end_reading(&job);
+        // A disk that fails costs durability, not the job.
+        let _written = self.journal.enter(&job);
         self.queue
             .promote(&job, Read { prepared, schedule: None, queue_ms: 0.0, canonical_ms: 0.0, queued: clock::now() })
             .unwrap();
@@ -135,6 +139,59 @@ fn progress(starts: u32) -> Vec<u8> {
 
 fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::default())
+}
+
+#[test]
+fn what_kills_the_server_twice_while_it_is_read_is_abandoned() {
+    // Whichever comes first: the reading, or the record that its caller waits for.
+    for reads_first in [false, true] {
+        let disk = memory();
+        let process = Process::start(&disk, LIMITS);
+        let job = Arc::clone(process.submit("ring:3", true).job());
+        if reads_first {
+            process.journal.begin_reading(&process.queue.next_to_read().unwrap());
+            process.queue.write_down(&job).unwrap();
+        } else {
+            process.queue.write_down(&job).unwrap();
+            process.journal.begin_reading(&process.queue.next_to_read().unwrap());
+        }
+        let name = job.operation();
+        let process = Process::start(&disk, LIMITS);
+        assert_eq!(process.state(&name), Some(v1::OperationState::Queued));
+        process.journal.begin_reading(&process.queue.next_to_read().unwrap());
+        let process = Process::start(&disk, LIMITS);
+        assert_eq!(process.state(&name), Some(v1::OperationState::Failed), "it killed two servers");
+    }
+}
+
+#[test]
+fn what_was_read_well_is_not_held_against_a_job_that_waits_while_others_kill_the_server() {
+    let disk = memory();
+    let mut process = Process::start(&disk, LIMITS);
+    let job = Arc::clone(process.submit("ring:3", true).job());
+    process.queue.write_down(&job).unwrap();
+    for _ in 0..4 {
+        process.read();
+        process.journal.write_back();
+        process = Process::start(&disk, LIMITS);
+        assert_eq!(process.state(&job.operation()), Some(v1::OperationState::Queued));
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_written_down_is_not_left_alone_and_does_not_turn_up_later() {
+    let disk = memory();
+    let is_sound = Arc::new(AtomicBool::new(false));
+    let sound = Arc::clone(&is_sound);
+    let process = Process::start(&Gated::over(&disk, move |_| sound.load(Ordering::Relaxed)), LIMITS);
+    let subscription = process.submit("ring:3", true);
+    let job = Arc::clone(subscription.job());
+    assert!(process.queue.write_down(&job).is_err());
+    drop(subscription);
+    assert!(job.is_requested(), "nobody waits for it, and nobody was told that it goes on");
+    is_sound.store(true, Ordering::Relaxed);
+    process.journal.write_back();
+    assert!(unfinished(&Journal::new(disk)).is_empty());
 }
 
 #[test]
@@ -288,7 +345,7 @@ fn a_drain_keeps_what_was_promised_even_if_nobody_has_read_it() {
     assert_eq!(read.operation(), promised);
     let unread = process.submit("ring:5", true).job().operation();
     process.queue.abort();
-    process.journal.enter(&read);
+    process.journal.enter(&read).unwrap();
     process.journal.write_back();
     let successor = Process::start(&store, LIMITS);
     for name in [&promised, &unread] {

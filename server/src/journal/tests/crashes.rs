@@ -111,8 +111,11 @@ fn live_until_death(
             2 if to_read > 0 => {
                 (to_read, to_plan) = (to_read - 1, to_plan + 1);
                 let name = process.read().operation();
+                // That it was read well is written down, too, before anything else is.
+                process.journal.write_back();
                 // One that was not written, or of which it was open before, is not safe; it may be there all the same.
                 if mortal.is_dead() || expected.ended.contains(&name) {
+                    expected.safe.remove(&name);
                     expected.ended.insert(name);
                 } else {
                     expected.safe.entry(name).or_insert(0);
