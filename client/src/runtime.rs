@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use canopy_plan::{ExecutorProfile, Profile};
+use canopy_plan::{ExecutorProfile, Profile, UnknownExecutorProfile};
 
 /// A runtime that a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,17 +30,23 @@ impl RuntimeProfile {
 
 /// A name that is no profile where one is to be given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a profile here; use {}", known.join(", "))]
-pub(crate) struct UnknownProfile {
-    name: String,
-    known: Vec<&'static str>,
+pub(crate) enum UnknownProfile {
+    /// No runtime has this name.
+    #[error("`{name}` is not a profile here; use {}", known.join(", "))]
+    Unknown { name: String, known: Vec<&'static str> },
+    /// Versions of MSCCL++ that no file is made for.
+    #[error(transparent)]
+    Executor(UnknownExecutorProfile),
 }
 
 impl UnknownProfile {
     /// One among some more than those of [`RuntimeProfile`].
     pub(crate) fn among(name: &str, more: &[&'static str]) -> Self {
         let known = RuntimeProfile::names().chain(more.iter().copied()).collect();
-        Self { name: name.chars().take(80).collect(), known }
+        match name.parse::<ExecutorProfile>() {
+            Err(error @ UnknownExecutorProfile::OtherSchema { .. }) => Self::Executor(error),
+            _ => Self::Unknown { name: name.chars().take(80).collect(), known },
+        }
     }
 }
 

@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 use self::rules::{Meant, check_every_call, meant};
 
 /// Profiles whose files the program writes.
-const PROFILES: [Runtime; 6] = [
+const PROFILES: [Runtime; 7] = [
     Runtime::Msccl,
     Runtime::MscclExecutor,
     Runtime::RcclMsccl,
-    Runtime::Mscclpp06,
+    Runtime::Mscclpp08,
     Runtime::Mscclpp09,
+    Runtime::Mscclpp10,
     Runtime::OneCcl,
 ];
 
@@ -37,7 +38,7 @@ fn bundle(bench: &Bench, topology: &str, more: &[&str]) -> Run {
 /// `canopy plan` for a bundle of the files of a runtime.
 fn bundle_for(bench: &Bench, topology: &str, runtime: Runtime, more: &[&str]) -> Run {
     let format = match runtime {
-        Runtime::Mscclpp06 | Runtime::Mscclpp09 => "mscclpp-json",
+        Runtime::Mscclpp08 | Runtime::Mscclpp09 | Runtime::Mscclpp10 => "mscclpp-json",
         Runtime::OneCcl => "oneccl-xml",
         _ => "msccl-xml",
     };
@@ -71,11 +72,11 @@ fn every_size_of_every_range_gets_the_file_that_is_meant_for_it() {
             .map(|warning| warning["code"].as_str().unwrap())
             .collect();
         assert_eq!(codes.contains("RANGES_TRIMMED"), runtime == Runtime::Msccl);
-        assert_eq!(bench.file("out/loader.py").exists(), runtime == Runtime::Mscclpp09);
+        assert_eq!(bench.file("out/loader.py").exists(), runtime.is_registered());
         for item in manifest["items"].as_array().unwrap() {
             if !item["error"].is_null() {
                 // Files for it have no word for a collective with a root.
-                assert_eq!((runtime, &item["collective"]), (Runtime::Mscclpp06, &Value::from("broadcast")));
+                assert_eq!((runtime, &item["collective"]), (Runtime::Mscclpp08, &Value::from("broadcast")));
                 assert_eq!(item["error"]["reason"], "FORMAT_UNSUPPORTED_BY_RUNTIME");
                 continue;
             }
@@ -99,9 +100,9 @@ fn the_module_of_a_bundle_picks_by_the_manifest() {
     let arguments = ["-c", "allreduce,broadcast", "--sizes", "1-16MiB", "-o", "out"];
     let groups = ["--communicator", "all=0-15", "--communicator", "box=0-7", "--communicator", "pair=0,8"];
     let more = [&arguments[..], &groups].concat();
-    bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp09, &more).exits(0);
+    bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp10, &more).exits(0);
     let folder = bench.file("out");
-    check_every_call(Runtime::Mscclpp09, &folder);
+    check_every_call(Runtime::Mscclpp10, &folder);
     let all = meant(&folder);
     let on_each: BTreeSet<(u32, u32)> = all.iter().map(|meant| (meant.call.ranks, meant.call.ranks_per_node)).collect();
     assert_eq!(on_each, BTreeSet::from([(16, 8), (8, 8), (2, 1)]));
@@ -143,13 +144,13 @@ fn a_runtime_that_does_not_count_ranks_gets_plans_for_one_number_of_them() {
     let arguments = ["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
     let ask = |groups: &[&str]| {
         let more = [&arguments[..], groups].concat();
-        bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp06, &more)
+        bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp08, &more)
     };
     let run = ask(&["--communicator", "tp=0-7", "--communicator", "dp=0,8"]).exits(3);
     assert!(run.stderr.contains("would run plans for 8 ranks on 2"), "{}", run.stderr);
     assert!(meant(&bench.file("out")).is_empty());
     let manifest = ask(&["--communicator", "tp0=0-7", "--communicator", "tp1=8-15"]).exits(0).json()["bundle"].clone();
-    check_every_call(Runtime::Mscclpp06, &bench.file("out"));
+    check_every_call(Runtime::Mscclpp08, &bench.file("out"));
     // It does not pass over what it cannot divide.
     assert_eq!(manifest["items"][0]["warnings"][0]["code"], "RUNTIME_ADVICE");
 }

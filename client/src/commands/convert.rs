@@ -34,7 +34,7 @@ spelling, missing attributes, the meaning of maxBytes and fused operations are r
 meaning of max_message_size. Each change is reported; the result is proved and run before it is written.
 
 Examples:
-  canopy convert plan.json --to mscclpp-0.9 --size 64MiB -o execution.json
+  canopy convert plan.json --to mscclpp-0.10 --size 64MiB -o execution.json
   canopy convert plan.json --to oneccl -o plan.xml
   canopy convert ring.xml --from msccl --to msccl-executor -o ring-executor.xml
   canopy convert pairs.xml --from msccl-executor --to rccl-msccl -o pairs-rccl.xml --json
@@ -45,10 +45,10 @@ pub(crate) struct ConvertArgs {
     /// A plan in canopy's JSON, MSCCL XML, also with elements that runtimes pass over, or an execution plan of MSCCL++
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.9]
+    /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.10]
     #[arg(long, value_name = "P")]
     from: Option<RuntimeProfile>,
-    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9, oneccl or routes
+    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.8, mscclpp-0.9, mscclpp-0.10, oneccl or routes
     #[arg(long, value_name = "P")]
     to: Target,
     /// Of a plan in canopy's JSON: greatest message in bytes, such as 64MiB [default: 1GiB]
@@ -140,12 +140,11 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let kind = Kind::of(&bytes);
     require_options(args, kind, &name)?;
     // Before anything is made: where the module goes that registers the plan.
-    let registering = Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09));
-    let module = args.output.as_deref().filter(|_| args.to == registering).map(loader::path).transpose()?;
+    let module = args.output.as_deref().filter(|_| args.to.is_registered()).map(loader::path).transpose()?;
     let made = match (kind, args.to, args.from) {
         (Kind::Plan, to, None) => lowered::convert(args, &name, &bytes, to)?,
         (Kind::ExecutionPlan, Target::Runtime(RuntimeProfile::Executor(to)), from) => {
-            let from = from.unwrap_or(RuntimeProfile::Executor(ExecutorProfile::V09));
+            let from = from.unwrap_or(RuntimeProfile::Executor(ExecutorProfile::NEWEST));
             let RuntimeProfile::Executor(from) = from else { return Err(not_of(from.name(), kind, &name)) };
             versions::convert(&name, &bytes, from, to)?
         }

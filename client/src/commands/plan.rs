@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
-use canopy_plan::{ExecutorProfile, Instances};
+use canopy_plan::Instances;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
@@ -25,7 +25,6 @@ use crate::exit::Failure;
 use crate::output::cannot_write;
 use crate::placement::PlacementArgs;
 use crate::request;
-use crate::runtime::RuntimeProfile;
 
 use bundle::BundleArgs;
 use bundle::joint::JointArgs;
@@ -39,7 +38,7 @@ use target::{Format, Target};
 Examples:
   canopy plan ring:8 --collective allgather > plan.json
   canopy plan dgx-a100:boxes=2 --collective allreduce --format msccl-xml --size 64MiB -o plan.xml --json
-  canopy plan dgx-a100:boxes=2 --collective allreduce --format mscclpp-json --profile mscclpp-0.9 -o plan.json
+  canopy plan dgx-a100:boxes=2 --collective allreduce --format mscclpp-json --profile mscclpp-0.10 -o plan.json
   canopy plan dgx-a100:boxes=2 --collective allgather --ranks 4-11 --shares 1,0,2x6 -o plan.json
   canopy plan torus:4x4 --collective all-to-all-v --blocks tokens.csv -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
@@ -75,7 +74,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "json")]
     format: Format,
     /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
-    /// mscclpp-0.9]
+    /// mscclpp-0.10]
     #[arg(long, value_name = "P")]
     profile: Option<Target>,
     /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
@@ -216,8 +215,8 @@ pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
 
 /// Where the module goes that registers the plan, where the runtime needs one.
 fn module(args: &PlanArgs) -> Result<Option<PathBuf>, Failure> {
-    let registering = Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09));
-    let is_registered = args.format == Format::MscclppJson && args.profile.unwrap_or(registering) == registering;
+    let target = args.profile.or(args.format.usual());
+    let is_registered = target.is_some_and(|target| args.format == Format::MscclppJson && target.is_registered());
     args.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
 }
 

@@ -37,7 +37,7 @@ Examples:
   canopy verify plan.json
   canopy verify plan.xml --profile msccl --collective allgather --json
   canopy verify plan.json --topology cluster.yaml
-  canopy verify execution.json --profile mscclpp-0.6 --collective broadcast --root 3
+  canopy verify execution.json --profile mscclpp-0.8 --collective broadcast --root 3
   canopy verify found.xml --profile rccl-msccl --topology mi250:boxes=2
   canopy verify routes.xml --topology torus:3x3x3
   canopy verify --joint plans/up.json plans/down.json
@@ -56,7 +56,7 @@ pub(crate) struct VerifyArgs {
     /// Generator expression or file: the network the plan must be for
     #[arg(long, value_name = "T")]
     topology: Option<String>,
-    /// Runtime the file is for [default: msccl; of an execution plan: mscclpp-0.9]
+    /// Runtime the file is for [default: msccl; of an execution plan: mscclpp-0.10]
     #[arg(long, value_name = "P")]
     profile: Option<RuntimeProfile>,
     /// What the plan must do
@@ -294,7 +294,7 @@ fn executor(profile: Option<RuntimeProfile>) -> Result<Option<ExecutorProfile>, 
         Some(RuntimeProfile::Msccl(profile)) => Err(Failure::input(format!(
             "profile `{profile}` is for MSCCL XML, and the file is an execution plan of MSCCL++"
         ))
-        .help("use mscclpp-0.6 or mscclpp-0.9")),
+        .help("use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10")),
     }
 }
 

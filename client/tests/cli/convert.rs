@@ -86,7 +86,7 @@ fn what_cannot_be_right_is_not_written() {
     desk.write("half.xml", &PAIR[..300]);
     desk.refused("convert half.xml --to msccl -o new.xml", 2, &["half.xml", "line"]);
     desk.refused("convert half.xml --to nccl -o new.xml", 2, &["nccl runs no plan"]);
-    desk.refused("convert half.xml --to msccl --from mscclpp-0.9 -o new.xml", 2, &["--from is mscclpp-0.9"]);
+    desk.refused("convert half.xml --to msccl --from mscclpp-0.10 -o new.xml", 2, &["--from is mscclpp-0.10"]);
     desk.refused("convert half.xml --to msccl --size 1MiB -o new.xml", 2, &["--size is for plans in canopy's JSON"]);
     desk.refused("convert missing.xml --to msccl -o new.xml", 2, &["missing.xml"]);
     assert_eq!(desk.run("verify new.xml").status, Some(2), "nothing was written");
@@ -133,7 +133,7 @@ fn files_of_runtimes_become_no_files_of_other_formats() {
         desk.refused("convert plan --to msccl-executor -o new.xml", 2, &words.map(|word: &str| word));
     }
     desk.write("pair.xml", PAIR);
-    for (to, remedy) in [("oneccl", "--format oneccl-xml"), ("mscclpp-0.9", "--format mscclpp-json")] {
+    for (to, remedy) in [("oneccl", "--format oneccl-xml"), ("mscclpp-0.10", "--format mscclpp-json")] {
         desk.refused(&format!("convert pair.xml --to {to} -o new"), 2, &["pair.xml is an MSCCL file", remedy]);
     }
     assert!(!desk.path("new").exists() && !desk.path("new.xml").exists());
@@ -151,8 +151,9 @@ fn a_plan_becomes_what_a_server_writes() {
             ("msccl", "msccl-xml"),
             ("msccl-executor", "msccl-xml"),
             ("rccl-msccl", "msccl-xml"),
-            ("mscclpp-0.6", "mscclpp-json"),
+            ("mscclpp-0.8", "mscclpp-json"),
             ("mscclpp-0.9", "mscclpp-json"),
+            ("mscclpp-0.10", "mscclpp-json"),
             ("oneccl", "oneccl-xml"),
         ] {
             let report = desk.json(&format!("convert plan.json --to {profile} --size {size} -o made.{format} --json"));
@@ -182,16 +183,16 @@ fn what_a_plan_cannot_become_is_said() {
     let desk = Desk::new();
     assert_eq!(desk.run("plan ring:4 -c broadcast --root 2 -o rooted.json").status, Some(0));
     desk.refused("convert rooted.json --to msccl -o new", 3, &["cannot name the root"]);
-    assert_eq!(desk.run("convert rooted.json --to mscclpp-0.9 -o new.json").status, Some(0));
+    assert_eq!(desk.run("convert rooted.json --to mscclpp-0.10 -o new.json").status, Some(0));
     assert_eq!(desk.run("verify new.json --collective broadcast --root 2").status, Some(0));
     assert_eq!(desk.run("plan ring:4 -c allgather --shares 1,2,3,4 -o uneven.json").status, Some(0));
-    for to in ["msccl", "mscclpp-0.6", "oneccl"] {
+    for to in ["msccl", "mscclpp-0.8", "oneccl"] {
         desk.refused(&format!("convert uneven.json --to {to} -o new"), 3, &["shares"]);
     }
     desk.refused("convert rooted.json --from msccl --to msccl -o new", 2, &["--from is msccl"]);
     desk.refused("convert rooted.json --to oneccl --instances 2 -o new", 2, &["--instances is for msccl-xml"]);
     desk.write("new.py", "mine");
-    desk.refused("convert rooted.json --to mscclpp-0.9 -o new.json", 2, &["new.py is in the way"]);
+    desk.refused("convert rooted.json --to mscclpp-0.10 -o new.json", 2, &["new.py is in the way"]);
     let damaged = String::from_utf8(desk.read("rooted.json")).unwrap().replacen("\"root\":2", "\"root\":1", 1);
     desk.write("damaged.json", damaged);
     desk.refused("convert damaged.json --to oneccl -o new", 2, &["damaged.json"]);
@@ -204,7 +205,7 @@ fn what_a_plan_cannot_become_is_said() {
 fn an_execution_plan_is_converted_between_versions() {
     let desk = Desk::new();
     let plan = "plan dgx-a100:boxes=1 -c allgather --size 1MiB --format mscclpp-json";
-    for (profile, name) in [("mscclpp-0.6", "old.json"), ("mscclpp-0.9", "new.json")] {
+    for (profile, name) in [("mscclpp-0.8", "old.json"), ("mscclpp-0.10", "new.json")] {
         assert_eq!(desk.run(&format!("{plan} --profile {profile} -o {name}")).status, Some(0));
     }
     let limit = |name: &str| {
@@ -212,13 +213,13 @@ fn an_execution_plan_is_converted_between_versions() {
         value["max_message_size"].as_u64().unwrap()
     };
     assert_eq!((limit("old.json"), limit("new.json")), ((1 << 20) + 1, 1 << 20));
-    let report = desk.json("convert old.json --from mscclpp-0.6 --to mscclpp-0.9 -o made.json --json");
+    let report = desk.json("convert old.json --from mscclpp-0.8 --to mscclpp-0.10 -o made.json --json");
     let change = "changed max_message_size from 1048577 to 1048576: messages of at most 1048576 bytes";
     assert_eq!(report["changes"], serde_json::json!([change]));
     assert_eq!(limit("made.json"), 1 << 20);
     assert!(desk.path("made.py").exists());
-    let back = desk.json("convert made.json --to mscclpp-0.6 -o back.json --json");
+    let back = desk.json("convert made.json --to mscclpp-0.8 -o back.json --json");
     assert_eq!(back["changes"].as_array().unwrap().len(), 1);
     assert!(desk.read("back.json") == desk.read("old.json"));
-    desk.refused("convert old.json --from msccl --to mscclpp-0.9 -o x.json", 2, &["--from is msccl"]);
+    desk.refused("convert old.json --from msccl --to mscclpp-0.10 -o x.json", 2, &["--from is msccl"]);
 }

@@ -7,7 +7,7 @@ use crate::support::Desk;
 #[test]
 fn a_plan_is_made_and_found_right() {
     let desk = Desk::new();
-    for profile in ["mscclpp-0.6", "mscclpp-0.9"] {
+    for profile in ["mscclpp-0.8", "mscclpp-0.9", "mscclpp-0.10"] {
         for (collective, extra) in [("allreduce", ""), ("all-to-all", "--in-place"), ("broadcast", "--root 3")] {
             let arguments =
                 format!("dgx-a100:boxes=2,gpus=4 -c {collective} {extra} --format mscclpp-json --profile {profile}");
@@ -31,11 +31,51 @@ fn a_plan_is_made_and_found_right() {
 fn plans_are_reproducible_and_for_the_newest_version() {
     let desk = Desk::new();
     let first = desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
-    assert_eq!(first["files"][0]["profile"], "mscclpp-0.9");
+    assert_eq!(first["files"][0]["profile"], "mscclpp-0.10");
     let bytes = desk.read("plan.json");
     std::fs::remove_dir_all(desk.path("data")).unwrap();
     desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
     assert_eq!(desk.read("plan.json"), bytes);
+}
+
+/// 0.6 and 0.7 abort on these files, so no command makes, converts or judges one for them.
+#[test]
+fn versions_that_read_another_schema_are_refused_with_the_reason() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
+    for version in ["mscclpp-0.6", "mscclpp-0.7"] {
+        for arguments in [
+            format!("plan ring:4 -c allgather --format mscclpp-json --profile {version}"),
+            format!("plan ring:4 -c allgather --sizes 1KiB-1MiB --format mscclpp-json --profile {version} -o bundle"),
+            format!("verify plan.json --profile {version}"),
+            format!("convert plan.json --to {version} -o old.json"),
+            format!("fetch ring:4 -c allgather --job 1 --out out --profile {version} --strict"),
+        ] {
+            let words = ["0.6 and 0.7 read another schema", "use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10"];
+            desk.refused(&arguments, 2, &words);
+        }
+    }
+}
+
+/// The kernels of 0.8 and 0.9 send what lies elsewhere; a plan for them has none of the operation they misread.
+#[test]
+fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
+    let desk = Desk::new();
+    let plan = "plan dgx-a100:boxes=2,gpus=2 -c allreduce --size 1MiB --format mscclpp-json";
+    let flushes = |name: &str| String::from_utf8(desk.read(name)).unwrap().contains("\"pwsf\"");
+    for (profile, may_flush) in [("mscclpp-0.8", false), ("mscclpp-0.9", false), ("mscclpp-0.10", true)] {
+        desk.json(&format!("{plan} --profile {profile} -o own.json --json"));
+        assert_eq!(flushes("own.json"), may_flush, "{profile}");
+        assert_eq!(desk.run(&format!("verify own.json --profile {profile}")).status, Some(0), "{profile}");
+    }
+    desk.json(&format!("{plan} -o newest.json --json"));
+    assert_eq!(desk.run("verify newest.json").status, Some(0));
+    for profile in ["mscclpp-0.8", "mscclpp-0.9"] {
+        let found = desk.run(&format!("verify newest.json --profile {profile}"));
+        assert_eq!(found.status, Some(2), "{profile}");
+        let words = format!("the kernel of {profile} takes the address of the offsets for the offset of the source");
+        assert!(found.stdout.contains(&words), "{}", found.stdout);
+    }
 }
 
 #[test]
@@ -59,7 +99,7 @@ fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
         Err(error) => println!("skipped: no python3: {error}"),
     }
     // An older version finds files by itself, and other files are left alone.
-    desk.json("plan ring:4 -c allgather --format mscclpp-json --profile mscclpp-0.6 -o old.json --json");
+    desk.json("plan ring:4 -c allgather --format mscclpp-json --profile mscclpp-0.8 -o old.json --json");
     assert!(!desk.path("old.py").exists());
     desk.write("mine.py", "print('mine')\n");
     let arguments = "plan ring:4 -c allgather --format mscclpp-json -o mine.json";
@@ -88,8 +128,8 @@ fn damage_is_found_and_names_are_told_apart() {
     for (arguments, words) in [
         ("plan ring:4 -c allgather --format mscclpp-json --profile msccl", "msccl reads msccl-xml, not mscclpp-json"),
         (
-            "plan ring:4 -c allgather --format msccl-xml --profile mscclpp-0.9",
-            "mscclpp-0.9 reads mscclpp-json, not msccl-xml",
+            "plan ring:4 -c allgather --format msccl-xml --profile mscclpp-0.10",
+            "mscclpp-0.10 reads mscclpp-json, not msccl-xml",
         ),
         ("plan ring:4 -c allgather --format mscclpp-json --instances 2", "--instances is for msccl-xml"),
         ("plan ring:4 -c allgather --shares 1,2,1,1 --format mscclpp-json", "cannot say shares of unequal size"),

@@ -42,7 +42,7 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
         ("fetch ring:4 -c allgather --job 1 --out out --profile msccl-2", 2, "is not a profile here"),
         ("fetch ring:4 -c allgather --job 1 --out out --format json", 2, "no runtime reads canopy's own format"),
         ("fetch ring:4 -c allgather --job 1 --out out --format oneccl-xml --profile msccl", 2, "msccl reads msccl-xml"),
-        ("fetch ring:4 -c broadcast --job 1 --out out --profile mscclpp-0.6", 2, "have no word for broadcast"),
+        ("fetch ring:4 -c broadcast --job 1 --out out --profile mscclpp-0.8", 2, "have no word for broadcast"),
         ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl --ranks 0-1", 2, "every rank of oneccl reads"),
         ("fetch ring:4 -c allgather --out out", 2, "--job"),
         ("fetch ring:4 -c allgather --job 1 --out out --ranks 3-1", 2, "no list of ranks"),
@@ -204,8 +204,9 @@ fn every_runtime_is_handed_what_it_reads() {
             "xml",
             &["RCCL_MSCCL_ENABLE", "RCCL_MSCCL_FORCE_ENABLE", "MSCCL_ALGO_DIR"],
         ),
-        ("--profile mscclpp-0.6", "mscclpp-0.6", "json", &["MSCCLPP_EXECUTION_PLAN_DIR"]),
-        ("--format mscclpp-json", "mscclpp-0.9", "json", &["CANOPY_JOB_DIR"]),
+        ("--profile mscclpp-0.8", "mscclpp-0.8", "json", &["MSCCLPP_EXECUTION_PLAN_DIR"]),
+        ("--profile mscclpp-0.9", "mscclpp-0.9", "json", &["CANOPY_JOB_DIR"]),
+        ("--format mscclpp-json", "mscclpp-0.10", "json", &["CANOPY_JOB_DIR"]),
         ("--format oneccl-xml", "oneccl", "xml", &["CANOPY_JOB_DIR"]),
     ] {
         let fetch = format!(
@@ -221,7 +222,7 @@ fn every_runtime_is_handed_what_it_reads() {
             assert_eq!(path.extension().unwrap(), ending);
             let judged = format!("verify {} --topology dgx-a100:boxes=2", path.display());
             let judged = match ending {
-                "xml" if profile != "oneccl" => format!("{judged} --profile {profile}"),
+                _ if profile != "oneccl" => format!("{judged} --profile {profile}"),
                 _ => judged,
             };
             assert_eq!(desk.run(&judged).status, Some(0), "{judged}");
@@ -229,7 +230,7 @@ fn every_runtime_is_handed_what_it_reads() {
             plans = path.parent().unwrap().to_owned();
         }
         assert_eq!(std::fs::read_dir(&plans).unwrap().count(), 2, "some runtimes read every file");
-        assert_eq!(desk.path("job/loader.py").exists(), profile == "mscclpp-0.9");
+        assert_eq!(desk.path("job/loader.py").exists(), profile.starts_with("mscclpp-") && profile != "mscclpp-0.8");
         let mut task = desk.command("env --format slurm-task-prolog --dir job --strict");
         names.iter().for_each(|name| {
             task.env_remove(name);
@@ -270,7 +271,7 @@ fn every_runtime_is_handed_what_it_reads() {
 #[test]
 fn the_module_of_a_job_picks_what_is_meant() {
     let desk = Desk::new();
-    let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.9 \
+    let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.10 \
                  --deadline 60s --on-miss fail --strict";
     hook(&desk, fetch, 0, "2 of 2 plans for job 17");
     let manifest: serde_json::Value = serde_json::from_slice(&desk.read("job/manifest.json")).unwrap();

@@ -22,7 +22,7 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ("plan ring:4 --collective allgather --format msccl-xml --profile oneccl", "add `--format oneccl-xml`"),
         (
             "plan ring:4 --collective allgather --format msccl-xml --profile cuda",
-            "rccl-msccl, mscclpp-0.6, mscclpp-0.9, oneccl, routes, nccl",
+            "rccl-msccl, mscclpp-0.8, mscclpp-0.9, mscclpp-0.10, oneccl, routes, nccl",
         ),
         ("plan ring:4 --collective allgather --format msccl-xml --profile nccl", "runs no plan of anybody else's"),
         ("plan ring:4 --collective allgather --algorithm magic", "is not an algorithm"),

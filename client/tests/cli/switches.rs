@@ -36,14 +36,15 @@ fn switches_store_and_sum_where_the_topology_says_so() {
     let desk = Desk::new();
     let (one, two) = (document(&desk, 1), document(&desk, 2));
     for (topology, collective, profile, operation, is_there) in [
-        (&one, "allreduce", "mscclpp-0.6", "glres", true),
-        (&one, "allreduce", "mscclpp-0.9", "glres", true),
-        (&one, "allgather", "mscclpp-0.9", "gstore", true),
-        (&one, "allgather", "mscclpp-0.6", "gstore", false),
-        (&one, "reduce-scatter", "mscclpp-0.9", "glres", false),
-        (&two, "broadcast", "mscclpp-0.9", "gstore", true),
-        (&two, "allreduce", "mscclpp-0.9", "gstore", true),
-        (&two, "allreduce", "mscclpp-0.9", "glres", false),
+        (&one, "allreduce", "mscclpp-0.8", "glres", true),
+        (&one, "allreduce", "mscclpp-0.10", "glres", true),
+        (&one, "allgather", "mscclpp-0.10", "gstore", true),
+        (&one, "allgather", "mscclpp-0.8", "gstore", false),
+        (&one, "allgather", "mscclpp-0.9", "gstore", false),
+        (&one, "reduce-scatter", "mscclpp-0.10", "glres", false),
+        (&two, "broadcast", "mscclpp-0.10", "gstore", true),
+        (&two, "allreduce", "mscclpp-0.10", "gstore", true),
+        (&two, "allreduce", "mscclpp-0.10", "glres", false),
     ] {
         let options = format!("--format mscclpp-json --profile {profile}");
         let made = desk.run(&format!("plan {topology} -c {collective} {options} -o plan.json"));
@@ -88,7 +89,7 @@ fn bundles_and_explanations_take_such_networks() {
     let desk = Desk::new();
     let topology = document(&desk, 1);
     let made = desk.run(&format!(
-        "plan {topology} -c allreduce --sizes 1MiB-64MiB --format mscclpp-json --profile mscclpp-0.9 -o bundle"
+        "plan {topology} -c allreduce --sizes 1MiB-64MiB --format mscclpp-json --profile mscclpp-0.10 -o bundle"
     ));
     assert_eq!(made.status, Some(0), "{}", made.stderr);
     assert!(made.stderr.contains("compute capability 9.0"), "{}", made.stderr);

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn who_does_not_count_ranks_takes_one_number_of_them() {
-        let found = standings(Runtime::Mscclpp06, &[on(8, b"x"), on(4, b"y"), on(8, b"x")]);
+        let found = standings(Runtime::Mscclpp08, &[on(8, b"x"), on(4, b"y"), on(8, b"x")]);
         assert_eq!(found, [CONTESTED, Standing::Ambiguous { with: 0 }, Standing::Shared { with: 0 }]);
     }
 

@@ -64,7 +64,7 @@ impl PlanFileFacts {
                 Ok(program) => Ok(Self::of_oneccl(path, &program)),
                 Err(source) => Err(PlanFileError::OneCcl { path, source }),
             },
-            (Runtime::Mscclpp06 | Runtime::Mscclpp09, None) => match parse_execution_plan(text) {
+            (Runtime::Mscclpp08 | Runtime::Mscclpp09 | Runtime::Mscclpp10, None) => match parse_execution_plan(text) {
                 Ok(plan) => Ok(Self::of_execution_plan(path, &plan)),
                 Err(source) => Err(PlanFileError::ExecutionPlan { path, source }),
             },

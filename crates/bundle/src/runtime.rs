@@ -2,12 +2,14 @@
 //!
 //! Numbers and spellings of MSCCL runtimes come from the profiles of `canopy-plan`; what only matters when several files
 //! lie side by side stands here. Sources: microsoft/msccl `b23e9cd`, Azure/msccl-executor-nccl `c6f6b36`, ROCm/rccl
-//! `0cbce2a` (`msccl_lifecycle.cc`), microsoft/mscclpp `1f5f065` (`execution_plan.cc`; the NCCL shim of 0.6 to 0.8).
+//! `0cbce2a` (`msccl_lifecycle.cc`), microsoft/mscclpp `1f5f065` (`execution_plan.cc`; the NCCL shim of 0.8).
 
 use std::fmt;
 use std::str::FromStr;
 
-use canopy_plan::{ByteRange as SizeRule, PlacementRule, Profile, SelectionOrder};
+use canopy_plan::{
+    ByteRange as SizeRule, ExecutorProfile, PlacementRule, Profile, SelectionOrder, UnknownExecutorProfile,
+};
 use canopy_schedule::CollectiveKind;
 
 use crate::select::Operator;
@@ -21,10 +23,12 @@ pub enum Runtime {
     MscclExecutor,
     /// RCCL up to 2.27.7.
     RcclMsccl,
-    /// MSCCL++ 0.6 to 0.8, by its NCCL shim.
-    Mscclpp06,
-    /// MSCCL++ from 0.9 on, by the selector of a loader module.
+    /// MSCCL++ 0.8, by its NCCL shim.
+    Mscclpp08,
+    /// MSCCL++ 0.9, by the selector of a loader module.
     Mscclpp09,
+    /// MSCCL++ from 0.10 on, by the same.
+    Mscclpp10,
     /// The interpreter of oneCCL XML.
     OneCcl,
     /// Stock NCCL, and RCCL from 2.28.3 on: they run no plan of anybody else's.
@@ -33,8 +37,16 @@ pub enum Runtime {
 
 impl Runtime {
     /// All of them, in the order documents list them.
-    pub const ALL: [Self; 7] =
-        [Self::Msccl, Self::MscclExecutor, Self::RcclMsccl, Self::Mscclpp06, Self::Mscclpp09, Self::OneCcl, Self::Nccl];
+    pub const ALL: [Self; 8] = [
+        Self::Msccl,
+        Self::MscclExecutor,
+        Self::RcclMsccl,
+        Self::Mscclpp08,
+        Self::Mscclpp09,
+        Self::Mscclpp10,
+        Self::OneCcl,
+        Self::Nccl,
+    ];
 
     /// The name used everywhere in canopy's text.
     pub const fn name(self) -> &'static str {
@@ -42,8 +54,9 @@ impl Runtime {
             Self::Msccl => "msccl",
             Self::MscclExecutor => "msccl-executor",
             Self::RcclMsccl => "rccl-msccl",
-            Self::Mscclpp06 => "mscclpp-0.6",
-            Self::Mscclpp09 => "mscclpp-0.9",
+            Self::Mscclpp08 => ExecutorProfile::V08.name(),
+            Self::Mscclpp09 => ExecutorProfile::V09.name(),
+            Self::Mscclpp10 => ExecutorProfile::V10.name(),
             Self::OneCcl => "oneccl",
             Self::Nccl => "nccl",
         }
@@ -55,14 +68,29 @@ impl Runtime {
             Self::Msccl => Some(Profile::Msccl),
             Self::MscclExecutor => Some(Profile::MscclExecutor),
             Self::RcclMsccl => Some(Profile::RcclMsccl),
-            Self::Mscclpp06 | Self::Mscclpp09 | Self::OneCcl | Self::Nccl => None,
+            Self::Mscclpp08 | Self::Mscclpp09 | Self::Mscclpp10 | Self::OneCcl | Self::Nccl => None,
         }
+    }
+
+    /// The profile of its files, where they are execution plans of MSCCL++.
+    pub const fn executor_profile(self) -> Option<ExecutorProfile> {
+        match self {
+            Self::Mscclpp08 => Some(ExecutorProfile::V08),
+            Self::Mscclpp09 => Some(ExecutorProfile::V09),
+            Self::Mscclpp10 => Some(ExecutorProfile::V10),
+            Self::Msccl | Self::MscclExecutor | Self::RcclMsccl | Self::OneCcl | Self::Nccl => None,
+        }
+    }
+
+    /// Whether its files are registered by a module that goes by the manifest of their bundle.
+    pub const fn is_registered(self) -> bool {
+        matches!(self.executor_profile(), Some(profile) if profile.is_registered())
     }
 
     /// Whether files for it can say that they are for a collective. Execution plans have no word for those with a root,
     /// and where nobody registers them with one, the runtime goes by their word.
     pub const fn names(self, collective: CollectiveKind) -> bool {
-        !(matches!(self, Self::Mscclpp06) && collective.has_root())
+        !(matches!(self, Self::Mscclpp08) && collective.has_root())
     }
 
     /// How it picks files; `None` where it runs none.
@@ -71,7 +99,7 @@ impl Runtime {
             return Some(Rules::of_msccl(profile));
         }
         let rules = match self {
-            Self::Mscclpp06 => Rules {
+            Self::Mscclpp08 => Rules {
                 files_max: usize::MAX,
                 order: SearchOrder::Any,
                 others: OtherFiles::Fatal,
@@ -86,7 +114,7 @@ impl Runtime {
                 indivisible: Indivisible::Fails,
                 operators: &[Operator::Sum],
             },
-            Self::Mscclpp09 => Rules {
+            Self::Mscclpp09 | Self::Mscclpp10 => Rules {
                 files_max: usize::MAX,
                 order: SearchOrder::Listed,
                 others: OtherFiles::Ignored,
@@ -137,7 +165,7 @@ impl Runtime {
                 variable("RCCL_MSCCL_FORCE_ENABLE", "1", "on other machines than MI300X, and across machines"),
                 variable("MSCCL_ALGO_DIR", "{dir}/plans", "the folder, read once when a process starts"),
             ],
-            Self::Mscclpp06 => {
+            Self::Mscclpp08 => {
                 let purpose = "the folder; also preload the NCCL shim of MSCCL++ (LD_PRELOAD)";
                 vec![variable("MSCCLPP_EXECUTION_PLAN_DIR", "{dir}/plans", purpose)]
             }
@@ -146,7 +174,7 @@ impl Runtime {
                 vec![variable("NCCL_TUNER_CONFIG_FILE", "{dir}/tuner.csv", purpose)]
             }
             // Found by registration, and by the path in a command.
-            Self::Mscclpp09 | Self::OneCcl => Vec::new(),
+            Self::Mscclpp09 | Self::Mscclpp10 | Self::OneCcl => Vec::new(),
         }
     }
 }
@@ -159,10 +187,12 @@ impl fmt::Display for Runtime {
 
 /// A text that names no runtime.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a profile of a bundle; use {}", Runtime::ALL.map(Runtime::name).join(", "))]
-#[expect(missing_docs, reason = "the message names every field")]
-pub struct UnknownRuntime {
-    pub name: String,
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum UnknownRuntime {
+    #[error("`{name}` is not a profile of a bundle; use {}", Runtime::ALL.map(Runtime::name).join(", "))]
+    Unknown { name: String },
+    #[error(transparent)]
+    Executor(UnknownExecutorProfile),
 }
 
 impl FromStr for Runtime {
@@ -170,7 +200,10 @@ impl FromStr for Runtime {
 
     fn from_str(name: &str) -> Result<Self, UnknownRuntime> {
         let known = Self::ALL.into_iter().find(|runtime| runtime.name() == name);
-        known.ok_or_else(|| UnknownRuntime { name: name.chars().take(80).collect() })
+        known.ok_or_else(|| match name.parse::<ExecutorProfile>() {
+            Err(error @ UnknownExecutorProfile::OtherSchema { .. }) => UnknownRuntime::Executor(error),
+            _ => UnknownRuntime::Unknown { name: name.chars().take(80).collect() },
+        })
     }
 }
 

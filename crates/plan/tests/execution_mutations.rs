@@ -22,7 +22,7 @@ use capable::capable;
 use execution::{boxes, graph, lowered, topology};
 use repeated::repeated;
 
-const PROFILE: ExecutorProfile = ExecutorProfile::V09;
+const PROFILE: ExecutorProfile = ExecutorProfile::V10;
 /// Changes tried per plan.
 const CHANGES: u64 = 1_000;
 /// Interleavings that decide whether a change matters.

@@ -17,7 +17,7 @@ use canopy_plan::{
 use canopy_schedule::CollectiveKind;
 use repeated::repeated;
 
-const PROFILE: ExecutorProfile = ExecutorProfile::V09;
+const PROFILE: ExecutorProfile = ExecutorProfile::V10;
 
 /// Problems of a plan, which must be read back as it is; the emulator must agree that there are none, or some.
 #[track_caller]

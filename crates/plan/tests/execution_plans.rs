@@ -50,7 +50,7 @@ fn any_rank_may_be_the_root() {
     for kind in CollectiveKind::ALL.into_iter().filter(|kind| kind.has_root()) {
         let graph = graph(&topology, kind, Some(Rank::new(5)), Algorithm::Direct);
         for in_place in [false, true] {
-            judge(&lowered(&topology, &graph, ExecutorProfile::V09, in_place), graph.collective, ExecutorProfile::V09);
+            judge(&lowered(&topology, &graph, ExecutorProfile::V10, in_place), graph.collective, ExecutorProfile::V10);
         }
     }
 }
@@ -61,12 +61,12 @@ fn any_rank_may_be_the_root() {
 fn what_one_block_cannot_do_is_divided_or_refused() {
     let topology = topology("leaf-spine:leaves=1,hosts=24,spines=1");
     let broadcast = graph(&topology, CollectiveKind::Broadcast, None, Algorithm::Direct);
-    let plan = lowered(&topology, &broadcast, ExecutorProfile::V09, false);
+    let plan = lowered(&topology, &broadcast, ExecutorProfile::V10, false);
     assert!(plan.ranks[0].semaphores.len() > 1, "{:?}", plan.ranks[0].semaphores);
-    judge(&plan, broadcast.collective, ExecutorProfile::V09);
+    judge(&plan, broadcast.collective, ExecutorProfile::V10);
     let reduce = graph(&topology, CollectiveKind::Reduce, None, Algorithm::Direct);
-    let refused = try_lowered(&topology, &reduce, ExecutorProfile::V09, false).unwrap_err().to_string();
+    let refused = try_lowered(&topology, &reduce, ExecutorProfile::V10, false).unwrap_err().to_string();
     let words =
-        "the mscclpp-0.9 profile allows 16 channels in a block, rank 0 needs, as arranged here, 23; use trees of less";
+        "the mscclpp-0.10 profile allows 16 channels in a block, rank 0 needs, as arranged here, 23; use trees of less";
     assert!(refused.starts_with(words), "{refused}");
 }

@@ -26,11 +26,11 @@ fn problems_of(name: &str) -> Option<Vec<String>> {
     let plan = parse_execution_plan(&sample(name)?).unwrap();
     assert_eq!(parse_execution_plan(&write_execution_plan(&plan)).unwrap(), plan, "{name}");
     for seed in 0..20 {
-        for options in ExecutionOptions::various(ExecutorProfile::V09, seed) {
+        for options in ExecutionOptions::various(ExecutorProfile::V10, seed) {
             emulate_execution_plan(&plan, None, &options, &|| false).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
-    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     Some(proof.problems.iter().map(ToString::to_string).collect())
 }
 
@@ -90,10 +90,10 @@ fn packets_are_forwarded_over_ports_and_not_made_there() {
         }
         plan
     };
-    let judged = |plan: &ExecutionPlan| prove_execution_plan(plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let judged = |plan: &ExecutionPlan| prove_execution_plan(plan, None, ExecutorProfile::V10, &|| false).unwrap();
     let forwarded = over_ports(OpName::ReadPutPackets, 1);
     assert_eq!(judged(&forwarded).problems, []);
-    for options in (0..20).flat_map(|seed| ExecutionOptions::various(ExecutorProfile::V09, seed)) {
+    for options in (0..20).flat_map(|seed| ExecutionOptions::various(ExecutorProfile::V10, seed)) {
         emulate_execution_plan(&forwarded, None, &options, &|| false).unwrap();
     }
     // What a proxy still reads may be overwritten by the next launch, where launches do not alternate.

@@ -72,7 +72,7 @@ fn an_allgather_in_one_box_stores_each_share_once() {
     let topology = capable("dgx-h100:boxes=1", true);
     let graph = graph(&topology, CollectiveKind::Allgather, None, Algorithm::Auto);
     for in_place in [false, true] {
-        let plan = lowered(&topology, &graph, ExecutorProfile::V09, in_place);
+        let plan = lowered(&topology, &graph, ExecutorProfile::V10, in_place);
         assert_eq!(count(&plan, OpName::Put) + count(&plan, OpName::Copy), 0);
         // In eight pieces, each by a block of its own.
         let trees = graph.batches.len();
@@ -92,9 +92,11 @@ fn an_allgather_in_one_box_stores_each_share_once() {
 fn older_loaders_get_sums_in_switches_alone() {
     let topology = capable("dgx-h100:boxes=1", true);
     let allgather = graph(&topology, CollectiveKind::Allgather, None, Algorithm::Auto);
-    let plan = lowered(&topology, &allgather, ExecutorProfile::V06, false);
-    assert_eq!(count(&plan, OpName::GroupStore), 0);
-    assert_eq!(groups(&plan, 0), []);
+    for profile in [ExecutorProfile::V08, ExecutorProfile::V09] {
+        let plan = lowered(&topology, &allgather, profile, false);
+        assert_eq!(count(&plan, OpName::GroupStore), 0);
+        assert_eq!(groups(&plan, 0), []);
+    }
     let allreduce = graph(&topology, CollectiveKind::Allreduce, None, Algorithm::Auto);
     for profile in ExecutorProfile::ALL {
         for (in_place, buffers) in [(true, "i"), (false, "io")] {
@@ -112,7 +114,7 @@ fn older_loaders_get_sums_in_switches_alone() {
 fn boxes_are_fed_at_once_and_summed_one_by_one() {
     let topology = capable("dgx-h100:boxes=2", true);
     let graph = graph(&topology, CollectiveKind::Allreduce, None, Algorithm::Auto);
-    let plan = lowered(&topology, &graph, ExecutorProfile::V09, true);
+    let plan = lowered(&topology, &graph, ExecutorProfile::V10, true);
     assert_eq!(count(&plan, OpName::GroupReduceStore), 0);
     assert!(count(&plan, OpName::GroupStore) >= 8);
     assert!(count(&plan, OpName::PutSignal) + count(&plan, OpName::PutSignalFlush) > 0);
@@ -130,10 +132,10 @@ fn any_rank_may_be_the_root() {
     for root in [0, 5] {
         let graph = graph(&topology, CollectiveKind::Broadcast, Some(Rank::new(root)), Algorithm::Direct);
         for in_place in [false, true] {
-            let plan = lowered(&topology, &graph, ExecutorProfile::V09, in_place);
+            let plan = lowered(&topology, &graph, ExecutorProfile::V10, in_place);
             assert!(count(&plan, OpName::GroupStore) >= 1);
             assert_eq!(count(&plan, OpName::Copy), 0);
-            judge(&plan, graph.collective, ExecutorProfile::V09);
+            judge(&plan, graph.collective, ExecutorProfile::V10);
         }
     }
 }
@@ -146,9 +148,9 @@ fn a_large_domain_is_fed_by_one_store_and_told_by_several_blocks() {
         [(CollectiveKind::Broadcast, OpName::GroupStore), (CollectiveKind::Allreduce, OpName::GroupReduceStore)]
     {
         let graph = graph(&topology, kind, None, Algorithm::Direct);
-        let plan = lowered(&topology, &graph, ExecutorProfile::V09, true);
+        let plan = lowered(&topology, &graph, ExecutorProfile::V10, true);
         assert!(count(&plan, name) >= 1, "{kind}");
-        judge(&plan, graph.collective, ExecutorProfile::V09);
+        judge(&plan, graph.collective, ExecutorProfile::V10);
     }
 }
 
@@ -157,7 +159,7 @@ fn a_large_domain_is_fed_by_one_store_and_told_by_several_blocks() {
 fn plain_networks_are_lowered_as_before() {
     let plan = |topology: &canopy_topology::Topology| {
         let graph = graph(topology, CollectiveKind::ReduceScatter, None, Algorithm::Auto);
-        lowered(topology, &graph, ExecutorProfile::V09, false)
+        lowered(topology, &graph, ExecutorProfile::V10, false)
     };
     assert_eq!(plan(&topology("dgx-h100:boxes=1")), plan(&capable("dgx-h100:boxes=1", true)));
     let has_switch = |plan: &ExecutionPlan| {
@@ -218,7 +220,7 @@ fn switches_relieve_the_links_of_a_box() {
             [(topology("dgx-h100:boxes=1"), plain), (capable("dgx-h100:boxes=1", true), switched)]
         {
             let graph = graph(&topology, kind, None, Algorithm::Auto);
-            let (left, reached, whole) = traffic(&lowered(&topology, &graph, ExecutorProfile::V09, false));
+            let (left, reached, whole) = traffic(&lowered(&topology, &graph, ExecutorProfile::V10, false));
             assert_eq!((8 * left, 8 * reached), (expected.0 * whole, expected.1 * whole), "{kind}");
         }
     }

@@ -101,7 +101,7 @@ fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), Call
         }
         Ok(OutputFormat::MscclXml) => Ok((OutputFormat::MscclXml, shown(&request.profile))),
         Ok(OutputFormat::MscclppJson) if request.profile.is_empty() => {
-            Ok((OutputFormat::MscclppJson, ExecutorProfile::V09.name().to_owned()))
+            Ok((OutputFormat::MscclppJson, ExecutorProfile::NEWEST.name().to_owned()))
         }
         Ok(OutputFormat::MscclppJson) => Ok((OutputFormat::MscclppJson, shown(&request.profile))),
         Ok(OutputFormat::Unspecified) | Err(_) => {

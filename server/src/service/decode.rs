@@ -356,7 +356,7 @@ fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError
             output.map_err(|error| RequestError::Profile { output: position, error })
         }
         Ok(v1::OutputFormat::MscclppJson) => match spec.instancing {
-            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::V09, switches)),
+            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::NEWEST, switches)),
             None => {
                 let output = spec.profile.parse().map(|profile| Output::MscclppJson(profile, switches));
                 output.map_err(|error| RequestError::ExecutorProfile { output: position, error })

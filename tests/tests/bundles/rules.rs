@@ -22,7 +22,7 @@ fn found_by(runtime: Runtime, folder: &Path) -> Folder {
     let paths: Vec<PathBuf> = match runtime {
         Runtime::Msccl => value("MSCCL_XML_FILES").split(':').map(PathBuf::from).collect(),
         Runtime::MscclExecutor | Runtime::RcclMsccl => all_in(Path::new(&value("MSCCL_ALGO_DIR"))),
-        Runtime::Mscclpp06 => all_in(Path::new(&value("MSCCLPP_EXECUTION_PLAN_DIR"))),
+        Runtime::Mscclpp08 => all_in(Path::new(&value("MSCCLPP_EXECUTION_PLAN_DIR"))),
         _ => all_in(&folder.join("plans")),
     };
     let registered = meant(folder);
@@ -31,8 +31,8 @@ fn found_by(runtime: Runtime, folder: &Path) -> Folder {
         let path = path.to_str().unwrap().to_owned();
         match runtime {
             Runtime::OneCcl => PlanFileFacts::of_oneccl(path, &oneccl::parse(&text).unwrap()),
-            Runtime::Mscclpp06 => PlanFileFacts::of_execution_plan(path, &parse_execution_plan(&text).unwrap()),
-            Runtime::Mscclpp09 => {
+            Runtime::Mscclpp08 => PlanFileFacts::of_execution_plan(path, &parse_execution_plan(&text).unwrap()),
+            Runtime::Mscclpp09 | Runtime::Mscclpp10 => {
                 let call = registered.iter().find(|meant| meant.path == path).unwrap().call;
                 let on_each = Some(call.ranks_per_node).filter(|&ranks| ranks > 0);
                 let plan = parse_execution_plan(&text).unwrap();
@@ -93,7 +93,7 @@ pub(crate) fn check_every_call(runtime: Runtime, folder: &Path) {
     let there = found_by(runtime, folder);
     let all = meant(folder);
     let rules = runtime.rules().unwrap();
-    let is_counted_in_bytes = matches!(runtime, Runtime::Mscclpp06 | Runtime::Mscclpp09);
+    let is_counted_in_bytes = runtime.executor_profile().is_some();
     let divides = |unit: u64, call: &Call| match rules.indivisible {
         Indivisible::Allowed => true,
         _ if is_counted_in_bytes => call.bytes.is_multiple_of(unit),

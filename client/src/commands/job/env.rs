@@ -27,7 +27,7 @@ Examples:
 Prints `export NAME=value` lines and nothing else, and no variable that the environment has already or that would
 contradict one: a task whose user chose another value for one of them, MSCCL_CONFIG, or an NCCL_ALGO without MSCCL,
 gets nothing. Nothing is printed either where a file is damaged, or where SLURM_JOB_ID or SLURM_JOB_NODELIST are not
-those of the folder. Runtimes without variables (mscclpp-0.9, oneccl) get CANOPY_JOB_DIR.
+those of the folder. Runtimes without variables (mscclpp-0.9 and later, oneccl) get CANOPY_JOB_DIR.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct EnvArgs {
     /// Who reads the lines
@@ -196,8 +196,9 @@ mod tests {
                     ("MSCCL_ALGO_DIR", "/files-0123456789ab/plans"),
                 ],
             ),
-            ("mscclpp-0.6", &[("MSCCLPP_EXECUTION_PLAN_DIR", "/files-0123456789ab/plans")]),
+            ("mscclpp-0.8", &[("MSCCLPP_EXECUTION_PLAN_DIR", "/files-0123456789ab/plans")]),
             ("mscclpp-0.9", &[("CANOPY_JOB_DIR", "")]),
+            ("mscclpp-0.10", &[("CANOPY_JOB_DIR", "")]),
             ("oneccl", &[("CANOPY_JOB_DIR", "")]),
         ] {
             let (folder, _) = bundle_for(profile, None);

@@ -39,11 +39,11 @@ Examples:
   canopy fetch dgx-a100:boxes=2 --collective allgather,allreduce --job \"$SLURM_JOB_ID\" \\
       --nodes \"$SLURM_JOB_NODELIST\" --out /run/canopy/$SLURM_JOB_ID --deadline 5s --on-miss fallback
 
-  canopy fetch dgx-a100:boxes=2 -c allreduce --job 17 --profile mscclpp-0.9 --out /run/canopy/17
+  canopy fetch dgx-a100:boxes=2 -c allreduce --job 17 --profile mscclpp-0.10 --out /run/canopy/17
 
 Writes the files, then manifest.json and env; `canopy env` reads the one, a shell the other. Before that, each file is read
 as its runtime reads it and asked for calls: those it is meant for, other sizes, another in-place state, another number of
-ranks. For mscclpp-0.9 there is loader.py, which picks and registers the plans by the manifest.
+ranks. For mscclpp-0.9 and later there is loader.py, which picks and registers the plans by the manifest.
 All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
 With --ranks an MSCCL file holds the part of these ranks, which is all that they read; a folder is then for those ranks only.
 Ends with status 0 whatever happens, unless --strict is given.")]

@@ -35,11 +35,8 @@ pub(super) fn facts(
     let text = if entry.slice.is_some() { with_all_ranks(&text) } else { text };
     let facts = PlanFileFacts::read(runtime, entry.path.clone(), &text, &|| false)
         .map_err(|error| Failure::fault(format!("what the server sent is not handed over: {}", words(&error))))?;
-    Ok(match runtime {
-        // Its files are registered by a module that goes by the manifest.
-        Runtime::Mscclpp09 => facts.registered(kind, entry.ranks_per_node),
-        _ => facts,
-    })
+    // Files that are registered are so by a module that goes by the manifest.
+    Ok(if runtime.is_registered() { facts.registered(kind, entry.ranks_per_node) } else { facts })
 }
 
 /// A part of an MSCCL file in which the ranks that it lacks, which have an id alone, have no chunks and no blocks: a text
@@ -112,7 +109,7 @@ pub(super) fn named(folder: &Path, all: Vec<Brought>) -> Result<Vec<PlanEntry>, 
 /// Points readers to the files of a manifest: the module and the variables first, the manifest last.
 pub(super) fn announce(folder: &Path, runtime: Runtime, manifest: &Manifest) -> Result<(), Failure> {
     let text = folder.to_str().ok_or_else(|| Failure::input("the path of the folder is not UTF-8"))?;
-    if runtime == Runtime::Mscclpp09 {
+    if runtime.is_registered() {
         bundle::write_text(folder, LOADER, loader::LOADER)?;
     }
     bundle::write_text(folder, SHELL, &shell(runtime, &variables(runtime, manifest, text)))?;

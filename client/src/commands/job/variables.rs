@@ -23,7 +23,7 @@ pub(super) fn variables(runtime: Runtime, manifest: &Manifest, folder: &str) -> 
     }
     if found.is_empty() {
         let purpose = match runtime {
-            Runtime::Mscclpp09 => "the folder with loader.py, which registers the plans",
+            _ if runtime.is_registered() => "the folder with loader.py, which registers the plans",
             _ => "the folder; manifest.json in it names the plans",
         };
         found.push(Variable { name: FOLDER, value: folder.to_owned(), purpose });

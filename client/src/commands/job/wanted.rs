@@ -41,7 +41,7 @@ pub(super) struct WantedArgs {
     /// Format of the files: msccl-xml, mscclpp-json or oneccl-xml [default: the one that the runtime reads]
     #[arg(long, short, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Runtime the files are for: msccl, msccl-executor, rccl-msccl, mscclpp-0.6, mscclpp-0.9 or oneccl [default: msccl,
+    /// Runtime the files are for: msccl, msccl-executor, rccl-msccl, mscclpp-0.8, mscclpp-0.9, mscclpp-0.10 or oneccl [default: msccl,
     /// or the usual one of the format]
     #[arg(long, value_name = "P")]
     profile: Option<Target>,
@@ -167,7 +167,7 @@ impl WantedArgs {
             return Err(Failure::input(format!(
                 "files for {runtime} have no word for {kind}, so it would never pick one"
             ))
-            .help("leave it out, or name a runtime whose plans are registered: --profile mscclpp-0.9"));
+            .help("leave it out, or name a runtime whose plans are registered: --profile mscclpp-0.10"));
         }
         if given.len() > rules.files_max {
             let (count, files_max) = (given.len(), rules.files_max);

@@ -47,7 +47,7 @@ impl Format {
         match self {
             Self::Json => None,
             Self::MscclXml => Some(Target::Runtime(RuntimeProfile::Msccl(Profile::Msccl))),
-            Self::MscclppJson => Some(Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::V09))),
+            Self::MscclppJson => Some(Target::Runtime(RuntimeProfile::Executor(ExecutorProfile::NEWEST))),
             Self::OnecclXml => Some(Target::Oneccl),
             Self::RoutesXml => Some(Target::Routes),
         }
@@ -84,6 +84,11 @@ impl Target {
             Self::Routes => "routes",
             Self::Nccl => "nccl",
         }
+    }
+
+    /// Whether a module beside a plan registers it with the runtime.
+    pub(in crate::commands) const fn is_registered(self) -> bool {
+        matches!(self, Self::Runtime(RuntimeProfile::Executor(profile)) if profile.is_registered())
     }
 
     /// The format it reads, if it reads any.

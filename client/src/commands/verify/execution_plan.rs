@@ -36,7 +36,7 @@ pub(in crate::commands) fn is_one(bytes: &[u8]) -> bool {
 
 /// Reads the file, and derives what it does. What `custom` stands for must be expected, else only that it runs is seen.
 pub(super) fn judge(bytes: &[u8], given: Option<ExecutorProfile>, expected: &Expected<'_>) -> Report {
-    let profile = given.unwrap_or(ExecutorProfile::V09);
+    let profile = given.unwrap_or(ExecutorProfile::NEWEST);
     let mut report = Report::new(Some("mscclpp-json"));
     report.profile = Some(profile.name());
     let Ok(text) = std::str::from_utf8(bytes) else {

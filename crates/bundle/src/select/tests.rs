@@ -55,7 +55,7 @@ fn sizes_match_from_the_least_to_the_greatest_as_each_runtime_counts_it() {
         let folder = folder(&[one]);
         let takes = |bytes| select(runtime, &folder, &call(bytes)) == Selection::File(0);
         let at_max =
-            matches!(runtime, Runtime::MscclExecutor | Runtime::RcclMsccl | Runtime::Mscclpp09 | Runtime::OneCcl);
+            runtime.is_registered() || matches!(runtime, Runtime::MscclExecutor | Runtime::RcclMsccl | Runtime::OneCcl);
         let sizes = [(1 << 10) - 1, 1 << 10, (1 << 20) - 1, 1 << 20, (1 << 20) + 1];
         assert_eq!(sizes.map(takes), [false, true, true, at_max, false], "{runtime}");
         assert_eq!(stock(runtime, &folder, &call(1023)), [Mismatch::TooSmall { min: 1 << 10 }], "{runtime}");
@@ -112,7 +112,7 @@ fn other_files_in_the_folder_break_those_who_parse_them() {
     for (runtime, rules) in running() {
         let broken = matches!(select(runtime, &folder, &call(1 << 12)), Selection::Broken { attribute: None, .. });
         assert_eq!(broken, rules.others == OtherFiles::Fatal, "{runtime}");
-        let parses = matches!(runtime, Runtime::MscclExecutor | Runtime::RcclMsccl | Runtime::Mscclpp06);
+        let parses = matches!(runtime, Runtime::MscclExecutor | Runtime::RcclMsccl | Runtime::Mscclpp08);
         assert_eq!(broken, parses, "{runtime}");
     }
 }
@@ -123,7 +123,7 @@ fn messages_that_do_not_divide_are_passed_over_fail_or_run() {
         let folder = folder(&[file("a")]);
         let odd = select(runtime, &folder, &call((1 << 12) + 1));
         let expected = match runtime {
-            Runtime::Mscclpp06 => Selection::Fails(0),
+            Runtime::Mscclpp08 => Selection::Fails(0),
             Runtime::OneCcl => Selection::File(0),
             _ => Selection::Stock { reasons: vec![Mismatch::Indivisible { count: 16 }] },
         };
@@ -155,13 +155,13 @@ fn the_number_of_ranks_is_compared_by_all_but_one() {
     for (runtime, _) in running() {
         let wrong = select(runtime, &folder(&[file("a")]), &Call { ranks: 16, ..call(4096) });
         let expected = match runtime {
-            Runtime::Mscclpp06 => Selection::File(0),
+            Runtime::Mscclpp08 => Selection::File(0),
             _ => Selection::Stock { reasons: vec![Mismatch::Ranks { found: 8 }] },
         };
         assert_eq!(wrong, expected, "{runtime}");
         let four = PlanFileFacts { ranks_per_node: Some(4), ..file("a") };
         let shape = select(runtime, &folder(&[four]), &call(4096));
-        assert_eq!(shape == Selection::File(0), runtime != Runtime::Mscclpp09, "{runtime}");
+        assert_eq!(shape == Selection::File(0), !runtime.is_registered(), "{runtime}");
     }
 }
 
@@ -208,7 +208,7 @@ fn a_fifth_file_is_not_there_for_msccl() {
                 let reasons = stock(runtime, &folder(&files), &call(4096));
                 assert_eq!(reasons.last(), Some(&Mismatch::NotLoaded { limit: 4 }));
             }
-            Runtime::Mscclpp06 => {}
+            Runtime::Mscclpp08 => {}
             _ => assert_eq!(select(runtime, &folder(&files), &call(4096)), Selection::File(4), "{runtime}"),
         }
     }

@@ -25,7 +25,7 @@ pub enum Profile {
 /// Names of canopy's contract whose tables do not exist.
 const NAMED_ELSEWHERE: [&str; 1] = ["oneccl"];
 /// Names of runtimes that read another format.
-const OF_MSCCLPP: [&str; 2] = ["mscclpp-0.6", "mscclpp-0.9"];
+const OF_MSCCLPP: [&str; 3] = ["mscclpp-0.8", "mscclpp-0.9", "mscclpp-0.10"];
 
 impl Profile {
     /// All profiles, in the order documents list them.

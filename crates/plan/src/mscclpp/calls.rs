@@ -62,7 +62,9 @@ mod tests {
     #[test]
     fn a_plan_begins_at_a_size_that_its_version_uses_it_for() {
         let allgather = CollectiveKind::Allgather;
-        for (profile, last) in [(ExecutorProfile::V06, 4095), (ExecutorProfile::V09, 4096)] {
+        for (profile, last) in
+            [(ExecutorProfile::V08, 4095), (ExecutorProfile::V09, 4096), (ExecutorProfile::V10, 4096)]
+        {
             for bytes_min in [0, 1, last] {
                 let found = plan("allgather", 4096).beginning_at(bytes_min, profile, allgather).unwrap();
                 assert_eq!(found, ExecutionPlan { bytes_min, ..plan("allgather", 4096) });
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_gather_is_for_all_sizes() {
-        let (profile, gather) = (ExecutorProfile::V09, CollectiveKind::Gather);
+        let (profile, gather) = (ExecutorProfile::V10, CollectiveKind::Gather);
         assert!(plan("custom", 4096).beginning_at(0, profile, gather).is_ok());
         let refused = plan("custom", 4096).beginning_at(1, profile, gather);
         assert_eq!(refused, Err(ExecutionLowerError::Measure { profile }));

@@ -42,12 +42,11 @@ pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings
                 }
                 for operation in pipelines::with_nested(operation) {
                     operation_numbers(rank, block, operation, place, findings);
-                    if matches!(operation.name, OpName::GroupStore | OpName::GroupStorePackets)
-                        && !profile.limits().has_group_store
-                    {
+                    if !profile.knows(operation.name) {
                         let name = operation.name.name();
-                        findings
-                            .problem(place, format!("{name} is no operation of {profile}; use put, or mscclpp-0.9"));
+                        let first = ExecutorProfile::first_with(operation.name);
+                        let message = format!("{name} is no operation of {profile}, whose loader throws; use {first}");
+                        findings.problem(place, message);
                     }
                 }
             }
@@ -180,9 +179,12 @@ fn operation_numbers(
         findings.problem(place, format!("reduce_op is `{word}`, which the runtime ignores: it sums"));
     }
     if operation.name == OpName::Flush {
-        findings.problem(place, "flush does nothing in this runtime; use pwsf");
+        findings.problem(place, FLUSH);
     }
 }
+
+/// What the kernel makes of `flush`, of which it takes the number of channels from a field that is not written.
+pub(super) const FLUSH: &str = "flush does nothing in this runtime; use pwsf from 0.10 on, else wait for a signal back";
 
 /// Tables of the runtime that are not checked when a plan is loaded, and the size of what is asked for.
 pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {

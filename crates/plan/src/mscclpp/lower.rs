@@ -211,6 +211,7 @@ fn arrange(
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
     let is_port = |a: u32, b: u32| options.boxes.get(a as usize) != options.boxes.get(b as usize);
     let limits = options.profile.limits();
+    let flushes = !limits.misreads_flushing_puts;
     // Peers of a block may divide what it has one channel for among several blocks of theirs: leave some room.
     let channels = limits.channels_per_block as usize * 3 / 4;
     let room = Room { operations: limits.operations_per_block as usize, channels };
@@ -218,8 +219,11 @@ fn arrange(
     for lanes in LANES {
         check_stop(stop, 0)?;
         let divided = lanes::divide(atoms, lanes);
-        let drafts: Vec<BTreeMap<u32, Draft>> =
-            divided.iter().enumerate().map(|lane| lanes::draft((lane.0, lane.1), atoms, is_port, room)).collect();
+        let drafts: Vec<BTreeMap<u32, Draft>> = divided
+            .iter()
+            .enumerate()
+            .map(|lane| lanes::draft((lane.0, lane.1), atoms, is_port, (room, flushes)))
+            .collect();
         let is_long = drafts.iter().flat_map(BTreeMap::values).any(|draft| draft.blocks.len() > 1);
         if is_long && layout.pieces > 1 {
             // Fewer lanes are longer still.

@@ -227,7 +227,7 @@ impl Builder<'_> {
             OpName::Pipeline => {
                 return Err("a pipeline in a pipeline is none that the kernel knows; unroll it".to_owned());
             }
-            OpName::Flush => return Err("does nothing in this runtime; use pwsf".to_owned()),
+            OpName::Flush => return Err(super::loader::FLUSH.to_owned()),
             _ => Role::Data,
         };
         let has_lines = matches!(role, Role::Signal { .. } | Role::Wait { .. } | Role::Port { .. });

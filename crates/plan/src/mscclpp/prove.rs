@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `structure` | counts, order and numbers are what the loader needs, including what it does not look at |
 //! | `limits` | the runtime's tables are large enough |
-//! | `operations` | every operation reads and writes what it may, within the buffers |
+//! | `operations` | every operation reads and writes what it may, within the buffers, as the version's kernel executes it |
 //! | `channels` | every channel end has one user, and as many signals are sent as are waited for |
 //! | `deadlock` | the plan always ends |
 //! | `races` | no two accesses to the same memory are unordered, one of them writing; none is outside the owner's launch |
@@ -25,7 +25,7 @@ use canopy_schedule::Collective;
 use self::clocks::{NUMBERS_MAX, Threads};
 use super::contract::Contract;
 use super::loader;
-use super::machine::{CELLS_MAX, Machine, Scale, scales};
+use super::machine::{CELLS_MAX, Machine, Role, Scale, scales};
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 use crate::emulate::EmulationError;
@@ -57,7 +57,10 @@ pub fn prove_execution_plan(
     report.run("limits", |findings| loader::limits(plan, profile, findings));
     let Some(contract) = contract.filter(|_| is_sound) else { return report.finish() };
     let mut machines = Vec::new();
-    if !report.run("operations", |findings| machines = self::machines(plan, &contract, findings)) {
+    if !report.run("operations", |findings| {
+        machines = self::machines(plan, &contract, findings);
+        kernel(&machines, profile, findings);
+    }) {
         return report.finish();
     }
     // What goes wrong for one size is not looked for in others.
@@ -91,6 +94,31 @@ pub fn prove_execution_plan(
         });
     }
     report.finish()
+}
+
+/// Operations that the kernel of a version executes otherwise than they are meant.
+///
+/// Source: `handlePut` of the kernels of 0.8 and 0.9, mended in 0.10.
+fn kernel(machines: &[Machine], profile: ExecutorProfile, findings: &mut Findings<'_>) {
+    if !profile.limits().misreads_flushing_puts {
+        return;
+    }
+    // What is wrong with an operation is so for messages of all sizes.
+    let blocks = machines.first().map_or(&[][..], |machine| &machine.blocks);
+    for block in blocks {
+        for (step, event) in block.events.iter().enumerate() {
+            if matches!(event.role, Role::Port { flushes: true, .. }) {
+                let message = format!(
+                    "pwsf: the kernel of {profile} takes the address of the offsets for the offset of the source, and sends \
+                     what lies there; use pws and wait for a signal back, or mscclpp-0.10"
+                );
+                findings.problem(block.place(step), message);
+            }
+        }
+        if findings.must_stop(block.events.len() as u64) {
+            return;
+        }
+    }
 }
 
 /// A plan resolved for every size that it is followed for; fewer, and a problem, if it cannot be followed.

@@ -12,7 +12,7 @@ const TEMPLATE: &str = include_str!("python/loader.py");
 /// and the same everywhere, the collective by canopy's name in the plan's own name, and the size of messages. O(ranks).
 pub fn execution_plan_loader(plan: &ExecutionPlan, file_name: &str, ranks_per_node: Option<u32>) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let bytes_max = ExecutorProfile::V09.bytes_max_inclusive(plan.bytes_max).unwrap_or(0);
+    let bytes_max = ExecutorProfile::NEWEST.bytes_max_inclusive(plan.bytes_max).unwrap_or(0);
     let aligned = plan.alignment_bytes.saturating_mul(message_chunks(plan).max(1).into());
     let values = [
         ("FILE", quoted(file_name)),

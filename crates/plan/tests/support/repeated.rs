@@ -10,7 +10,7 @@ use crate::execution::{graph, lowered, topology};
 pub(crate) fn repeated(expression: &str, kind: CollectiveKind, unit_bytes: u64) -> ExecutionPlan {
     let topology = topology(expression);
     let graph = graph(&topology, kind, None, Algorithm::Direct);
-    let mut plan = lowered(&topology, &graph, ExecutorProfile::V09, kind == CollectiveKind::Allreduce);
+    let mut plan = lowered(&topology, &graph, ExecutorProfile::V10, kind == CollectiveKind::Allreduce);
     let blocks = plan.ranks.iter().flat_map(|rank| &rank.blocks);
     let sizes = blocks.flat_map(|block| &block.operations).flat_map(|operation| &operation.targets).map(|at| at.size);
     let chunk_count = sizes.max().unwrap();

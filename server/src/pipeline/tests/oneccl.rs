@@ -44,8 +44,8 @@ fn what_a_file_cannot_say_is_refused() {
 #[test]
 fn files_of_runtimes_begin_at_the_smallest_size() {
     let (old, new) = (
-        Output::MscclppJson(ExecutorProfile::V06, SwitchUse::Offered),
-        Output::MscclppJson(ExecutorProfile::V09, SwitchUse::Offered),
+        Output::MscclppJson(ExecutorProfile::V08, SwitchUse::Offered),
+        Output::MscclppJson(ExecutorProfile::V10, SwitchUse::Offered),
     );
     let outputs = vec![Output::OnecclXml, old, new];
     let plain = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
@@ -58,6 +58,6 @@ fn files_of_runtimes_begin_at_the_smallest_size() {
     assert_eq!(plan.valid_for.unwrap().size_bytes_min, 4096);
     let gather = order(expression("ring:4"), CollectiveKind::Gather, vec![new]);
     let refused = produce(&Order { size_bytes_min: 4096, ..gather }, &Witness::default());
-    let error = ExecutionLowerError::Measure { profile: ExecutorProfile::V09 };
+    let error = ExecutionLowerError::Measure { profile: ExecutorProfile::V10 };
     assert!(matches!(refused, Err(PlanFailure::LowerExecution { output: 0, error: found }) if found == error));
 }

@@ -3,7 +3,6 @@
 use std::str;
 
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
-use canopy_plan::ExecutorProfile;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
@@ -55,7 +54,7 @@ pub(super) fn audited(
         let text = str::from_utf8(&content).map_err(|error| format!("{path}: {error}"))?;
         let facts = PlanFileFacts::read(runtime, path.clone(), text, stop);
         let mut facts = facts.map_err(|error| chain(&error))?;
-        if matches!(output, Output::MscclppJson(ExecutorProfile::V09, _)) {
+        if runtime.is_registered() {
             // Its files are registered by a module that goes by the manifest, which says this of them.
             facts = facts.registered(collective, Some(ranks_per_node).filter(|&ranks| ranks > 0));
         }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use canopy_plan::ExecutorProfile;
+use canopy_bundle::Runtime;
 use canopy_proto::v1::{self, PlanBundleReply};
 use serde::{Deserialize, Serialize};
 
@@ -200,7 +200,8 @@ impl Manifest {
 
     /// Whether the runtime has to be told of its files.
     pub(super) fn needs_loader(&self) -> bool {
-        self.profile == ExecutorProfile::V09.name() && self.files().next().is_some()
+        let runtime = self.profile.parse::<Runtime>();
+        runtime.is_ok_and(Runtime::is_registered) && self.files().next().is_some()
     }
 
     /// Its bytes.

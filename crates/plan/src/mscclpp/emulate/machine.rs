@@ -287,6 +287,9 @@ impl<'a> Run<'a> {
                 return Err(EmulationError::OutsideLaunch { place, rank: span.rank });
             }
         }
+        let event = &self.machine.blocks[block].events[step];
+        let is_misread = self.options.profile.limits().misreads_flushing_puts
+            && matches!(event.role, Role::Port { flushes: true, .. });
         let elements = u64::from(self.options.elements);
         let count = effect.targets.first().map_or(0, |span| span.count);
         let at = |first: u64, offset: u64| usize::try_from(first * elements + offset).unwrap_or(usize::MAX);
@@ -295,6 +298,12 @@ impl<'a> Run<'a> {
             let mut values =
                 effect.sources.iter().map(|span| self.memories[span.rank as usize][at(span.first, offset)]);
             let first = values.next().unwrap_or(0);
+            if is_misread {
+                // The address of the offsets is taken for the offset: whatever lies so far behind the source is sent.
+                self.chance = self.chance.wrapping_add(1);
+                sums.push(self.options.element.truncate(mix(!self.chance)));
+                continue;
+            }
             sums.push(values.fold(first, |sum, next| self.options.element.combine(Operator::Sum, sum, next)));
         }
         for span in &effect.targets {

@@ -116,7 +116,9 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
     fn number(&mut self, rank: u32, number: &mut u32, draft: Draft) {
         let count = draft.blocks.len();
         for (position, mut ops) in draft.blocks.into_iter().enumerate() {
-            flush_last(&mut ops, self.atoms);
+            if !self.options.profile.limits().misreads_flushing_puts {
+                flush_last(&mut ops, self.atoms);
+            }
             let semaphores = &mut self.semaphores[rank as usize];
             let acquires = (position > 0).then(|| *semaphores - 1);
             let releases = (position + 1 < count).then(|| {

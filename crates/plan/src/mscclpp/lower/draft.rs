@@ -19,6 +19,15 @@ pub(super) enum Notice {
     },
     /// A hop has arrived.
     Hop(usize),
+    /// All that one rank has written over port channels in a lane has arrived, so its sources may change.
+    Arrived {
+        /// The lane.
+        lane: usize,
+        /// Who was written to.
+        from: u32,
+        /// Who has written.
+        to: u32,
+    },
 }
 
 /// An operation before its channels are numbered.
@@ -183,6 +192,17 @@ impl Draft {
         self.push(DraftOp::PortPut { hops: sends.iter().map(|(_, hop)| *hop).collect(), flushes: false });
         self.since.signalled.extend(&peers);
         self.since.has_moved = true;
+    }
+
+    /// Tells peers that all they wrote over port channels, and was waited for, has arrived.
+    pub(super) fn acknowledge(&mut self, (lane, own): (usize, u32), peers: &[u32]) {
+        for peers in peers.chunks(8) {
+            self.need(2, true, peers);
+            self.meet();
+            let notices = peers.iter().map(|&to| Notice::Arrived { lane, from: own, to }).collect();
+            self.push(DraftOp::Signal { notices, is_port: true, is_relaxed: false });
+            self.since.signalled.extend(peers);
+        }
     }
 
     /// A copy that nothing else depends on.

@@ -49,14 +49,25 @@ pub(super) fn draft(
     (number, lane): (usize, &[&Atom]),
     atoms: &Atoms,
     is_port: impl Fn(u32, u32) -> bool,
-    room: Room,
+    (room, flushes): (Room, bool),
 ) -> BTreeMap<u32, Draft> {
-    let mut writer = Writer { lane: number, atoms, is_port, room, drafts: BTreeMap::new(), coming: BTreeMap::new() };
+    let mut writer = Writer {
+        lane: number,
+        atoms,
+        is_port,
+        room,
+        drafts: BTreeMap::new(),
+        coming: BTreeMap::new(),
+        ported: BTreeMap::new(),
+    };
     writer.greet(lane);
     for atom in lane {
         writer.atom(atom);
     }
     writer.drain();
+    if !flushes {
+        writer.acknowledge();
+    }
     writer.drafts
 }
 
@@ -66,8 +77,22 @@ struct Writer<'a, P> {
     is_port: P,
     room: Room,
     drafts: BTreeMap<u32, Draft>,
-    /// By receiver and sender: notices that are sent and not yet waited for, in order.
-    coming: BTreeMap<(u32, u32), VecDeque<Notice>>,
+    /// By receiver and sender: notices that are sent and not yet waited for, in order, each with how many hops over port
+    /// channels the sender had then seen arrive from the receiver.
+    coming: BTreeMap<(u32, u32), VecDeque<(Notice, usize)>>,
+    /// By sender and receiver: hops over port channels.
+    ported: BTreeMap<(u32, u32), Ported>,
+}
+
+/// How far hops over port channels from one rank to another have come.
+#[derive(Clone, Copy, Default)]
+struct Ported {
+    /// Handed to the proxy.
+    sent: usize,
+    /// Waited for by the receiver.
+    arrived: usize,
+    /// Known by the sender to have arrived: what the receiver has told it since says so.
+    known: usize,
 }
 
 impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
@@ -87,10 +112,27 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         let lane = self.lane;
         for ((rank, is_port), peers) in greeted {
             for &peer in &peers {
-                self.coming.entry((peer, rank)).or_default().push_back(Notice::Ready { lane, from: rank, to: peer });
+                self.tell((rank, peer), Notice::Ready { lane, from: rank, to: peer });
             }
             self.draft(rank).greet((lane, rank), &peers, is_port);
         }
+    }
+
+    /// Notes that a rank tells another something.
+    fn tell(&mut self, (from, to): (u32, u32), notice: Notice) {
+        let arrived = self.ported.get(&(to, from)).map_or(0, |ported| ported.arrived);
+        self.coming.entry((to, from)).or_default().push_back((notice, arrived));
+    }
+
+    /// Notes that a rank waits for what another has told it.
+    fn hear(&mut self, (rank, peer): (u32, u32), (notice, arrived): (Notice, usize)) -> Notice {
+        if let Some(ported) = self.ported.get_mut(&(rank, peer)) {
+            ported.known = ported.known.max(arrived);
+        }
+        if matches!(notice, Notice::Hop(_)) && (self.is_port)(peer, rank) {
+            self.ported.entry((peer, rank)).or_default().arrived += 1;
+        }
+        notice
     }
 
     fn draft(&mut self, rank: u32) -> &mut Draft {
@@ -107,8 +149,10 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         for (peer, notice) in needed.chain(ready) {
             // What comes from one peer is waited for in the order in which it is sent.
             let coming = self.coming.entry((rank, peer)).or_default();
-            if let Some(position) = coming.iter().position(|&other| other == notice) {
-                awaited.entry(peer).or_default().extend(coming.drain(..=position));
+            if let Some(position) = coming.iter().position(|&(other, _)| other == notice) {
+                let heard: Vec<(Notice, usize)> = coming.drain(..=position).collect();
+                let heard = heard.into_iter().map(|heard| self.hear((rank, peer), heard));
+                awaited.entry(peer).or_default().extend(heard);
             }
         }
         self.wait(rank, awaited);
@@ -131,8 +175,11 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
             memory.chunks(8).for_each(|sends| draft.put(sends));
         }
         port.chunks(8).for_each(|sends| draft.port_put(sends));
+        for &(peer, _) in &port {
+            self.ported.entry((rank, peer)).or_default().sent += 1;
+        }
         for (peer, hop) in stored.iter().copied().chain(memory).chain(port) {
-            self.coming.entry((peer, rank)).or_default().push_back(Notice::Hop(hop));
+            self.tell((rank, peer), Notice::Hop(hop));
         }
     }
 
@@ -157,10 +204,31 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         let mut by_rank: BTreeMap<u32, BTreeMap<u32, Vec<Notice>>> = BTreeMap::new();
         for ((rank, peer), notices) in std::mem::take(&mut self.coming) {
             if !notices.is_empty() {
-                by_rank.entry(rank).or_default().insert(peer, notices.into());
+                let notices = notices.into_iter().map(|heard| self.hear((rank, peer), heard)).collect();
+                by_rank.entry(rank).or_default().insert(peer, notices);
             }
         }
         for (rank, awaited) in by_rank {
+            self.wait(rank, awaited);
+        }
+    }
+
+    /// Lets each rank wait until its proxies are done with its memory, where no flush says so: those they have written to
+    /// tell it, unless it has heard from them since. All tell before any waits, so nobody waits in a circle.
+    fn acknowledge(&mut self) {
+        let lane = self.lane;
+        let mut told: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut awaited: BTreeMap<u32, BTreeMap<u32, Vec<Notice>>> = BTreeMap::new();
+        for (&(rank, peer), ported) in &self.ported {
+            if ported.known < ported.sent {
+                told.entry(peer).or_default().push(rank);
+                awaited.entry(rank).or_default().insert(peer, vec![Notice::Arrived { lane, from: peer, to: rank }]);
+            }
+        }
+        for (rank, peers) in told {
+            self.draft(rank).acknowledge((lane, rank), &peers);
+        }
+        for (rank, awaited) in awaited {
             self.wait(rank, awaited);
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn through_switches(trees: &[Tree], layout: &Layout, options: &Execut
         match sums {
             Some(sums) => switched.trees.extend(sums),
             None => {
-                let has_store = is_copied_alike && options.profile.limits().has_group_store;
+                let has_store = is_copied_alike && options.profile.knows(OpName::GroupStore);
                 switched.trees.extend(members.into_iter().map(|tree| match tree.work {
                     Work::Copy if has_store => merge(tree, domains.len(), &mut numbers),
                     _ => tree.clone(),

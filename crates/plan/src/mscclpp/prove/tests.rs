@@ -9,7 +9,7 @@ use crate::mscclpp::{ExecutionOptions, emulate_execution_plan, parse_execution_p
 
 fn problems(text: &str, asked: Option<Collective>) -> Vec<String> {
     let plan = parse_execution_plan(text).unwrap();
-    let proof = prove_execution_plan(&plan, asked, ExecutorProfile::V09, &|| false).unwrap();
+    let proof = prove_execution_plan(&plan, asked, ExecutorProfile::V10, &|| false).unwrap();
     proof.problems.iter().map(|problem| format!("{}: {problem}", problem.check)).collect()
 }
 
@@ -25,7 +25,7 @@ fn check(from: &str, to: &str, times: usize, first: &str) {
 fn the_plan_itself_is_right() {
     assert_eq!(problems(PAIR, None), [""; 0]);
     for seed in 0..50 {
-        for options in ExecutionOptions::various(ExecutorProfile::V06, seed) {
+        for options in ExecutionOptions::various(ExecutorProfile::V08, seed) {
             emulate_execution_plan(&parse_execution_plan(PAIR).unwrap(), None, &options, &|| false).unwrap();
         }
     }
@@ -58,7 +58,7 @@ fn numbers_out_of_place_are_found() {
         1,
         "operations: gpu 0 tb 0 step 4: put: chunk 2 of o of rank 1",
     );
-    check("\"name\": \"copy\"", "\"name\": \"flush\"", 1, "flush does nothing in this runtime; use pwsf");
+    check("\"name\": \"copy\"", "\"name\": \"flush\"", 1, "flush does nothing in this runtime; use pwsf from 0.10 on");
     check(
         "\"name\": \"copy\"",
         "\"reduce_op\": \"max\", \"name\": \"copy\"",
@@ -87,7 +87,7 @@ fn what_is_not_ordered_is_found() {
 fn a_relaxed_signal_at_the_end_is_warned_about() {
     let relaxed = PAIR.replace("\"signal\"", "\"rlxsignal\"");
     let plan = parse_execution_plan(&relaxed).unwrap();
-    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     assert!(proof.is_ok(), "{:#?}", proof.problems);
     let words = "is followed by a relaxed signal only, which does not promise that rank 1 sees it";
     assert!(proof.warnings.iter().any(|warning| warning.message == words), "{:#?}", proof.warnings);
@@ -110,7 +110,7 @@ fn custom_plans_are_held_to_what_is_asked() {
     let custom = PAIR.replace("\"allgather\"", "\"custom\"");
     let gather = Collective::new(CollectiveKind::Gather, Some(Rank::new(1)), 2).unwrap();
     let plan = parse_execution_plan(&custom).unwrap();
-    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     assert!(
         proof.is_ok() && proof.warnings.iter().any(|warning| warning.message.contains("`custom` promises no result"))
     );
@@ -140,7 +140,7 @@ fn groups_must_be_listed_alike_at_all_members() {
     let (output, input) = (group("o", 2), group("i", 1));
     let both = format!("{output}{input}");
     let plan = parse_execution_plan(&with_groups([&both, &both])).unwrap();
-    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V09, &|| false).unwrap();
+    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     assert!(proof.is_ok(), "{:#?}", proof.problems);
     let words = "switch channels need accelerators of compute capability 9.0";
     assert!(proof.warnings.iter().any(|warning| warning.message.starts_with(words)), "{:#?}", proof.warnings);
@@ -157,9 +157,11 @@ fn groups_must_be_listed_alike_at_all_members() {
 #[test]
 fn a_store_at_a_group_is_refused_for_loaders_that_do_not_know_it() {
     let plan = parse_execution_plan(&PAIR.replace("\"copy\"", "\"gstore\"")).unwrap();
-    let proof = prove_execution_plan(&plan, None, ExecutorProfile::V06, &|| false).unwrap();
-    let words = "gstore is no operation of mscclpp-0.6; use put, or mscclpp-0.9";
-    assert!(proof.problems.iter().any(|problem| problem.message == words), "{:#?}", proof.problems);
+    for profile in [ExecutorProfile::V08, ExecutorProfile::V09] {
+        let proof = prove_execution_plan(&plan, None, profile, &|| false).unwrap();
+        let words = format!("gstore is no operation of {profile}, whose loader throws; use mscclpp-0.10");
+        assert!(proof.problems.iter().any(|problem| problem.message == words), "{:#?}", proof.problems);
+    }
 }
 
 /// The kernel reads some things of the first source alone.
