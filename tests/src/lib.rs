@@ -48,17 +48,6 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies below the root")
 }
 
-/// The folder of real samples beside the checkout, or `None` with a printed reason.
-#[expect(clippy::print_stdout, reason = "a skipped test says why")]
-pub fn samples() -> Option<PathBuf> {
-    let folder = workspace().join("../shared/formats/samples");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no samples at {}", folder.display());
-    None
-}
-
 /// A data folder and a working folder for one test.
 pub struct Bench {
     folder: TempDir,

@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use canopy_bundle::Runtime;
+use canopy_prerequisites::program;
 use canopy_tests::{Bench, Daemon, Run};
 use serde_json::{Value, json};
 
@@ -128,11 +129,8 @@ fn the_module_of_a_bundle_picks_by_the_manifest() {
                   found = [loader.pick(*call) for call in json.loads(sys.argv[2])]\n\
                   print(json.dumps([plan and plan['path'] for plan in found]))";
     let calls = Value::from(calls).to_string();
-    let python = Command::new("python3").args(["-B", "-c", script]).arg(&folder).arg(calls).output();
-    let Ok(python) = python else {
-        println!("skipped: no python3");
-        return;
-    };
+    let Some(python) = program("python3") else { return };
+    let python = Command::new(python).args(["-B", "-c", script]).arg(&folder).arg(calls).output().unwrap();
     assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
     let found: Vec<Option<String>> = serde_json::from_slice(&python.stdout).unwrap();
     assert_eq!(found, expected);

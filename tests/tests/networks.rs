@@ -1,6 +1,7 @@
 //! The published networks, end to end through the real command line: optimal, written, read back, verified.
 
-use canopy_tests::{Bench, samples};
+use canopy_prerequisites::samples;
+use canopy_tests::Bench;
 
 /// Plans as MSCCL XML and verifies the file; returns the stated optimality.
 #[track_caller]
@@ -57,9 +58,8 @@ fn torus_and_ring_are_optimal() {
 
 #[test]
 fn a_real_dump_of_an_eight_gpu_box_is_optimal() {
-    let Some(samples) = samples() else { return };
+    let Some(dump) = samples("nccl-topo/rccl-topo_8p_940vm.xml") else { return };
     let bench = Bench::default();
-    let dump = samples.join("nccl-topo/rccl-topo_8p_940vm.xml");
     for collective in ["allgather", "reduce-scatter"] {
         assert_eq!(optimality(&bench, dump.to_str().unwrap(), collective), "1/1");
     }

@@ -141,13 +141,30 @@ fn the_checker_of_schedules_shares_no_code_with_their_compiler() {
     assert!(compiler.contains("schedule") && !compiler.contains("check"), "the compiler uses {compiler:?}");
 }
 
-#[test]
-fn files_stay_readable() {
+fn all_rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     for folder in ["crates", "server", "client", "proto", "migrations", "tests", "benches"] {
         rust_files(&workspace().join(folder), &mut files);
     }
-    for path in files {
+    files
+}
+
+/// A skip that does not go through `canopy-prerequisites` is none that CI hears of.
+#[test]
+fn tests_are_skipped_in_one_place_and_none_is_ignored() {
+    let one_place = workspace().join("tests/prerequisites");
+    let forbidden = [concat!("\"skip", "ped: "), concat!("../", "shared"), concat!("#[ig", "nore")];
+    for path in all_rust_files().iter().filter(|path| !path.starts_with(&one_place)) {
+        let text = fs::read_to_string(path).unwrap();
+        for word in forbidden {
+            assert!(!text.contains(word), "{} has {word}: use canopy-prerequisites", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_stay_readable() {
+    for path in all_rust_files() {
         let text = fs::read_to_string(&path).unwrap();
         let lines = text.lines().count();
         assert!(lines <= 500, "{} has {lines} lines; split it by concept", path.display());

@@ -1,8 +1,9 @@
 //! `canopy export`: the real program writes, and what it wrote is read back as other simulators would.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use canopy_prerequisites::samples;
 use canopy_proto::chakra::attribute::Value;
 use canopy_proto::chakra::{GlobalMetadata, Node, NodeType};
 use prost::Message as _;
@@ -123,12 +124,7 @@ fn chakra_traces_carry_what_the_simulation_puts_on_links() {
 /// What reads our traces reads those of others: the published ring of eight ranks sends 14 messages of 128 KiB a rank.
 #[test]
 fn published_traces_are_read_alike() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/formats/samples/chakra/custom_ring_allreduce_8npus_1MB");
-    if !folder.exists() {
-        println!("skipped: {} is not here", folder.display());
-        return;
-    }
+    let Some(folder) = samples("chakra/custom_ring_allreduce_8npus_1MB") else { return };
     let read = |rank: usize| trace(&std::fs::read(folder.join(format!("custom_allreduce.{rank}.et"))).unwrap()).1;
     let traces: Vec<Vec<Node>> = (0..8).map(read).collect();
     assert!(traces.iter().all(|trace| trace.len() == 35));

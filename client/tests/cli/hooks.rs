@@ -294,10 +294,8 @@ fn the_module_of_a_job_picks_what_is_meant() {
                   found = [loader.pick(*call) for call in json.loads(sys.argv[2])]\n\
                   print(json.dumps([plan and plan['path'] for plan in found]))";
     let arguments = [desk.path("job").display().to_string(), calls.to_string()];
-    let Ok(python) = std::process::Command::new("python3").args(["-B", "-c", script]).args(arguments).output() else {
-        println!("skipped: no python3");
-        return;
-    };
+    let Some(python) = canopy_prerequisites::program("python3") else { return };
+    let python = std::process::Command::new(python).args(["-B", "-c", script]).args(arguments).output().unwrap();
     assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
     let found: Vec<serde_json::Value> = serde_json::from_slice(&python.stdout).unwrap();
     let mut expected = vec![serde_json::Value::Null; calls.as_array().unwrap().len()];

@@ -1,7 +1,9 @@
 //! `canopy explain --report`: one file that needs nothing else, and that a browser shows without complaint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+use canopy_prerequisites::program;
 
 use crate::support::{Desk, sha256};
 
@@ -68,12 +70,6 @@ links:
   - {from: "\"onload'", to: "</title<b", bandwidth: 1GB/s, both: true}
 "#;
 
-/// Debian's Chromium, if there is one.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
-}
-
 /// Bytes of the screenshot, and what the page wrote on its console.
 fn shown(browser: &Path, desk: &Desk, page: &str) -> (u64, Vec<String>) {
     let (shot, profile) = (desk.path("shot.png"), desk.path("profile"));
@@ -96,10 +92,7 @@ fn shown(browser: &Path, desk: &Desk, page: &str) -> (u64, Vec<String>) {
 /// A blank page's screenshot compresses to almost nothing, and a page that complains is heard to complain.
 #[test]
 fn a_browser_shows_it_without_complaint() {
-    let Some(browser) = browser() else {
-        println!("skipped: there is no chromium on PATH");
-        return;
-    };
+    let Some(browser) = program("chromium") else { return };
     let desk = Desk::new();
     desk.write("blank.html", "<!DOCTYPE html><title>blank</title>");
     let (blank, silence) = shown(&browser, &desk, "blank.html");

@@ -3,22 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
-use std::path::Path;
 
 use canopy_plan::{
     ChannelType, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, RankChannels, emulate_execution_plan,
     parse_execution_plan, prove_execution_plan, write_execution_plan,
 };
+use canopy_prerequisites::samples;
 
 /// The text of a sample; none, after saying so, where they are absent.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn sample(name: &str) -> Option<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/formats/samples/mscclpp");
-    let text = fs::read_to_string(folder.join(name)).ok();
-    if text.is_none() {
-        println!("skipped: no {name} at {}", folder.display());
-    }
-    text
+    samples(&format!("mscclpp/{name}")).map(|path| fs::read_to_string(path).unwrap())
 }
 
 /// Reads a sample, writes it, reads it again, and runs it many times.

@@ -10,7 +10,7 @@ mod approved;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use approved::check_approved;
 use canopy_plan::{
@@ -22,14 +22,9 @@ use canopy_plan::{
 const NEED_SLOTS: [&str; 3] = ["ndv4-ag-32m-1g.xml", "ndv4-ap2ll.xml", "rccl-allreduce-allpairs-8n-ll-32tb.xml"];
 
 /// Name and text of every sample; none, after saying so, where they are absent.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn samples() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/formats/samples/msccl-xml");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        println!("skipped: no sample files at {}", folder.display());
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let Some(folder) = canopy_prerequisites::samples("msccl-xml") else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "xml"));
     paths.sort();
     let read =

@@ -1,0 +1,66 @@
+//! What a test needs from the machine and may not find: programs, and real samples beside the checkout.
+//!
+//! The one place where a test is skipped. Someone who has just cloned the repository reads why; where [`REQUIRE_ALL`] is
+//! set, as in CI, a test that would be skipped fails.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that makes every skip a failure, unless it is empty or `0`.
+pub const REQUIRE_ALL: &str = "CANOPY_REQUIRE_ALL";
+
+/// Samples of a format, such as `mscclpp` or `nccl-topo`: a folder or a file beside the checkout; `None` after saying so.
+///
+/// # Panics
+/// If they are absent and all is required, or if the folder of the format is there and the file is not.
+#[track_caller]
+pub fn samples(path: &str) -> Option<PathBuf> {
+    beside("formats/samples", path)
+}
+
+/// Small networks whose optima other programs computed, beside the checkout; `None` after saying so.
+///
+/// # Panics
+/// If they are absent and all is required.
+#[track_caller]
+pub fn known_networks() -> Option<PathBuf> {
+    beside("oracle", "")
+}
+
+/// A program on the search path; `None` after saying so.
+///
+/// # Panics
+/// If it is absent and all is required.
+#[track_caller]
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file());
+    if found.is_none() {
+        skip(&format!("there is no {name} on the search path: install it"));
+    }
+    found
+}
+
+#[track_caller]
+fn beside(folder: &str, path: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
+    if !root.is_dir() {
+        skip(&format!("there are no samples at {}", root.display()));
+        return None;
+    }
+    let found = root.join(path);
+    assert!(found.exists(), "{} is missing among the samples", found.display());
+    Some(found)
+}
+
+/// Says why the calling test ends here.
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "a skipped test says why")]
+fn skip(reason: &str) {
+    assert!(!is_set(std::env::var_os(REQUIRE_ALL).as_deref()), "{reason}; {REQUIRE_ALL} is set, so this is a failure");
+    println!("skipped: {reason}");
+}
+
+fn is_set(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty() && value != "0")
+}
