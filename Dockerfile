@@ -9,6 +9,7 @@ COPY migrations migrations
 COPY server server
 COPY client client
 COPY tests tests
+COPY benches benches
 # The revision of the source, for canopy_build_info: the history is not among the files of the build.
 ARG CANOPY_REVISION=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
