@@ -16,7 +16,6 @@ mod rank;
 mod repeated;
 
 use std::fs;
-use std::path::Path;
 
 use canopy_plan::{ExecutionPlan, ExecutorProfile, write_execution_plan};
 use canopy_schedule::CollectiveKind;
@@ -208,13 +207,9 @@ fn plans_with_pipelines_give_it() {
 /// Real plans of others, with packets, slices, semaphores and switches; read where they are at hand.
 #[test]
 fn real_plans_give_it() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/formats/samples/mscclpp");
     for name in ["allreduce.json", "allreduce_packet.json"] {
-        let Ok(text) = fs::read_to_string(folder.join(name)) else {
-            println!("skipped: no {name} at {}", folder.display());
-            return;
-        };
-        let plan: Value = serde_json::from_str(&text).unwrap();
+        let Some(path) = canopy_prerequisites::samples(&format!("mscclpp/{name}")) else { return };
+        let plan: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(plan["collective"], "allreduce", "{name}");
         let in_place = plan["inplace"] == true;
         let task = Task { kind: CollectiveKind::Allreduce, root: 0, in_place, misreads_flushing_puts: false };
