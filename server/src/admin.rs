@@ -22,6 +22,7 @@ use self::queue_page::QueuePage;
 use crate::drain::DrainHandle;
 use crate::metrics::Metrics;
 use crate::server::WeakStatistics;
+use crate::store::Upkeep;
 use crate::tasks::{self, Task};
 
 /// How often recorded times are folded into their buckets.
@@ -33,6 +34,7 @@ pub(crate) struct Pages {
     pub(crate) drain: DrainHandle,
     pub(crate) statistics: WeakStatistics,
     pub(crate) metrics: Metrics,
+    pub(crate) upkeep: Upkeep,
 }
 
 /// Serves the pages until the task is dropped.
@@ -60,12 +62,15 @@ fn router(pages: Pages) -> Router {
         .with_state(pages)
 }
 
-/// The store is open and the workers run before there is a port, so only a drain stands between a server and work.
+/// The store is open and the workers run before there is a port, so only a drain stands between a server and work, or a disk that takes
+/// nothing.
 async fn readiness(State(pages): State<Pages>) -> impl IntoResponse {
     if pages.drain.is_draining() {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else {
-        (StatusCode::OK, "ready\n")
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
+    }
+    match pages.upkeep.trouble() {
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot be written: {reason}\n")),
+        None => (StatusCode::OK, "ready\n".to_owned()),
     }
 }
 

@@ -71,8 +71,8 @@ pub use socket::SocketPath;
 pub use store::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord, Durability, Eviction,
     Lookup, MemoryStore, Migration, Opened, Pending, PlanSummary, RecordOptions, Records, Recovery, Repair, Space,
-    Staging, Store, StoreEngine, StoreError, StoredPlan, Usage, check_store, decode_record, encode_record, open_store,
-    pending_migration, read_archive, receive_archive, write_archive,
+    Staging, Store, StoreEngine, StoreError, StoredPlan, Upkeep, Usage, check_store, decode_record, encode_record,
+    open_store, pending_migration, read_archive, receive_archive, write_archive,
 };
 pub use telemetry::{Telemetry, flush_log};
 pub use tenant::{IsolatedTenant, NotATenant, TenantName};

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use self::line::Line;
 use self::lines::{Lines, leave, release};
 use crate::failure::PlanFailure;
-use crate::job::{Goal, Job, JobState, Outcome, Phase, Read, Terms, Worker};
+use crate::job::{Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
 use crate::journal::Journal;
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -151,14 +151,20 @@ impl Queue {
     /// Writes a job down that is to go on alone, if there is a journal; returns once it survives a crash.
     ///
     /// # Errors
-    /// The engine failed: the job ends with its waiters, as nobody is told that it would go on.
+    /// The engine failed: the job ends with its waiters, as nobody is told that it would go on. Or it has ended, and its plan could not be
+    /// stored.
     pub(crate) fn write_down(&self, job: &Arc<Job>) -> Result<(), StoreError> {
         let journal = self.lines().journal.clone();
         let written = journal.map_or(Ok(()), |journal| journal.enter(job));
         if written.is_err() {
             job.ties().detached = false;
         }
-        written
+        match job.state() {
+            JobState::Done(Ok(delivery)) if delivery.warnings.iter().any(|warning| warning.code == NOT_STORED) => {
+                Err(StoreError::Unkept)
+            }
+            JobState::Done(_) | JobState::Working(_) => written,
+        }
     }
 
     /// The next job whose topology is to be read; waits for one. None once the queue is closed and the line empty.

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 use tower::Layer as _;
 
 use crate::admin::{self, Pages};
@@ -36,7 +37,7 @@ use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
 use crate::socket::{self, SocketPath};
-use crate::store::{RecordOptions, Records, Recovery, Store, StoreError, open_store};
+use crate::store::{RecordOptions, Records, Recovery, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::TimeoutLayer;
 use crate::topologies::{Shelf, ShelfOptions};
@@ -49,6 +50,8 @@ const SCHEDULES_SHARE: u64 = 4;
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
 /// Room in a message for everything but the topology.
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
+/// Time between two looks at whether the store can be written.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
 #[derive(Debug)]
@@ -63,6 +66,7 @@ pub struct Server {
     socket: Arc<SocketPath>,
     drain: DrainHandle,
     metrics: Metrics,
+    upkeep: Upkeep,
 }
 
 /// What is kept beside the plans, and the plans as they are kept.
@@ -201,7 +205,20 @@ impl Server {
             }
         }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
-        Ok(Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain: DrainHandle::new(), metrics })
+        let drain = DrainHandle::new();
+        Ok(Self {
+            options,
+            workshop,
+            cabinet,
+            workers,
+            tcp,
+            unix,
+            admin,
+            socket,
+            drain,
+            metrics,
+            upkeep: opened.upkeep,
+        })
     }
 
     /// The TCP address served, with the port that was chosen where 0 was asked for.
@@ -242,14 +259,16 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain, metrics } = self;
+        let Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain, metrics, upkeep } = self;
         // It stays to the very end: a server that drains is alive, and not ready.
-        let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone() };
+        let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
         let _admin = admin.map(|listener| admin::serve(listener, pages));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
+        let keeper =
+            tasks::spawn("store-upkeep", keep_up(upkeep, metrics.clone(), health_reporter.clone(), drain.clone()));
         // One inside a command has nobody who watches.
         let replanner = cabinet.replanner.clone();
         let replans =
@@ -270,6 +289,8 @@ impl Server {
             () = drain.started() => {}
         }
         drain.start();
+        // Nobody says that it serves from here on.
+        let _ended = tokio::time::timeout(UNATTENDED_MAX, keeper.join()).await;
         for name in GATED.into_iter().chain([""]) {
             health_reporter.set_service_status(name, ServingStatus::NotServing).await;
         }
@@ -296,6 +317,31 @@ impl Server {
         let _nothing_to_remove = std::fs::remove_file(socket.path());
         drop((workshop, socket));
         ended.and(joined.map_err(RunError::from))
+    }
+}
+
+/// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
+async fn keep_up(upkeep: Upkeep, metrics: Metrics, health: HealthReporter, drain: DrainHandle) {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut serves = true;
+    loop {
+        tokio::select! {
+            biased;
+            () = drain.started() => return,
+            _ = ticks.tick() => {}
+        }
+        let (is_mended, mender) = (upkeep.trouble().is_none(), upkeep.clone());
+        let can_write = is_mended || spawn_blocking(move || mender.mend()).await.unwrap_or(false);
+        metrics.set("canopy_store_writable", &[], f64::from(u8::from(can_write)));
+        metrics.count_is("canopy_store_write_failures_total", &[], upkeep.failures());
+        if can_write != serves && !drain.is_draining() {
+            serves = can_write;
+            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+            for name in GATED.into_iter().chain([""]) {
+                health.set_service_status(name, status).await;
+            }
+        }
     }
 }
 

@@ -19,9 +19,12 @@ mod record;
 mod records;
 mod redb;
 mod sled;
+mod slot;
 mod space;
+mod spaces;
 mod summary;
 mod upgrade;
+mod upkeep;
 mod uses;
 
 pub use archive::{
@@ -38,6 +41,7 @@ pub(crate) use records::Request;
 pub use records::{Eviction, Lookup, RecordOptions, Records, StoredPlan, Usage};
 pub use space::Space;
 pub use summary::PlanSummary;
+pub use upkeep::Upkeep;
 
 use crate::key::PlanKey;
 
@@ -156,6 +160,10 @@ pub enum StoreError {
         "the data directory {directory} holds a store of {found}, not of {asked}; say --store-engine {found}, or move the plans with canopyd backup and restore"
     )]
     OtherEngine { directory: String, found: &'static str, asked: &'static str },
+    #[error("the plan was made, but could not be stored; ask again, and it is made anew")]
+    Unkept,
+    #[error("the store in {directory} takes nothing until its disk does; it is opened again by itself: {reason}")]
+    Failing { directory: String, reason: String },
     #[error(
         "a plan of {needed} bytes does not fit into the store: {pinned} of its {limit} bytes are pinned; unpin plans or raise the limit"
     )]

@@ -18,7 +18,7 @@ use canopy_topology::Rate;
 use crate::asked;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
-use crate::job::{Delivery, Goal, Job, Outcome, Read};
+use crate::job::{Delivery, Goal, Job, NOT_STORED, Outcome, Read};
 use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
@@ -315,7 +315,7 @@ impl Workshop {
         if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";
-            warnings.push(v1::Warning { code: "NOT_STORED".to_owned(), text: text.to_owned() });
+            warnings.push(v1::Warning { code: NOT_STORED.to_owned(), text: text.to_owned() });
         }
         let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..timings };
         let cache = if is_recalled { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };

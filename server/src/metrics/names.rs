@@ -69,6 +69,8 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
         "canopy_replan_write_failures_total",
         "Times that faults and leases could not be written down; they are tried again, and reports refused until then.",
     ),
+    (Gauge, "canopy_store_writable", "1 where the data directory takes what is written, 0 until it does again."),
+    (Counter, "canopy_store_write_failures_total", "Times that something could not be written to the data directory."),
     (Gauge, "canopy_watchers", "Calls that watch what becomes of leases."),
     (Counter, "canopy_store_operations_total", "Reads and writes of the store."),
     (Histogram, "canopy_store_operation_duration_seconds", "Time of a read or write of the store."),

@@ -14,7 +14,7 @@ use crate::store::StoreError;
 /// Longest time between two looks for something to write.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time between two attempts at what cannot be written.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// Writes until the server drains. What is not written then is found in the events, or found out again, by its successor.
 pub(super) async fn run(shared: Arc<Shared>, drain: DrainHandle) {
@@ -90,6 +90,6 @@ mod tests {
     #[test]
     fn attempts_become_rarer_but_never_end() {
         let pauses: Vec<u64> = [1, 2, 3, 5, 6, 7, 100, u32::MAX].map(|failures| pause(failures).as_secs()).into();
-        assert_eq!(pauses, [1, 2, 4, 16, 30, 30, 30, 30]);
+        assert_eq!(pauses, [1, 2, 4, 4, 4, 4, 4, 4]);
     }
 }

@@ -98,6 +98,8 @@ fn store(error: &StoreError) -> Refusal {
         StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
         StoreError::Engine { .. }
         | StoreError::Io { .. }
+        | StoreError::Failing { .. }
+        | StoreError::Unkept
         | StoreError::InUse { .. }
         | StoreError::Version { .. }
         | StoreError::OtherEngine { .. } => {

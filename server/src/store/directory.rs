@@ -12,20 +12,19 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
 
-use super::filed::FiledSpace;
 use super::migrate::{Migration, migrate};
 use super::redb::RedbEngine;
 use super::sled::SledEngine;
+use super::slot::{Slot, SlotSpace};
+use super::spaces::{Spaces, records_versions, remove_other_records};
+use super::upkeep::{Health, Reopen, Upkeep};
 use super::{Space, Store, StoreError};
 use crate::failure::chain;
-
-/// First schema version that keeps records of some spaces in files.
-const FILED_SINCE: u32 = 4;
 
 /// What keeps the records on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
@@ -82,6 +81,8 @@ pub struct Opened {
     pub migration: Option<Migration>,
     /// How far the database and the files beside it had to be brought in line.
     pub recovery: Recovery,
+    /// Whether it can be written, and what to do until it can.
+    pub upkeep: Upkeep,
 }
 
 /// What was done because the database and the files of records beside it did not agree: after a crash for a record or
@@ -183,22 +184,14 @@ pub(super) trait Engine: Sized {
     fn wait_until_closed(path: &Path) -> io::Result<()>;
 }
 
-fn open_with<E: Engine>(
+fn open_with<E: Engine + Send + Sync + 'static>(
     directory: &Path,
     engine: StoreEngine,
     lock: &Arc<DirectoryLock>,
 ) -> Result<Opened, StoreError> {
     let path = path_of(directory, engine)?;
     clean_up(&path).map_err(io_error(directory, "finishing an interrupted migration"))?;
-    let (engine, moved_aside) = match open_sound::<E>(&path, lock) {
-        Ok(engine) => (engine, None),
-        Err(OpenFailure::File(source)) => return Err(io_error(directory, "opening it")(source)),
-        Err(OpenFailure::Damaged(reason)) => {
-            let aside = free_name(&path);
-            fs::rename(&path, &aside).map_err(io_error(directory, "moving the damaged database aside"))?;
-            (start_anew(directory, &path, &aside, lock)?, Some((aside, reason)))
-        }
-    };
+    let (engine, moved_aside) = open_or_start_anew::<E>(directory, &path, lock)?;
     let (from, steps) = pending_steps(&engine, directory)?;
     let (engine, migration) = if steps.is_empty() {
         engine.set_schema_version(from)?;
@@ -207,8 +200,14 @@ fn open_with<E: Engine>(
         let (engine, migration) = migrate(engine, directory, &path, lock, from, steps)?;
         (engine, Some(migration))
     };
-    let Spaces { spaces: [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans], recovery } =
-        Spaces::of(&engine, directory, current_version())?;
+    let health = Health::of(directory);
+    let slot = Arc::new(Slot::new(engine, directory, &path, lock, health.clone()));
+    let opened = Spaces::of(|space| SlotSpace::new(&slot, space), directory, current_version(), &health)?;
+    let Spaces { spaces, recovery, companions } = opened;
+    let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = spaces;
+    companions.into_iter().for_each(|companion| slot.accompany(companion));
+    let reopen: Weak<dyn Reopen> = Arc::downgrade(&(slot as Arc<dyn Reopen>));
+    let upkeep = Upkeep::new(health, reopen);
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
     Ok(Opened {
         plans,
@@ -223,71 +222,28 @@ fn open_with<E: Engine>(
         moved_aside,
         migration,
         recovery,
+        upkeep,
     })
 }
 
-/// The spaces of a data directory, those whose records are files included.
-pub(super) struct Spaces {
-    /// In the order of [`Space::ALL`].
-    pub(super) spaces: [Arc<dyn Store>; Space::ALL.len()],
-    pub(super) recovery: Recovery,
-}
+/// What [`open_or_start_anew`] gives: the engine, and where a damaged database was moved, with the reason.
+type Anew<E> = (E, Option<(PathBuf, String)>);
 
-impl Spaces {
-    /// Opens the spaces of data of this schema version.
-    pub(super) fn of(engine: &impl Engine, directory: &Path, version: u32) -> Result<Self, StoreError> {
-        let mut recovery = Recovery::default();
-        let mut open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
-            if !space.is_filed() || version < FILED_SINCE {
-                return Ok(Arc::new(engine.space(space)));
-            }
-            let folder = records_folder(directory, version).join(space.name());
-            let (filed, part) = FiledSpace::open(engine.space(space), folder)?;
-            recovery.restored += part.restored;
-            recovery.lost += part.lost;
-            recovery.quarantined += part.quarantined;
-            Ok(Arc::new(filed))
-        };
-        let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = Space::ALL;
-        let spaces = [
-            open(plans)?,
-            open(topologies)?,
-            open(jobs)?,
-            open(requests)?,
-            open(schedules)?,
-            open(finds)?,
-            open(faults)?,
-            open(leases)?,
-            open(replans)?,
-        ];
-        Ok(Self { spaces, recovery })
+/// Opens the files at this path; those that are damaged are moved aside, and what can be saved of them takes their place.
+pub(super) fn open_or_start_anew<E: Engine>(
+    directory: &Path,
+    path: &Path,
+    lock: &Arc<DirectoryLock>,
+) -> Result<Anew<E>, StoreError> {
+    match open_sound::<E>(path, lock) {
+        Ok(engine) => Ok((engine, None)),
+        Err(OpenFailure::File(source)) => Err(io_error(directory, "opening it")(source)),
+        Err(OpenFailure::Damaged(reason)) => {
+            let aside = free_name(path);
+            fs::rename(path, &aside).map_err(io_error(directory, "moving the damaged database aside"))?;
+            Ok((start_anew(directory, path, &aside, lock)?, Some((aside, reason))))
+        }
     }
-}
-
-/// Where data of this schema version has the files of its records.
-fn records_folder(directory: &Path, version: u32) -> PathBuf {
-    directory.join(format!("{RECORDS}{version}"))
-}
-
-/// How the names of folders of records begin; the schema version follows.
-const RECORDS: &str = "records-";
-
-/// The schema versions whose folders of records there are.
-fn records_versions(directory: &Path) -> io::Result<Vec<u32>> {
-    let mut versions = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        versions.extend(name.to_str().and_then(|name| name.strip_prefix(RECORDS)?.parse::<u32>().ok()));
-    }
-    Ok(versions)
-}
-
-/// Removes what a migration has left of other versions: unfinished files, or those it was made from.
-pub(super) fn remove_other_records(directory: &Path, version: u32) -> io::Result<()> {
-    for other in records_versions(directory)?.into_iter().filter(|&other| other != version) {
-        fs::remove_dir_all(records_folder(directory, other))?;
-    }
-    Ok(())
 }
 
 /// Opens the files at this path and reads through all that is listed in them. Engines may fail, or panic, at a damaged
@@ -345,7 +301,7 @@ fn pending_with<E: Engine>(
         return Ok(None);
     }
     let mut records = 0;
-    for space in Spaces::of(&engine, directory, from)?.spaces {
+    for space in Spaces::of(|space| engine.space(space), directory, from, &Health::of(directory))?.spaces {
         records += space.keys(None, usize::MAX)?.len();
     }
     Ok(Some(Pending { from, to: current_version(), records }))

@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::directory::io_error;
 use super::file::{head, read_summary, record_range};
+use super::slot::Companion;
+use super::upkeep::Health;
 use super::{Durability, Recovery, Store, StoreError};
 use crate::key::PlanKey;
 
@@ -28,17 +30,20 @@ pub(super) struct FiledSpace<S> {
     folder: PathBuf,
     /// Keys of all files: 32 bytes for each record.
     keys: Mutex<BTreeSet<PlanKey>>,
+    /// Shared by whoever changes anything; alone by who compares all files with the index.
+    changing: RwLock<()>,
+    health: Health,
 }
 
 impl<S: Store> FiledSpace<S> {
     /// Opens the files below this folder, which is made if needed, and brings the index in line with them.
     ///
     /// O(records) names and summaries; of files that the index does not know the first kilobyte.
-    pub(super) fn open(index: S, folder: PathBuf) -> Result<(Self, Recovery), StoreError> {
+    pub(super) fn open(index: S, folder: PathBuf, health: Health) -> Result<(Self, Recovery), StoreError> {
         let failed = |doing| io_error(&folder, doing);
         fs::create_dir_all(folder.join(QUARANTINE)).map_err(failed("making its folders"))?;
         let keys = list_files(&folder).map_err(failed("listing its files"))?;
-        let space = Self { index, keys: Mutex::new(keys), folder };
+        let space = Self { index, keys: Mutex::new(keys), folder, changing: RwLock::default(), health };
         let recovery = space.reconcile()?;
         Ok((space, recovery))
     }
@@ -62,7 +67,7 @@ impl<S: Store> FiledSpace<S> {
             match read_summary(BufReader::new(file), &key).map_err(self.failed("reading a record"))? {
                 Some(summary) => found.push((key, summary)),
                 None => {
-                    self.quarantine(&key)?;
+                    self.set_aside(&key)?;
                     recovery.quarantined += 1;
                 }
             }
@@ -85,6 +90,20 @@ impl<S: Store> FiledSpace<S> {
     fn path_of(&self, key: &PlanKey) -> PathBuf {
         let name = key.to_string();
         self.folder.join(format!("{name:.2}")).join(name)
+    }
+
+    /// The error of a write that failed, of which the store is told.
+    fn unwritten(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+        let failed = self.failed(doing);
+        move |error| {
+            let error = failed(error);
+            self.health.file_failed(&error);
+            error
+        }
+    }
+
+    fn change(&self) -> RwLockReadGuard<'_, ()> {
+        self.changing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a file in place of an earlier one; if asked to, returns only once it survives a crash of the machine.
@@ -110,12 +129,22 @@ impl<S: Store> FiledSpace<S> {
 
     /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
     fn put_with(&self, key: &PlanKey, record: &[u8], summary: &[u8], durability: Durability) -> Result<(), StoreError> {
+        let _changing = self.change();
         let too_long = || self.failed("writing a record")(io::Error::other("its summary is too long"));
         let head = head(key, summary).ok_or_else(too_long)?;
-        self.write(key, [&head, record], durability).map_err(self.failed("writing a record"))?;
+        self.write(key, [&head, record], durability).map_err(self.unwritten("writing a record"))?;
         let is_new = self.lock_keys().insert(*key);
         let durability = if is_new { Durability::Lazy } else { Durability::Synced };
-        self.index.set_summaries(&[(*key, summary.to_vec())], durability)
+        let indexed = self.index.set_summaries(&[(*key, summary.to_vec())], durability);
+        if indexed.is_err() && is_new {
+            // What is refused must not be there after a restart.
+            self.lock_keys().remove(key);
+            let path = self.path_of(key);
+            fs::remove_file(&path)
+                .and_then(|()| path.parent().map_or(Ok(()), sync_folder))
+                .map_err(self.unwritten("taking a record back"))?;
+        }
+        indexed
     }
 
     /// Writes a summary into the file of its record. A file that is damaged or not there is left as it is.
@@ -123,7 +152,20 @@ impl<S: Store> FiledSpace<S> {
         let Some(file) = self.read(key)? else { return Ok(()) };
         let (Some(record), Some(head)) = (record_range(&file, key), head(key, summary)) else { return Ok(()) };
         let record = file.get(record).unwrap_or_default();
-        self.write(key, [&head, record], Durability::Synced).map_err(self.failed("writing a summary"))
+        self.write(key, [&head, record], Durability::Synced).map_err(self.unwritten("writing a summary"))
+    }
+
+    fn set_aside(&self, key: &PlanKey) -> Result<(), StoreError> {
+        let path = self.path_of(key);
+        let aside = self.folder.join(QUARANTINE);
+        let moved = match fs::rename(&path, aside.join(key.to_string())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => path.parent().map_or(Ok(()), sync_folder).and_then(|()| sync_folder(&aside)),
+        };
+        moved.map_err(self.failed("quarantining a record"))?;
+        self.lock_keys().remove(key);
+        self.index.remove(&[*key])
     }
 
     fn read(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
@@ -154,6 +196,7 @@ impl<S: Store> Store for FiledSpace<S> {
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        let _changing = self.change();
         let mut folders = BTreeSet::new();
         for key in keys {
             let path = self.path_of(key);
@@ -171,16 +214,8 @@ impl<S: Store> Store for FiledSpace<S> {
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let path = self.path_of(key);
-        let aside = self.folder.join(QUARANTINE);
-        let moved = match fs::rename(&path, aside.join(key.to_string())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => path.parent().map_or(Ok(()), sync_folder).and_then(|()| sync_folder(&aside)),
-        };
-        moved.map_err(self.failed("quarantining a record"))?;
-        self.lock_keys().remove(key);
-        self.index.remove(&[*key])
+        let _changing = self.change();
+        self.set_aside(key)
     }
 
     fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
@@ -189,6 +224,7 @@ impl<S: Store> Store for FiledSpace<S> {
 
     /// Synced summaries go into the files as well, so that a pin outlives the index.
     fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
+        let _changing = self.change();
         if durability == Durability::Synced {
             for (key, summary) in summaries {
                 self.write_summary(key, summary)?;
@@ -209,6 +245,13 @@ impl<S: Store> Store for FiledSpace<S> {
     fn quarantined_count(&self) -> Result<usize, StoreError> {
         let aside = fs::read_dir(self.folder.join(QUARANTINE)).map_err(self.failed("counting its quarantine"))?;
         Ok(aside.count())
+    }
+}
+
+impl<S: Store> Companion for FiledSpace<S> {
+    fn agree(&self) -> Result<(), StoreError> {
+        let _alone = self.changing.write().unwrap_or_else(PoisonError::into_inner);
+        self.reconcile().map(drop)
     }
 }
 

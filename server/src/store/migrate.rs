@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use canopy_migrations::{Version, current_version};
 
-use super::directory::{DirectoryLock, Engine, Names, OpenFailure, Spaces, io_error, remove_other_records};
+use super::directory::{DirectoryLock, Engine, Names, OpenFailure, io_error};
+use super::spaces::{Spaces, remove_other_records};
 use super::upgrade::upgrade;
+use super::upkeep::Health;
 use super::{Space, Store, StoreError};
 use crate::clock;
 
@@ -49,8 +51,9 @@ pub(super) fn migrate<E: Engine>(
     remove_other_records(directory, from).map_err(failed("removing an unfinished successor"))?;
     let new = open(&names.migrating)?;
     let mut migration = Migration { from, to: current_version(), records: 0, left_behind: 0 };
-    let old_spaces = Spaces::of(&old, directory, from)?.spaces;
-    let new_spaces = Spaces::of(&new, directory, current_version())?.spaces;
+    let health = Health::of(directory);
+    let old_spaces = Spaces::of(|space| old.space(space), directory, from, &health)?.spaces;
+    let new_spaces = Spaces::of(|space| new.space(space), directory, current_version(), &health)?.spaces;
     for (space, (old, new)) in Space::ALL.into_iter().zip(old_spaces.iter().zip(&new_spaces)) {
         copy_space(space, old.as_ref(), new.as_ref(), steps, &mut migration)?;
     }

@@ -10,6 +10,7 @@ mod archives;
 mod damage;
 mod filed;
 mod limits;
+mod reopening;
 mod versions;
 
 const ENGINES: [StoreEngine; 2] = [StoreEngine::Sled, StoreEngine::Redb];
@@ -58,6 +59,7 @@ fn in_memory() -> Opened {
         moved_aside: None,
         migration: None,
         recovery: Recovery::default(),
+        upkeep: Upkeep::none(),
     }
 }
 

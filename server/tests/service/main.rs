@@ -8,6 +8,7 @@ mod candidates;
 mod deadlines;
 mod fallbacks;
 mod find;
+mod full_disk;
 mod jobs;
 mod joint;
 mod lifecycle;

@@ -12,7 +12,7 @@ use tonic_types::StatusExt as _;
 use crate::support::{GatedPlanner, TestServer, both_outputs, request, spawn, stream};
 
 /// The status and body of a page.
-async fn page(server: &TestServer, path: &str) -> (u16, String) {
+pub(crate) async fn page(server: &TestServer, path: &str) -> (u16, String) {
     let mut connection = TcpStream::connect(server.admin).await.unwrap();
     let asked = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
     connection.write_all(asked.as_bytes()).await.unwrap();

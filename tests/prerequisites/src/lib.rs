@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The environment variable that makes every skip a failure, unless it is empty or `0`.
 pub const REQUIRE_ALL: &str = "CANOPY_REQUIRE_ALL";
@@ -39,6 +40,38 @@ pub fn program(name: &str) -> Option<PathBuf> {
         skip(&format!("there is no {name} on the search path: install it"));
     }
     found
+}
+
+/// A file system of its own, taken away when this is dropped.
+#[derive(Debug)]
+pub struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts one of so many mebibytes on a folder; `None` after saying so.
+    ///
+    /// # Panics
+    /// If this process may not mount and all is required.
+    #[track_caller]
+    pub fn on(folder: &Path, mebibytes: u32) -> Option<Self> {
+        let size = format!("size={mebibytes}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder).output();
+        let reason = match mounted {
+            Ok(output) if output.status.success() => return Some(Self { folder: folder.to_owned() }),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        skip(&format!("no small disk can be mounted: {reason}"));
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Of a folder that is still in use, the files go with whoever uses them.
+        let _unmounted = Command::new("umount").arg("-l").arg(&self.folder).status();
+    }
 }
 
 #[track_caller]

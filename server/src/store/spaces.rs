@@ -1,0 +1,89 @@
+//! The spaces of a data directory: which of them are in files, and where.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use super::directory::Recovery;
+use super::filed::FiledSpace;
+use super::slot::Companion;
+use super::upkeep::Health;
+use super::{Space, Store, StoreError};
+
+/// First schema version that keeps records of some spaces in files.
+const FILED_SINCE: u32 = 4;
+
+/// The spaces of a data directory, those whose records are files included.
+pub(super) struct Spaces {
+    /// In the order of [`Space::ALL`].
+    pub(super) spaces: [Arc<dyn Store>; Space::ALL.len()],
+    pub(super) recovery: Recovery,
+    /// Those that an engine must agree with.
+    pub(super) companions: Vec<Weak<dyn Companion>>,
+}
+
+impl Spaces {
+    /// Opens the spaces of data of this schema version. `engine` gives the part of each in the engine.
+    pub(super) fn of<S: Store>(
+        engine: impl Fn(Space) -> S,
+        directory: &Path,
+        version: u32,
+        health: &Health,
+    ) -> Result<Self, StoreError> {
+        let (mut recovery, mut companions) = (Recovery::default(), Vec::new());
+        let mut open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
+            if !space.is_filed() || version < FILED_SINCE {
+                return Ok(Arc::new(engine(space)));
+            }
+            let folder = records_folder(directory, version).join(space.name());
+            let (filed, part) = FiledSpace::open(engine(space), folder, health.clone())?;
+            recovery.restored += part.restored;
+            recovery.lost += part.lost;
+            recovery.quarantined += part.quarantined;
+            let filed = Arc::new(filed);
+            let companion: Weak<dyn Companion> = Arc::downgrade(&(Arc::clone(&filed) as Arc<dyn Companion>));
+            companions.push(companion);
+            Ok(filed)
+        };
+        let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = Space::ALL;
+        let spaces = [
+            open(plans)?,
+            open(topologies)?,
+            open(jobs)?,
+            open(requests)?,
+            open(schedules)?,
+            open(finds)?,
+            open(faults)?,
+            open(leases)?,
+            open(replans)?,
+        ];
+        Ok(Self { spaces, recovery, companions })
+    }
+}
+
+/// Where data of this schema version has the files of its records.
+fn records_folder(directory: &Path, version: u32) -> PathBuf {
+    directory.join(format!("{RECORDS}{version}"))
+}
+
+/// How the names of folders of records begin; the schema version follows.
+const RECORDS: &str = "records-";
+
+/// The schema versions whose folders of records there are.
+pub(super) fn records_versions(directory: &Path) -> io::Result<Vec<u32>> {
+    let mut versions = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        versions.extend(name.to_str().and_then(|name| name.strip_prefix(RECORDS)?.parse::<u32>().ok()));
+    }
+    Ok(versions)
+}
+
+/// Removes what a migration has left of other versions: unfinished files, or those it was made from.
+pub(super) fn remove_other_records(directory: &Path, version: u32) -> io::Result<()> {
+    for other in records_versions(directory)?.into_iter().filter(|&other| other != version) {
+        fs::remove_dir_all(records_folder(directory, other))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Whether a store can be written, and what is done until it can.
+//!
+//! A disk that is full, or refuses for another reason, is asked again every second. An engine that has failed takes nothing more: it is
+//! closed and opened again once the disk takes what is written, since engines remember that they failed until then.
+
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::StoreError;
+use crate::failure::chain;
+
+/// What a disk must take before an engine is opened again: more than what it writes to be opened.
+const PROBE_BYTES: usize = 4 << 20;
+
+/// What is known of the health of a store. Clones share it.
+#[derive(Clone)]
+pub(super) struct Health {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    directory: PathBuf,
+    trouble: Mutex<Option<Trouble>>,
+    failures: AtomicU64,
+}
+
+/// Why nothing can be written.
+#[derive(Clone, Debug)]
+struct Trouble {
+    reason: String,
+    /// Whether the engine has to be opened again.
+    needs_reopening: bool,
+}
+
+impl fmt::Debug for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Health").field("trouble", &*self.lock()).finish_non_exhaustive()
+    }
+}
+
+impl Health {
+    pub(super) fn of(directory: &Path) -> Self {
+        let (directory, trouble, failures) = (directory.to_owned(), Mutex::default(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { directory, trouble, failures }) }
+    }
+
+    /// An engine has failed.
+    pub(super) fn engine_failed(&self, error: &StoreError) {
+        self.failed(error, true);
+    }
+
+    /// A file could not be written.
+    pub(super) fn file_failed(&self, error: &StoreError) {
+        self.failed(error, false);
+    }
+
+    fn failed(&self, error: &StoreError, needs_reopening: bool) {
+        self.shared.failures.fetch_add(1, Ordering::Relaxed);
+        let mut trouble = self.lock();
+        if trouble.is_none() {
+            let reason = chain(error);
+            tracing::error!(reason, "the store cannot be written; it is tried again every second");
+            *trouble = Some(Trouble { reason, needs_reopening });
+        } else if let Some(trouble) = &mut *trouble {
+            trouble.needs_reopening |= needs_reopening;
+        }
+    }
+
+    /// The refusal of whatever would change an engine that has failed; none: it has not.
+    pub(super) fn refusal(&self) -> Option<StoreError> {
+        let trouble = self.lock().clone().filter(|trouble| trouble.needs_reopening)?;
+        Some(StoreError::Failing { directory: self.directory(), reason: trouble.reason })
+    }
+
+    fn directory(&self) -> String {
+        self.shared.directory.display().to_string()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the disk takes a few megabytes, written and synced.
+    fn probe(&self) -> std::io::Result<()> {
+        let mut file = tempfile::tempfile_in(&self.shared.directory)?;
+        let block = [0x5a; 64 << 10];
+        for _ in 0..PROBE_BYTES / block.len() {
+            file.write_all(&block)?;
+        }
+        file.sync_all()
+    }
+}
+
+/// An engine that can be opened again.
+pub(super) trait Reopen: Send + Sync {
+    /// Closes the engine and opens it again. Blocks, and whoever uses the engine waits.
+    ///
+    /// # Errors
+    /// It cannot be opened now; it stays closed, and is to be tried again.
+    fn reopen(&self) -> Result<(), StoreError>;
+
+    /// Brings what goes with the engine in line, after it was opened again and takes changes.
+    ///
+    /// # Errors
+    /// The engine has failed again.
+    fn settle(&self) -> Result<(), StoreError>;
+}
+
+/// Whoever keeps a store going: says whether it can be written, and mends it. Keeps nothing open. Clones share it.
+#[derive(Clone)]
+pub struct Upkeep {
+    health: Health,
+    engine: Option<Weak<dyn Reopen>>,
+}
+
+impl fmt::Debug for Upkeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.health.fmt(f)
+    }
+}
+
+impl Upkeep {
+    /// Of a store that cannot fail.
+    pub fn none() -> Self {
+        Self { health: Health::of(Path::new("")), engine: None }
+    }
+
+    pub(super) fn new(health: Health, engine: Weak<dyn Reopen>) -> Self {
+        Self { health, engine: Some(engine) }
+    }
+
+    /// Why nothing can be written; none: as far as is known, all can.
+    pub fn trouble(&self) -> Option<String> {
+        self.health.lock().as_ref().map(|trouble| trouble.reason.clone())
+    }
+
+    /// How often something could not be written.
+    pub fn failures(&self) -> u64 {
+        self.health.shared.failures.load(Ordering::Relaxed)
+    }
+
+    /// Tries to mend a store that could not be written; true: it can be, again or still. Blocks on the disk.
+    pub fn mend(&self) -> bool {
+        let Some(trouble) = self.health.lock().clone() else { return true };
+        if self.health.probe().is_err() {
+            // Said already.
+            return false;
+        }
+        let engine = self.engine.as_ref().and_then(Weak::upgrade).filter(|_| trouble.needs_reopening);
+        if let Some(engine) = &engine
+            && let Err(error) = engine.reopen()
+        {
+            tracing::error!(
+                error = chain(&error),
+                "the store could not be opened again; it is tried again every second"
+            );
+            return false;
+        }
+        *self.health.lock() = None;
+        if let Some(engine) = &engine
+            && let Err(error) = engine.settle()
+        {
+            self.health.engine_failed(&error);
+            return false;
+        }
+        tracing::warn!(reason = trouble.reason, reopened = engine.is_some(), "the store can be written again");
+        true
+    }
+}
