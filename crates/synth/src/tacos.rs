@@ -7,12 +7,15 @@
 //!
 //! Source: Won et al., *TACOS*, for the time-expanded network and for switches that are unwound; the method is our own.
 
+mod in_steps;
 pub(crate) mod joint;
 pub(crate) mod mended;
 mod pace;
+mod planned;
 mod proven;
 pub(crate) mod queued;
 mod sends;
+mod starts;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -25,8 +28,8 @@ use std::num::NonZeroU64;
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares, Steps};
 use canopy_tacos::{
-    Attempts, CopyError, CopyTask, Demand, FreeGroup, Sends, TimedLink, TimedNetwork, best_by_requests, best_of,
-    delivery_bound, lower_bound,
+    Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, delivery_bound,
+    lower_bound,
 };
 use canopy_topology::Topology;
 use rayon::prelude::*;
@@ -36,6 +39,7 @@ use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
+use planned::{Errand, Links, Planned, Timed};
 pub(crate) use proven::plan as plan_proven;
 use times::Clock;
 use unwound::Patterns;
@@ -122,89 +126,6 @@ struct Asked<'a> {
     seed: u64,
 }
 
-/// A schedule with a number of chunks per share.
-struct Planned {
-    chunks: u64,
-    timed: Timed,
-    /// What came of each search: of sums, copies on the network turned around.
-    found: Vec<Sends>,
-    /// Ticks of all phases.
-    end: u128,
-    sends: usize,
-}
-
-/// What is to be brought where.
-enum Errand {
-    Copies(CopyTask),
-    /// Each with its chunk in the schedule.
-    Deliveries(Vec<Demand>, Vec<u32>),
-}
-
-/// A way to unwind with the times of its links for chunks of a size, and the chunks.
-struct Timed {
-    clock: Clock,
-    network: TimedNetwork,
-    transposed: TimedNetwork,
-    errand: Errand,
-    /// What no schedule is faster than in either direction.
-    bounds: (u64, u64),
-}
-
-impl Timed {
-    const fn bound(&self, action: Action) -> u64 {
-        match action {
-            Action::Copy => self.bounds.0,
-            Action::Reduce => self.bounds.1,
-        }
-    }
-
-    /// What copies of a phase go along.
-    const fn network(&self, action: Action) -> &TimedNetwork {
-        match action {
-            Action::Copy => &self.network,
-            Action::Reduce => &self.transposed,
-        }
-    }
-
-    fn are_links_alike(&self) -> bool {
-        let times = |link: &TimedLink| (link.latency, link.occupancy);
-        self.network.links().windows(2).all(|pair| times(&pair[0]) == times(&pair[1]))
-    }
-
-    /// Whether a schedule that ends at its bound would be faster than another, by one part of `gain` if that is not 0, or as fast with
-    /// fewer sends.
-    fn may_gain(&self, bound: u128, other: &Planned, gain: u128) -> bool {
-        let (own, others) = self.clock.compared(bound, (&other.timed.clock, other.end));
-        match (others.checked_div(gain), &self.errand) {
-            (Some(part), _) => own < others - part,
-            // All get every chunk once, on whatever way.
-            (None, Errand::Copies(_)) => own < others,
-            (None, Errand::Deliveries(..)) => own <= others,
-        }
-    }
-}
-
-impl Planned {
-    /// * `phase_count`: that of the searches, or all are made of the only one.
-    fn new(chunks: u64, timed: Timed, found: Vec<Sends>, phase_count: usize) -> Self {
-        let each = phase_count / found.len().max(1);
-        let end = found.iter().map(|sends| u128::from(sends.end)).sum::<u128>() * each as u128;
-        let sends = found.iter().map(|sends| sends.sends.len()).sum::<usize>() * each;
-        Self { chunks, timed, found, end, sends }
-    }
-
-    /// Whether a share is through sooner, or with fewer sends.
-    fn is_faster_than(&self, other: &Self) -> bool {
-        let (own, others) = self.timed.clock.compared(self.end, (&other.timed.clock, other.end));
-        own < others || own == others && self.sends < other.sends
-    }
-
-    /// Sends with so many chunks per share on the same ways.
-    const fn sends_with(&self, chunks: u64) -> u64 {
-        (self.sends as u64 / self.chunks).saturating_mul(chunks)
-    }
-}
-
 impl<'a> Asked<'a> {
     /// What a request asks for, if it can be had.
     ///
@@ -260,14 +181,15 @@ impl Asked<'_> {
         };
         let mut ways = all.par_iter().map(way).collect::<Result<Vec<_>, SynthesisError>>()?;
         ways.sort_by(|(_, timed), (_, other)| {
-            let (own, others) = timed.clock.compared(self.bound(timed), (&other.clock, self.bound(other)));
+            let (own, others) =
+                timed.links.clock.compared(self.bound(&timed.links), (&other.links.clock, self.bound(&other.links)));
             own.cmp(&others)
         });
         let Some((_, least)) = ways.first() else { return Ok(ways) };
-        let (clock, least) = (least.clock.clone(), self.bound(least));
+        let (clock, least) = (least.links.clock.clone(), self.bound(&least.links));
         ways.sort_by_cached_key(|(_, timed)| {
-            let (own, least) = timed.clock.compared(self.bound(timed), (&clock, least));
-            !(timed.are_links_alike() && own - own / GAIN_MIN <= least)
+            let (own, least) = timed.links.clock.compared(self.bound(&timed.links), (&clock, least));
+            !(timed.links.are_alike() && own - own / GAIN_MIN <= least)
         });
         Ok(ways)
     }
@@ -307,7 +229,7 @@ impl Asked<'_> {
             return Ok(false);
         }
         let timed = self.timed(way, chunks)?;
-        Ok(timed.may_gain(self.bound(&timed), best, GAIN_MIN))
+        Ok(timed.may_gain(self.bound(&timed.links), best, GAIN_MIN))
     }
 
     /// A schedule on unwound switches, if it is faster than another.
@@ -329,10 +251,10 @@ impl Asked<'_> {
     fn is_worth_trying(&self, timed: &Timed, chunks: u64, other: Option<&Planned>) -> bool {
         // What is hardly better at its best is not begun where it takes long.
         let gain = if self.sends(chunks) > QUICK_SENDS_MAX { GAIN_MIN } else { 0 };
-        other.is_none_or(|other| timed.may_gain(self.bound(timed), other, gain))
+        other.is_none_or(|other| timed.may_gain(self.bound(&timed.links), other, gain))
     }
 
-    /// One attempt, if it is faster than another schedule.
+    /// One attempt, if it is faster than another schedule; where there are latencies, the better of one with them and one without.
     fn attempted(
         &self,
         way: &Way,
@@ -340,15 +262,38 @@ impl Asked<'_> {
         other: Option<&Planned>,
         stop: &dyn Stop,
     ) -> Result<Option<Planned>, SynthesisError> {
-        let searches = self.searches(way).iter();
-        let found = searches.map(|&search| self.found(way, &timed, search, None, stop)).collect::<Result<_, _>>()?;
-        let planned = Planned::new(chunks, timed, found, self.actions.len());
+        let planned = match self.links_in_steps(way, (chunks, &timed))? {
+            None => {
+                let found = self.searched(way, &timed.links, &timed.errand, stop)?;
+                Planned::new(chunks, timed, found, self.actions.len())
+            }
+            Some(in_steps) => {
+                let found = self.searched(way, &in_steps, &timed.errand, stop)?;
+                let planned = self.planned_in_steps(way, (chunks, timed, in_steps), found, stop)?;
+                match self.is_settled(way, &planned) {
+                    true => planned,
+                    false => self.better(way, planned, stop)?,
+                }
+            }
+        };
         Ok(Some(planned).filter(|planned| other.is_none_or(|other| planned.is_faster_than(other))))
     }
 
+    /// One attempt at each search.
+    fn searched(
+        &self,
+        way: &Way,
+        links: &Links,
+        errand: &Errand,
+        stop: &dyn Stop,
+    ) -> Result<Vec<Sends>, SynthesisError> {
+        let searches = self.searches(way).iter();
+        searches.map(|&search| self.found(way, (links, errand), search, None, stop)).collect()
+    }
+
     /// What all phases together take at least.
-    fn bound(&self, timed: &Timed) -> u128 {
-        self.actions.iter().map(|&action| u128::from(timed.bound(action))).sum()
+    fn bound(&self, links: &Links) -> u128 {
+        self.actions.iter().map(|&action| u128::from(links.bound(action))).sum()
     }
 
     /// What is searched for: copies along the network, and against it, of which one may do for both.
@@ -358,55 +303,79 @@ impl Asked<'_> {
 
     /// Tries more seeds where a schedule is not as fast as can be.
     fn improve(&self, way: &Way, best: Planned, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
-        let Planned { chunks, timed, mut found, .. } = best;
+        let Planned { chunks, timed, in_steps, mut found, .. } = best;
+        let links = in_steps.as_ref().unwrap_or(&timed.links);
         for (&search, found) in self.searches(way).iter().zip(&mut found) {
             // Of large ones there is time for one attempt.
             let is_large = found.sends.len() as u64 > ATTEMPTED_SENDS_MAX / 2;
-            if !is_large && found.end > timed.bound(search) {
+            if !is_large && found.end > links.bound(search) {
                 let known = std::mem::take(found);
-                *found = self.found(way, &timed, search, Some(known), stop)?;
+                *found = self.found(way, (links, &timed.errand), search, Some(known), stop)?;
             }
         }
-        Ok(Planned::new(chunks, timed, found, self.actions.len()))
+        match in_steps {
+            Some(in_steps) => self.planned_in_steps(way, (chunks, timed, in_steps), found, stop),
+            None => Ok(Planned::new(chunks, timed, found, self.actions.len())),
+        }
     }
 
-    /// What links take that carry chunks of a number per share.
+    /// Chunks of a number per share.
+    fn layout(&self, chunks: u64) -> Result<ChunkLayout, SynthesisError> {
+        Ok(ChunkLayout::new(self.collective, self.topology.rank_count(), chunks, self.shares)?)
+    }
+
+    /// What is to be brought where in chunks of a number per share, and what links take for these.
     fn timed(&self, way: &Way, chunks: u64) -> Result<Timed, SynthesisError> {
-        let layout = ChunkLayout::new(self.collective, self.topology.rank_count(), chunks, self.shares)?;
-        let clock = Clock::for_chunks(&way.unwound, layout.size(), self.size_bytes);
+        let (layout, ranks) = (self.layout(chunks)?, self.topology.rank_count());
+        let errand = match self.is_unicast() {
+            true => {
+                let (demands, chunks) = unicast::demands((self.collective, self.shares), ranks, &layout)?;
+                Errand::Deliveries(demands, chunks)
+            }
+            false => Errand::Copies(copy_task(self.collective, ranks, &layout)?),
+        };
+        Ok(Timed { links: self.links(way, &layout, (self.size_bytes, &errand))?, errand })
+    }
+
+    /// What links take, with their latencies where the size of the message is stated.
+    fn links(
+        &self,
+        way: &Way,
+        layout: &ChunkLayout,
+        (size_bytes, errand): (Option<NonZeroU64>, &Errand),
+    ) -> Result<Links, SynthesisError> {
+        let clock = Clock::for_chunks(&way.unwound, layout.size(), size_bytes);
         let network = clock.network(&way.unwound)?;
         let unreachable = || broken("an unwound network is not connected");
         let transposed = network.transposed();
-        if self.is_unicast() {
-            let ranks = self.topology.rank_count();
-            let (demands, chunks) = unicast::demands((self.collective, self.shares), ranks, &layout)?;
-            let bound = delivery_bound(&network, &demands).ok_or_else(unreachable)?;
-            let errand = Errand::Deliveries(demands, chunks);
-            return Ok(Timed { clock, network, transposed, errand, bounds: (bound, 0) });
-        }
-        let task = copy_task(self.collective, self.topology.rank_count(), &layout)?;
-        let bound = |network| lower_bound(network, &task).ok_or_else(unreachable);
-        let needs = |action| self.actions.contains(&action);
-        let along = if needs(Action::Copy) || way.turning.is_some() { bound(&network)? } else { 0 };
-        let back = match way.turning {
-            Some(_) => along,
-            None if needs(Action::Reduce) => bound(&transposed)?,
-            None => 0,
+        let bounds = match errand {
+            Errand::Deliveries(demands, _) => (delivery_bound(&network, demands).ok_or_else(unreachable)?, 0),
+            Errand::Copies(task) => {
+                let bound = |network| lower_bound(network, task).ok_or_else(unreachable);
+                let needs = |action| self.actions.contains(&action);
+                let along = if needs(Action::Copy) || way.turning.is_some() { bound(&network)? } else { 0 };
+                let back = match way.turning {
+                    Some(_) => along,
+                    None if needs(Action::Reduce) => bound(&transposed)?,
+                    None => 0,
+                };
+                (along, back)
+            }
         };
-        Ok(Timed { clock, network, transposed, errand: Errand::Copies(task), bounds: (along, back) })
+        Ok(Links { clock, network, transposed, bounds })
     }
 
     /// One attempt, or where its schedule is known, the best of as many as there is time for.
     fn found(
         &self,
         way: &Way,
-        timed: &Timed,
+        (links, errand): (&Links, &Errand),
         search: Action,
         known: Option<Sends>,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
-        let (network, bound) = (timed.network(search), timed.bound(search));
-        match &timed.errand {
+        let (network, bound) = (links.network(search), links.bound(search));
+        match errand {
             Errand::Copies(task) => self.copied(network, task, &way.group, (known, bound), stop),
             Errand::Deliveries(demands, _) => self.delivered(network, demands, (known, bound), stop),
         }
@@ -441,7 +410,8 @@ impl Asked<'_> {
 
     /// Phases as steps, sums backwards. What was numbered by deliveries is numbered by chunks of the schedule then.
     fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
-        let Planned { chunks, timed, mut found, .. } = planned;
+        let Planned { chunks, timed, in_steps, mut found, .. } = planned;
+        let links = in_steps.as_ref().unwrap_or(&timed.links);
         if let Errand::Deliveries(_, numbers) = &timed.errand {
             let sends = found.iter_mut().flat_map(|found| &mut found.sends);
             sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
@@ -458,8 +428,8 @@ impl Asked<'_> {
             _ => found,
         };
         let sums = self.actions.iter().zip(&mut phases).filter(|(action, _)| **action == Action::Reduce);
-        sums.for_each(|(_, sums)| *sums = sums.reversed(&timed.transposed));
-        let pace = pace::pace(self.topology, &way.unwound, (&timed.clock, &timed.network), &phases);
+        sums.for_each(|(_, sums)| *sums = sums.reversed(&links.transposed));
+        let pace = pace::pace(self.topology, &way.unwound, (&links.clock, &links.network), &phases);
         sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
     }
 }

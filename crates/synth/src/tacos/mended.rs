@@ -5,8 +5,6 @@
 //! around it ([`canopy_tacos::mend`]). Sums are mended as the copies that they are backwards on the network turned around; what is for one
 //! rank alone goes on from where it comes ([`canopy_tacos::mend_delivery`]).
 
-mod starts;
-
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -17,13 +15,13 @@ use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Shares, S
 use canopy_tacos::{Preference, Sends, Sent, TimedNetwork, judge, judge_delivery, mend, mend_delivery};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
+use super::starts::{Copies, Deliveries, ordered, starts};
 use super::times::Clock;
 use super::unwound::{Patterns, Unwound};
 use super::{broken, copy_task, pace, refused, sends, unicast};
 use crate::error::SynthesisError;
 use crate::parts::{phase_actions, require_room};
 use crate::reach::ask;
-use starts::{Copies, Deliveries, ordered, starts};
 
 /// A schedule in time, and what has become of its network.
 pub(crate) struct Damage<'a> {

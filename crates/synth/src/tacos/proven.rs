@@ -16,7 +16,8 @@ use canopy_schedule::Shape;
 use canopy_tacos::{IlpEffort, TimeProof, prove_copies, prove_deliveries};
 use canopy_topology::Topology;
 
-use super::{Asked, Errand, Planned};
+use super::Asked;
+use super::planned::{Errand, Planned};
 use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
@@ -46,7 +47,7 @@ pub(crate) fn plan(
     let each = (asked.actions.len() / searches.len()) as u64;
     let mut proven_best = Vec::with_capacity(found.len());
     for (&search, found) in searches.iter().zip(found) {
-        let (network, known) = (timed.network(search), (found, timed.bound(search)));
+        let (network, known) = (timed.links.network(search), (found, timed.links.bound(search)));
         let proven = match &timed.errand {
             Errand::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
             Errand::Deliveries(demands, _) => prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?,

@@ -12,9 +12,9 @@ const NEVER: u64 = u64::MAX;
 
 /// A chunk over a route, in a step.
 pub(super) struct Ordered {
-    step: u32,
-    route: u32,
-    chunk: u32,
+    pub(super) step: u32,
+    pub(super) route: u32,
+    pub(super) chunk: u32,
 }
 
 /// What is copied or, backwards, added up, chunk by chunk in the order of steps. O(chunks sent).
