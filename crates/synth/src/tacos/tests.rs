@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Never;
 use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, check, compile};
-use canopy_topology::{Rank, Rate, Topology, TopologyLimits, generate};
+use canopy_topology::{Capacity, Latency, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 use super::unwound::{Patterns, Unwound};
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
@@ -84,6 +84,29 @@ fn unwound_links_share_the_ports_of_a_switch() {
                 assert!(claimed <= link.capacity.bytes_per_sec() as f64 * 1.000_001, "{expression}: {patterns:?}");
             }
         }
+    }
+}
+
+/// Rank 0 sends into the switch, and the others receive from it: of ranks in a circle each would be joined to the next, which most are not.
+#[test]
+fn switches_that_lead_one_way_are_unwound_into_links_that_join_all() {
+    let mut draft = TopologyDraft::default();
+    (0..4).for_each(|rank| draft.add_compute(format!("r{rank}")));
+    draft.add_switch("s");
+    let mut link = |from: &str, to: &str| {
+        draft.add_link(from, to, Capacity::from_bytes_per_sec(1_000_000_000).unwrap(), Latency::default());
+    };
+    link("r0", "s");
+    for rank in ["r1", "r2", "r3"] {
+        link("s", rank);
+        link(rank, "r0");
+    }
+    let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+    for patterns in Patterns::all(&topology) {
+        assert!(Unwound::of(&topology, &patterns, &Never).unwrap().joins_all(), "{patterns:?}");
+    }
+    for kind in CollectiveKind::ALL {
+        planned(&topology, kind, Some(1));
     }
 }
 

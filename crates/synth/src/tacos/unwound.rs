@@ -10,6 +10,7 @@
 //!
 //! Source: Won et al., section 3.3 (degrees 1 and n − 1, and the ring both ways); rails and parallel links are our own.
 
+mod joined;
 mod parallel;
 
 use std::collections::BTreeMap;
@@ -117,7 +118,8 @@ pub(super) struct Unwound {
 impl Unwound {
     /// Unwinds all fabrics of a network in a way.
     ///
-    /// Ranks that only a fabric joins in one direction get their links by the same order, those that it cannot reach none.
+    /// Ranks that only a fabric joins in one direction get their links by the same order; where these are not enough for all that the
+    /// network joins, there are more (`joined`).
     ///
     /// # Errors
     /// Stopped; too many links. O(links made · links of a fabric).
@@ -151,6 +153,7 @@ impl Unwound {
                 }
             }
         }
+        joined::join(topology, &network, (&mut chooser, &mut loads), &mut ends, stop)?;
         Ok(Self::over(topology, ends))
     }
 
