@@ -1,8 +1,10 @@
 //! A real `canopyd` on the data folder of a test.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -41,6 +43,20 @@ impl Daemon {
     /// Its TCP address, as `--server` takes it.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Processor time that it has used, to a hundredth of a second.
+    ///
+    /// # Panics
+    /// If the system does not say.
+    #[track_caller]
+    pub fn processor_time(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the process is there");
+        // The name in parentheses may hold anything; time of the user and of the system are the 14th and the 15th field.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        Duration::from_millis(
+            10 * fields.map(|field| field.parse::<u64>().expect("hundredths of a second")).sum::<u64>(),
+        )
     }
 
     /// Ends it in order, with everything written that it has to write.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use canopy_bundle::Runtime;
 use canopy_prerequisites::program;
@@ -314,30 +314,25 @@ fn five_collectives_have_no_room_where_four_files_are_read() {
     check_every_call(Runtime::Msccl, &bench.file("out"));
 }
 
-/// What is late three times in a row is late by itself, not for what else there is on the machine.
-#[expect(clippy::disallowed_methods, reason = "a test that measures")]
+/// The machine may have other things to do, so what is held to the deadline is what the server works until the command has ended: at
+/// most what its four threads that plan can work by then, on the processors that there are.
 #[test]
 fn rule_8_the_deadline_holds_for_bundles() {
+    let at_once = std::thread::available_parallelism().unwrap().get().min(4);
     for (deadline, limit) in [("50ms", Duration::from_millis(50)), ("1s", Duration::from_secs(1))] {
-        let mut late = Vec::new();
-        for _ in 0..3 {
-            // A server that has made nothing.
-            let bench = Bench::default();
-            let daemon = Daemon::start(&bench, &[]);
-            let all = "allgather,allreduce,reduce-scatter,broadcast,all-to-all";
-            let arguments = ["-c", all, "--sizes", "1KiB-1GiB", "-o", "out"];
-            let more = ["--profile", "rccl-msccl", "--deadline", deadline, "--server", daemon.address()];
-            let started = Instant::now();
-            let run = bundle(&bench, "mi250:boxes=2", &[&arguments[..], &more].concat());
-            let elapsed = started.elapsed();
-            assert!(matches!(run.status, Some(0 | 5)), "{run:?}");
-            // The start of the process, and the fetching of files that are there, come on top.
-            if elapsed < limit + Duration::from_millis(900) {
-                break;
-            }
-            late.push(elapsed);
-        }
-        assert!(late.len() < 3, "{deadline}: {late:?}");
+        // A server that has made nothing.
+        let bench = Bench::default();
+        let daemon = Daemon::start(&bench, &["--workers", "1"]);
+        let all = "allgather,allreduce,reduce-scatter,broadcast,all-to-all";
+        let arguments = ["-c", all, "--sizes", "1KiB-1GiB", "-o", "out"];
+        let more = ["--profile", "rccl-msccl", "--deadline", deadline, "--server", daemon.address()];
+        let before = daemon.processor_time();
+        let run = bundle(&bench, "mi250:boxes=2", &[&arguments[..], &more].concat());
+        let worked = daemon.processor_time() - before;
+        assert!(matches!(run.status, Some(0 | 5)), "{run:?}");
+        println!("{deadline}: {worked:?} of work, exit status {:?}", run.status);
+        let most = (limit + Duration::from_millis(100)) * u32::try_from(at_once).unwrap();
+        assert!(worked <= most, "{deadline}: {worked:?} of work");
     }
 }
 

@@ -2,10 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
 mod abuse;
+#[path = "../common/bare.rs"]
+mod bare;
 mod configuration;
 mod crashes;
+mod deadlines;
 mod kills;
 mod lifecycle;
+mod processor;
 mod replans;
 mod support;
 mod traces;

@@ -67,6 +67,10 @@ impl Process {
         PlannerClient::new(self.channel().await)
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status().unwrap();
         assert!(sent.success());

@@ -14,7 +14,8 @@ use canopy_synth::Algorithm;
 use canopy_topology::Ratio;
 use tonic::Request;
 
-use crate::support::{Gate, GatedPlanner, TestServer, once_in_three, request};
+use crate::bare::answered;
+use crate::support::{Gate, GatedPlanner, TestServer, request};
 
 /// Boxes that need all of their links, of which some lack one: `direct` is far from the best rate.
 const RAIL: &str = "rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1";
@@ -43,7 +44,7 @@ async fn candidates_of(
     let quality = Some(QualityPolicy { on_miss: on_miss.into(), ..QualityPolicy::default() });
     let mut asked = Request::new(PlanRequest { quality, ..asked });
     asked.set_timeout(Duration::from_secs(20));
-    let mut events = server.client().plan_stream(asked).await.unwrap().into_inner();
+    let mut events = server.bare().await.plan_stream(asked).await.unwrap().into_inner();
     let (mut candidates, mut last) = (Vec::new(), None);
     while let Some(event) = events.message().await.unwrap() {
         match event.event.unwrap() {
@@ -133,16 +134,12 @@ async fn after_a_fault_a_repaired_plan_comes_first() {
     const BOXES: &str = "dgx-a100:boxes=2";
     let (server, gate) = server().await;
     // Nothing is kept of the sound network: there is only what needs nothing.
-    let quick = once_in_three(async |attempt| {
-        let mut asked = Request::new(PlanRequest {
-            quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
-            ..without_a_nic(BOXES)
-        });
-        asked.set_timeout(Duration::from_millis(1_500 << (2 * attempt)));
-        let reply = server.client().plan(asked).await.map_err(|status| status.to_string())?;
-        Ok(reply.into_inner().plan.unwrap())
+    let mut asked = Request::new(PlanRequest {
+        quality: Some(QualityPolicy { on_miss: OnMiss::Fallback.into(), ..QualityPolicy::default() }),
+        ..without_a_nic(BOXES)
     });
-    let quick = quick.await.unwrap();
+    asked.set_timeout(Duration::from_secs(4));
+    let quick = answered(server.bare().await.plan(asked)).await.unwrap().into_inner().plan.unwrap();
     assert_eq!(quick.algorithm, "direct");
 
     gate.open();

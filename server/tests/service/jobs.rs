@@ -14,6 +14,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request};
 use tonic_types::StatusExt as _;
 
+use crate::bare::answered;
 use crate::cached::check_refused;
 use crate::support::{GatedPlanner, TestServer, request};
 
@@ -105,8 +106,8 @@ async fn a_detached_request_outlives_its_deadline_and_tells_its_operation() {
     let (planner, gate) = GatedPlanner::new();
     let server = TestServer::start_with(|_| {}, planner).await;
     let mut asked = Request::new(PlanRequest { detached: true, ..request("ring:6") });
-    asked.set_timeout(Duration::from_secs(2));
-    let status = server.client().plan(asked).await.unwrap_err();
+    asked.set_timeout(Duration::from_secs(4));
+    let status = answered(server.bare().await.plan(asked)).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded);
     let name = status.get_error_details().error_info().unwrap().metadata["operation"].clone();
     gate.open();

@@ -3,9 +3,10 @@
 
 mod answers;
 mod archives;
+#[path = "../common/bare.rs"]
+mod bare;
 mod cached;
 mod candidates;
-mod deadlines;
 mod fallbacks;
 mod find;
 mod full_disk;

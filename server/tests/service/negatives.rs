@@ -87,7 +87,7 @@ async fn a_deadline_is_not_remembered() {
     let server = TestServer::start_with(|_| {}, planner).await;
     let mut hurried = tonic::Request::new(request("ring:4"));
     hurried.set_timeout(Duration::from_millis(200));
-    let late = server.client().plan(hurried).await.unwrap_err();
+    let late = crate::bare::answered(server.bare().await.plan(hurried)).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
     gate.open();
     server.client().plan(request("ring:4")).await.unwrap();

@@ -23,11 +23,14 @@ use tokio::sync::oneshot;
 use tonic::Status;
 use tonic::transport::Channel;
 
+use crate::bare::{Bare, answered};
+
 /// A server with a directory and a port of its own.
 pub(crate) struct TestServer {
     pub(crate) statistics: Statistics,
     pub(crate) channel: Channel,
     pub(crate) directory: TempDir,
+    address: SocketAddr,
     /// Address of the port for operators.
     pub(crate) admin: SocketAddr,
     pub(crate) drain: DrainHandle,
@@ -86,11 +89,16 @@ impl TestServer {
             let _said = stopped.await;
         }));
         let channel = Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
-        Self { statistics, channel, directory, admin, drain, stop, task }
+        Self { statistics, channel, directory, address, admin, drain, stop, task }
     }
 
     pub(crate) fn client(&self) -> PlannerClient<Channel> {
         PlannerClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
+    /// A client that keeps no deadline itself: whoever states one to it waits for what the server says.
+    pub(crate) async fn bare(&self) -> PlannerClient<Bare> {
+        Bare::planner(self.address).await
     }
 
     /// Ends the server in order and hands back its directory.
@@ -106,19 +114,6 @@ impl TestServer {
 #[expect(clippy::disallowed_methods, reason = "tests own their tasks")]
 pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
     tokio::spawn(future)
-}
-
-/// What the first of three attempts gives that succeeds, or why none did: what is late for what else there is on the machine may be in
-/// time the next time, what is late by itself is late each time. Attempts are numbered from 0.
-pub(crate) async fn once_in_three<T>(mut attempt: impl AsyncFnMut(u32) -> Result<T, String>) -> Result<T, Vec<String>> {
-    let mut late = Vec::new();
-    for number in 0..3 {
-        match attempt(number).await {
-            Ok(found) => return Ok(found),
-            Err(how) => late.push(how),
-        }
-    }
-    Err(late)
 }
 
 /// A request for the json plan of an allgather on a generator expression.
@@ -269,11 +264,19 @@ pub(crate) struct Streamed {
     pub(crate) files: Vec<Vec<u8>>,
 }
 
+/// What a stream comes to; deadlines are kept by the server alone.
 pub(crate) async fn stream(
     server: &TestServer,
     request: impl tonic::IntoRequest<PlanRequest>,
 ) -> Result<Streamed, Status> {
-    let mut incoming = server.client().plan_stream(request).await?.into_inner();
+    answered(streamed(server.bare().await, request)).await
+}
+
+async fn streamed(
+    mut client: PlannerClient<Bare>,
+    request: impl tonic::IntoRequest<PlanRequest>,
+) -> Result<Streamed, Status> {
+    let mut incoming = client.plan_stream(request).await?.into_inner();
     let (mut events, mut header, mut files) = (Vec::new(), None, Vec::new());
     while let Some(event) = incoming.message().await? {
         events.push(event.clone());
