@@ -184,7 +184,7 @@ async fn status_and_queue_tell_what_there_is() {
             "local-ring"
         ]
     );
-    assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 2, 1, 1]);
+    assert_eq!(status.formats.iter().map(|one| one.profiles.len()).collect::<Vec<_>>(), [0, 1, 3, 1, 1]);
     let (limits, counts) = (status.limits.unwrap(), status.counts.unwrap());
     assert_eq!((limits.nodes_max, limits.queue_length_max, limits.workers), (1000, 64, 2));
     assert_eq!((counts.plans, counts.pinned_plans, counts.syntheses, counts.corruptions), (1, 0, 1, 0));
