@@ -287,15 +287,22 @@ fn advice_for_nccl_is_a_table_of_its_own_algorithms() {
         table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
     let number = |row: &[&str], column: usize| row[column].parse::<u64>().unwrap();
     for (word, algorithms) in [("allreduce", &["ring", "tree"][..]), ("allgather", &["ring"])] {
-        let of: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0] == word).collect();
+        let of: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0] == word && row[7] == "16").collect();
         assert_eq!((number(of[0], 1), number(of[of.len() - 1], 2)), (1 << 20, 1 << 30), "{table}");
         // Greatest sizes are inclusive there.
         assert!(of.windows(2).all(|pair| number(pair[0], 2) + 1 == number(pair[1], 1)), "{table}");
         assert!(
-            of.iter().all(|row| row.len() == 10 && algorithms.contains(&row[3]) && row[6..8] == ["2", "16"]),
+            of.iter().all(|row| row.len() == 10 && algorithms.contains(&row[3]) && row[5..8] == ["16", "2", "16"]),
             "{table}"
         );
     }
+    // Two channels for each of eight NICs, never -1, which the plugin takes as one; and a row for whatever else is called.
+    assert!(rows.iter().all(|row| number(row, 5) >= 16), "{table}");
+    for word in ["allreduce", "allgather", "reducescatter", "broadcast", "reduce"] {
+        let last = rows.iter().rfind(|row| row[0] == word).unwrap();
+        assert_eq!((number(last, 1), number(last, 2), &last[6..8]), (0, u64::MAX, &["-1", "-1"][..]), "{table}");
+    }
+    assert!(table.contains("NVIDIA's example tuner plugin") && table.contains("NCCL 2.27 to 2.31"), "{table}");
     assert!(rows.iter().all(|row| row[0] != "gather"));
     let env = fs::read_to_string(bench.file("out/env")).unwrap();
     assert!(env.contains("export NCCL_TUNER_CONFIG_FILE='/") && env.contains("/out/tuner.csv'"), "{env}");

@@ -35,4 +35,4 @@ pub use fit::{Ladder, fit, ladder};
 pub use range::{ByteRange, PlanRange};
 pub use runtime::{Indivisible, Maximum, OtherFiles, Placement, Rules, Runtime, SearchOrder, UnknownRuntime, Variable};
 pub use select::{Call, Mismatch, Operator, Selection, select};
-pub use tuner::{ADVICE_BYTES_MIN, Advice, NcclAlgorithm, nccl_algorithms, tuner_csv, tuner_word};
+pub use tuner::{ADVICE_BYTES_MIN, Advice, NcclAlgorithm, NcclNetwork, nccl_algorithms, tuner_csv, tuner_word};

@@ -1,8 +1,14 @@
 //! Advice for a runtime that runs no plan of anybody else's: which of its own algorithms to take at which sizes.
 //!
-//! The format is that of the configuration of NCCL's example tuner plugin (`ext-tuner/example`): one row for each range, the
-//! first that matches counts; -1 leaves a choice to NCCL, and sizes without a row, too. A row has to name a protocol, and
-//! simulations know none: so rows begin where messages are large enough for Simple, which is then NCCL's own choice.
+//! The format is that of the configuration of NCCL's example tuner plugin (`ext-tuner/example`, NCCL 2.27 to 2.31): one row for
+//! each range, the first that matches and whose algorithm NCCL has counts. The plugin answers one channel to every call
+//! before it looks for a row, and -1 leaves it at that: so each row names channels, and the last rows of the table are there
+//! for every collective, size and communicator. NCCL takes channels as a limit, and never more than it has set up.
+//!
+//! A row has to name a protocol, and simulations know none: they advise on messages that are large enough for Simple. For all
+//! others the rows are what NCCL's own formulas choose (`own`).
+
+mod own;
 
 use canopy_schedule::CollectiveKind;
 
@@ -43,6 +49,63 @@ pub struct Advice {
     pub range: ByteRange,
     /// What to take.
     pub algorithm: NcclAlgorithm,
+    /// Channels of the communicator, at most.
+    pub channels: u32,
+}
+
+/// What NCCL sees of a communicator's network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NcclNetwork {
+    /// Ranks of the communicator.
+    pub ranks: u32,
+    /// Its machines, ≥ 1; each rank is one where boxes are not known.
+    pub nodes: u32,
+    /// NICs of a machine.
+    pub nics: u32,
+    /// Rate of a NIC in bytes per second.
+    pub nic_bytes_per_sec: u64,
+    /// Rate of a GPU's links inside its machine in bytes per second; 0 where it has none.
+    pub inside_bytes_per_sec: u64,
+}
+
+/// Most channels of a communicator that NCCL has ever.
+const CHANNELS_MAX: u32 = 64;
+/// Channels of NVLink SHARP.
+const NVLS_CHANNELS: u32 = 16;
+/// Smallest allreduce for which it is named, in bytes.
+const NVLS_BYTES_MIN: u64 = 4 << 20;
+/// Rate of a ring inside a box, and most rings there, on GPUs of the A100's generation and of the next.
+const RING_BYTES_PER_SEC: u64 = 20_000_000_000;
+const RINGS_INSIDE_MAX: u64 = 12;
+/// NICs that are faster have their few channels doubled twice.
+const FAST_NIC_BYTES_PER_SEC: u64 = 45_000_000_000;
+const FEW_CHANNELS: u32 = 16;
+
+impl NcclNetwork {
+    /// Channels that NCCL sets up: two for each ring. Inside one machine there are as many rings as the links of a GPU carry,
+    /// across machines one for each NIC: 24 in a DGX A100 or H100, 16 across several.
+    pub fn channels(&self) -> u32 {
+        let channels = if self.nodes <= 1 {
+            let rings = (self.inside_bytes_per_sec / RING_BYTES_PER_SEC).clamp(1, RINGS_INSIDE_MAX);
+            2 * u32::try_from(rings).unwrap_or(1)
+        } else {
+            let twice = self.nics.max(1).saturating_mul(2);
+            let is_doubled = self.nic_bytes_per_sec > FAST_NIC_BYTES_PER_SEC && twice < FEW_CHANNELS;
+            if is_doubled { twice * 2 } else { twice }
+        };
+        channels.clamp(2, CHANNELS_MAX)
+    }
+
+    /// What all rings carry together, in bytes per second.
+    fn bus_bytes_per_sec(&self) -> u64 {
+        let across = u64::from(self.nics.max(1)).saturating_mul(self.nic_bytes_per_sec);
+        let rate = match (self.nodes <= 1, self.inside_bytes_per_sec) {
+            (true, 0) | (false, 0) => across,
+            (true, inside) => inside,
+            (false, inside) => across.min(inside),
+        };
+        rate.max(1)
+    }
 }
 
 /// NCCL's word for a collective that its tuner is asked about; `None` for one it is not.
@@ -65,53 +128,56 @@ pub const fn nccl_algorithms(collective: CollectiveKind) -> &'static [NcclAlgori
     }
 }
 
+/// Collectives that the tuner is asked about.
+const ASKED: [CollectiveKind; 5] = [
+    CollectiveKind::Allreduce,
+    CollectiveKind::Allgather,
+    CollectiveKind::ReduceScatter,
+    CollectiveKind::Broadcast,
+    CollectiveKind::Reduce,
+];
+
 /// The rows of a tuner's configuration, with a head that says what they are. Greatest sizes are inclusive there.
-pub fn tuner_csv(advice: &[Advice]) -> String {
-    let mut text = String::from(
+///
+/// Advice comes first, for communicators of its ranks and machines. Then follow, for every other call, what NCCL's formulas choose on
+/// `network`, and a ring of each collective for all sizes.
+pub fn tuner_csv(advice: &[Advice], network: &NcclNetwork) -> String {
+    let channels = network.channels();
+    let mut text = format!(
         "# advice for NCCL's own algorithms: it runs no plan of anybody else's, and none is here\n\
-         # sizes without a row are left to NCCL; NCCL_ALGO must not be set, or this is not read\n\
+         # for NVIDIA's example tuner plugin (ext-tuner/example) of NCCL 2.27 to 2.31: set NCCL_TUNER_PLUGIN to it\n\
+         # that plugin gives one channel to a call without a row, or with -1 channels: so every row names them, and every call has a row\n\
+         # channels are a limit of {channels} for {} ranks on {} nodes; NCCL takes no more than it has set up\n\
+         # rows with nodes and ranks are advice by simulation, the others what NCCL's formulas choose; NCCL_ALGO must not be set\n\
          # collective,min,max,algorithm,protocol,channels,nodes,ranks,pipe ops,reg\n",
+        network.ranks, network.nodes,
     );
-    for Advice { collective, ranks, nodes, range, algorithm } in advice {
+    // Where switches of NVLink add up, nothing else comes near; elsewhere NCCL has no such algorithm, and the plugin passes on.
+    for (nodes, algorithm) in [(1, "nvls"), (2, "nvls_tree")] {
+        text.push_str(&format!(
+            "allreduce,{NVLS_BYTES_MIN},{},{algorithm},simple,{NVLS_CHANNELS},{nodes},-1,-1,-1\n",
+            u64::MAX
+        ));
+    }
+    for Advice { collective, ranks, nodes, range, algorithm, channels } in advice {
         let first = range.first().max(ADVICE_BYTES_MIN);
         let Some(word) = tuner_word(*collective).filter(|_| first <= range.last()) else { continue };
         let nodes = nodes.map_or("-1".to_owned(), |nodes| nodes.to_string());
         let (last, algorithm) = (range.last(), algorithm.name());
-        text.push_str(&format!("{word},{first},{last},{algorithm},simple,-1,{nodes},{ranks},-1,-1\n"));
+        text.push_str(&format!("{word},{first},{last},{algorithm},simple,{channels},{nodes},{ranks},-1,-1\n"));
+    }
+    // Whatever the communicator: one inside a machine may have more channels than one across several.
+    let most = NcclNetwork { nodes: 1, ..*network }.channels().max(channels);
+    for kind in ASKED {
+        let Some(word) = tuner_word(kind) else { continue };
+        for own::Choice { first, last, algorithm, protocol } in own::choices(kind, network) {
+            let (algorithm, protocol) = (algorithm.name(), protocol.name());
+            text.push_str(&format!("{word},{first},{last},{algorithm},{protocol},{most},-1,-1,-1,-1\n"));
+        }
+        text.push_str(&format!("{word},0,{},ring,simple,{most},-1,-1,-1,-1\n", u64::MAX));
     }
     text
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_have_ten_columns_and_begin_where_protocols_do_not_decide() {
-        let advice = |collective, first, end, algorithm| Advice {
-            collective,
-            ranks: 16,
-            nodes: Some(2),
-            range: ByteRange::new(first, end).unwrap(),
-            algorithm,
-        };
-        let rows = [
-            advice(CollectiveKind::Allreduce, 1, 1 << 20, NcclAlgorithm::Tree),
-            advice(CollectiveKind::Allreduce, 1 << 10, (1 << 23) + 1, NcclAlgorithm::Tree),
-            advice(CollectiveKind::Allreduce, (1 << 23) + 1, 1 << 30, NcclAlgorithm::Ring),
-            Advice { nodes: None, ..advice(CollectiveKind::ReduceScatter, 1 << 21, 1 << 22, NcclAlgorithm::Ring) },
-            advice(CollectiveKind::Gather, 1 << 21, 1 << 22, NcclAlgorithm::Ring),
-        ];
-        let text = tuner_csv(&rows);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(
-            lines,
-            [
-                "allreduce,1048576,8388608,tree,simple,-1,2,16,-1,-1",
-                "allreduce,8388609,1073741823,ring,simple,-1,2,16,-1,-1",
-                "reducescatter,2097152,4194303,ring,simple,-1,-1,16,-1,-1",
-            ]
-        );
-        assert!(lines.iter().all(|line| line.split(',').count() == 10));
-    }
-}
+mod tests;

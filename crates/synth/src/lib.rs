@@ -47,6 +47,7 @@ pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use multiport::{MultiportError, family_algorithms};
 pub use progress::{Progress, Silent, Stage};
 pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
+pub use ring::{NicRings, NicRingsError, nic_rings};
 pub use stepped::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};

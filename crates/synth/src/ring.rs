@@ -2,11 +2,12 @@
 //!
 //! Three stages: an order of the ranks in which neighbours are near each other (`order`, with `cycle` and `improve`);
 //! a closed walk in that order, on physical routes (`walk`); trees and paths along the walk. On a ring of equal links
-//! nothing is faster.
+//! nothing is faster. `nics` has rings that libraries lay across boxes, one for each NIC, to compare with.
 
 mod cycle;
 mod improve;
 mod nearness;
+mod nics;
 mod order;
 mod walk;
 
@@ -23,6 +24,8 @@ use crate::parts::{FlowParts, ForestParts, pairs, phase_actions, require_room, r
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, disconnected, first_unreachable, require_reach};
 use walk::{Arcs, Walk};
+
+pub use nics::{NicRings, NicRingsError, nic_rings};
 
 /// Plans a collective around a ring.
 ///
@@ -81,14 +84,26 @@ fn lay(
         return paths(topology, (collective, shares), walks, stop);
     };
     let roots = roots(collective, topology.rank_count(), shares);
-    let tree_count = (roots.len() * actions.len() * walks.len()) as u64;
+    chains(topology, actions, &roots, walks.len() as u64, |_| walks, stop)
+}
+
+/// Chains along walks: each root's share in equal parts on the walks that `walks_of` names for its place among the roots.
+fn chains<'a>(
+    topology: &Topology,
+    actions: &[Action],
+    roots: &[(Rank, u64)],
+    chunks_per_share: u64,
+    walks_of: impl Fn(usize) -> &'a [&'a Walk],
+    stop: &dyn Stop,
+) -> Result<Shape, SynthesisError> {
+    let tree_count = (roots.len() * actions.len()) as u64 * chunks_per_share;
     require_room(tree_count.saturating_mul(u64::from(topology.rank_count())))?;
-    let mut parts = ForestParts::new(walks.len() as u64);
+    let mut parts = ForestParts::new(chunks_per_share);
     for &action in actions {
         parts.add_phase(action);
-        for &(root, weight) in &roots {
+        for (place, &(root, weight)) in roots.iter().enumerate() {
             ask(stop)?;
-            for walk in walks {
+            for walk in walks_of(place) {
                 match action {
                     Action::Copy => parts.add_tree(root, weight, walk.chain_from(root).cloned())?,
                     Action::Reduce => parts.add_tree(root, weight, walk.chain_to(root).into_iter().cloned())?,

@@ -4,8 +4,8 @@ use canopy_client::ErrorClass;
 use canopy_schedule::{CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
 use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, step_numbers};
 use canopy_synth::{
-    Algorithm, Silent, SteppedError, SynthesisError, SynthesisRequest, binomial, bruck, recursive_doubling, synthesize,
-    with_shares,
+    Algorithm, NicRings, NicRingsError, Silent, SteppedError, SynthesisError, SynthesisRequest, binomial, bruck,
+    nic_rings, recursive_doubling, synthesize, with_shares,
 };
 use canopy_topology::{Latency, Rate, Ratio};
 
@@ -14,8 +14,15 @@ use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::progress::ProgressLine;
 
-/// Plans that are made to compare with.
-const NAMES: [&str; 5] = ["ring", "direct", "recursive-doubling", "bruck", "binomial"];
+/// What NCCL does across boxes: a ring for each NIC.
+const NIC_RINGS: &str = "nccl rings";
+/// The one ring that takes its place where boxes or NICs cannot be told apart.
+const ONE_RING: &str = "one ring";
+/// Textbook plans that are made to compare with, besides.
+const NAMES: [&str; 4] = ["direct", "recursive-doubling", "bruck", "binomial"];
+/// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
+/// network's rates differs by more.
+const GAIN_LEAST: (u64, u64) = (21, 20);
 /// Most transfers of such a plan: a send from each of 1,024 ranks to every other.
 const TRANSFERS_MAX: u64 = 1 << 20;
 /// Most transfers of all plans that are simulated, each counted once for every size: some half a minute, where plans are large.
@@ -59,9 +66,21 @@ pub(super) struct Turn {
     pub(super) entry: usize,
 }
 
+/// The rings that stand for NCCL's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Baseline {
+    /// The name of their entry.
+    pub(super) name: &'static str,
+    /// How many there are.
+    pub(super) rings: u32,
+    /// Why there are not as many as a box has NICs, if there are not.
+    pub(super) reason: Option<String>,
+}
+
 /// All that take part, the plan itself first.
 #[derive(Debug)]
 pub(super) struct Comparison {
+    pub(super) baseline: Baseline,
     pub(super) sizes: Vec<u64>,
     /// Sizes that were asked for, and left out as the plan is too large for so many runs.
     pub(super) sizes_omitted: usize,
@@ -93,9 +112,12 @@ pub(super) fn compare(
     let sizes = thinned(sizes, plan.graph.transfers.len() as u64);
     let mut room = Room { effort: EFFORT_MAX, sizes: sizes.len() as u64 };
     room.take(&plan.graph);
-    for name in NAMES {
+    line.working("comparing with rings".to_owned());
+    let (baseline, made) = rings(plan, &room, stop);
+    let rivals = std::iter::once((baseline.name, made)).chain(NAMES.map(|name| (name, None)));
+    for (name, made) in rivals {
         line.working(format!("comparing with {name}"));
-        match rival(name, plan, &room, stop) {
+        match made.unwrap_or_else(|| rival(name, plan, &room, stop)) {
             Ok((entry, graph)) => {
                 room.take(&graph);
                 entries.push(entry);
@@ -119,7 +141,7 @@ pub(super) fn compare(
     timed(&found)?;
     let turns = turns(&sizes, &found);
     entries.iter_mut().zip(found.times).for_each(|(entry, times)| entry.times = times);
-    Ok(Comparison { sizes_omitted: asked - sizes.len(), sizes, entries, absent, turns })
+    Ok(Comparison { baseline, sizes_omitted: asked - sizes.len(), sizes, entries, absent, turns })
 }
 
 /// The sizes at which a plan of so many transfers is simulated: all, or the last and others evenly spread before it.
@@ -148,10 +170,15 @@ impl Room {
         self.effort = self.effort.saturating_sub((graph.transfers.len() as u64).saturating_mul(self.sizes));
     }
 
+    /// Most transfers that another plan may have.
+    fn most(&self) -> u64 {
+        TRANSFERS_MAX.min(self.effort / self.sizes.max(1))
+    }
+
     /// # Errors
     /// In words, that these are too many transfers.
     fn admit(&self, transfers: u64) -> Result<(), String> {
-        let most = TRANSFERS_MAX.min(self.effort / self.sizes.max(1));
+        let most = self.most();
         if transfers <= most {
             return Ok(());
         }
@@ -164,21 +191,38 @@ impl Room {
     }
 }
 
+/// An entry and what it is simulated as; in words why there is none.
+type Rival = Result<(Entry, TransferGraph), String>;
+
+/// Rings as NCCL has them, or one ring, made by [`rival`], where that is faster or the network does not say enough.
+fn rings(plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + std::marker::Sync)) -> (Baseline, Option<Rival>) {
+    let one = |reason: String| (Baseline { name: ONE_RING, rings: 1, reason: Some(reason) }, None);
+    let collective = plan.schedule.collective;
+    let shares = compared_shares(plan);
+    let NicRings { schedule, rings } = match nic_rings(&plan.topology, collective, &shares, room.most(), &stop) {
+        Ok(found) => found,
+        Err(NicRingsError::Synthesis(error)) => return one(words(&error)),
+        Err(error) => return one(error.to_string()),
+    };
+    let made = judged(NIC_RINGS, plan, &schedule, room);
+    (Baseline { name: NIC_RINGS, rings, reason: None }, Some(made))
+}
+
+/// Shares as rivals have them: those of an allreduce say where sums are made, and promise nothing.
+fn compared_shares(plan: &Material) -> Shares {
+    let is_equal = plan.schedule.collective.kind() == CollectiveKind::Allreduce;
+    if is_equal { Shares::Equal } else { plan.schedule.shares.clone() }
+}
+
 /// A textbook plan; in words why there is none.
-fn rival(
-    name: &'static str,
-    plan: &Material,
-    room: &Room,
-    stop: &(dyn Fn() -> bool + std::marker::Sync),
-) -> Result<(Entry, TransferGraph), String> {
+fn rival(name: &'static str, plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + std::marker::Sync)) -> Rival {
     let (topology, collective) = (&plan.topology, plan.schedule.collective);
-    if plan.schedule.algorithm == name {
+    let algorithm = if name == ONE_RING { Algorithm::Ring.name() } else { name };
+    if plan.schedule.algorithm == algorithm {
         return Err("is this plan itself".to_owned());
     }
     room.admit(transfers(name, collective.kind(), topology.rank_count()))?;
-    // Shares of an allreduce say where sums are made, and promise nothing.
-    let is_equal = collective.kind() == CollectiveKind::Allreduce || plan.schedule.shares == Shares::Equal;
-    let shares = if is_equal { Shares::Equal } else { plan.schedule.shares.clone() };
+    let shares = compared_shares(plan);
     let weights = shares.clone();
     let stepped = |made: Result<Schedule, SteppedError>| {
         let made = made.and_then(|schedule| with_shares(schedule, weights));
@@ -189,19 +233,25 @@ fn rival(
         "bruck" => stepped(bruck(topology, collective, &stop))?,
         "binomial" => stepped(binomial(topology, collective, &stop))?,
         _ => {
-            let algorithm = if name == "ring" { Algorithm::Ring } else { Algorithm::Direct };
+            let algorithm = if name == ONE_RING { Algorithm::Ring } else { Algorithm::Direct };
             let request = SynthesisRequest { shares, ..SynthesisRequest::new(collective, algorithm) };
             let made = synthesize(topology, &request, &stop, &Silent);
-            made.map_err(|error: SynthesisError| without_name(&words(&error), name))?
+            made.map_err(|error: SynthesisError| without_name(&words(&error), algorithm.name()))?
         }
     };
-    let graph = compile(topology, &schedule).map_err(|error| words(&error))?;
+    judged(name, plan, &schedule, room)
+}
+
+/// What the checker says of a schedule that is compared with the plan.
+fn judged(name: &str, plan: &Material, schedule: &Schedule, room: &Room) -> Rival {
+    let topology = &plan.topology;
+    let graph = compile(topology, schedule).map_err(|error| words(&error))?;
     // What stores and forwards has more than was expected.
     room.admit(graph.transfers.len() as u64)?;
     let Verdict { algbw, depth_max, .. } = check(topology, &graph).map_err(|error| words(&error))?;
     let loads = LinkLoads::of(topology, &graph).map_err(|error| words(&error))?;
     // Sends are trees of their own: what is passed on takes a chain of them.
-    let depth = depth_max.max(step_numbers(&schedule, &graph).into_iter().max().map_or(0, |last| last + 1));
+    let depth = depth_max.max(step_numbers(schedule, &graph).into_iter().max().map_or(0, |last| last + 1));
     let traffic = loads.traffic().clone();
     Ok((Entry { name: name.to_owned(), algbw, depth, traffic, times: Vec::new() }, graph))
 }
@@ -265,6 +315,24 @@ impl Comparison {
         self.entries.iter().filter(|entry| entry.times.iter().any(Option::is_none))
     }
 
+    /// Whether the plan is so much faster than the fastest other of large messages that it is a gain.
+    pub(super) fn gains_large(&self) -> Option<bool> {
+        let (own, best) = (self.entries.first()?, self.best_other()?);
+        let least = Ratio::new(GAIN_LEAST.0, GAIN_LEAST.1)?;
+        Some(own.algbw.ratio_to(&best.algbw).is_none_or(|ratio| ratio >= least))
+    }
+
+    /// Whether it is at some size.
+    pub(super) fn gains_somewhere(&self) -> bool {
+        let Some((own, others)) = self.entries.split_first() else { return false };
+        (0..self.sizes.len()).any(|position| {
+            let time = |entry: &Entry| entry.times.get(position).copied().flatten().map(u128::from);
+            let best = others.iter().filter_map(time).min();
+            let (more, less) = (u128::from(GAIN_LEAST.0), u128::from(GAIN_LEAST.1));
+            time(own).zip(best).is_some_and(|(own, other)| own * more <= other * less)
+        })
+    }
+
     /// The fastest other plan of large messages, the first of equals.
     pub(super) fn best_other(&self) -> Option<&Entry> {
         let others = self.entries.get(1..).unwrap_or_default();
@@ -280,7 +348,7 @@ mod tests {
     #[test]
     fn a_thousand_ranks_are_compared_but_for_what_takes_too_long() {
         let is_made = |name, kind, ranks| transfers(name, kind, ranks) <= TRANSFERS_MAX;
-        for name in ["ring", "direct", "recursive-doubling", "bruck"] {
+        for name in [ONE_RING, "direct", "recursive-doubling", "bruck"] {
             assert!(is_made(name, CollectiveKind::Allgather, 1024), "{name}");
             assert!(!is_made(name, CollectiveKind::Allgather, 1025), "{name}");
         }

@@ -7,7 +7,7 @@ use canopy_draw::{Series, SweepDrawing, draw_sweep, escaped};
 use super::ExplainArgs;
 use super::compare::Comparison;
 use super::summary::Explained;
-use super::text::{facts, omitted, verdict};
+use super::text::{baseline, facts, omitted, verdict};
 use crate::commands::draw;
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::sizes::in_words;
@@ -54,7 +54,7 @@ pub(super) fn html(
     page += "<h2>What binds it</h2>\n<dl>\n";
     definitions(&mut page, lines);
     page += "</dl>\n<h2>Is it worth it?</h2>\n<dl>\n";
-    definitions(&mut page, verdict(plan, compared, explained).into_iter());
+    definitions(&mut page, std::iter::once(baseline(compared)).chain(verdict(plan, compared, explained)));
     page += "</dl>\n";
     rates(&mut page, plan, compared);
     times(&mut page, args, compared);

@@ -42,6 +42,7 @@ pub(super) struct Explained {
     traffic: String,
     depth: u32,
     model: ModelSummary,
+    baseline: BaselineSummary,
     compared: Vec<EntrySummary>,
     not_compared: Vec<AbsentSummary>,
     pub(super) verdict: VerdictSummary,
@@ -115,6 +116,16 @@ struct TimeSummary {
     time_ps: Option<u64>,
 }
 
+/// The rings that stand for NCCL's.
+#[derive(Debug, Serialize)]
+struct BaselineSummary {
+    name: &'static str,
+    rings: u32,
+    /// Why there is one ring only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
 #[derive(Debug, Serialize)]
 struct AbsentSummary {
     name: &'static str,
@@ -124,7 +135,7 @@ struct AbsentSummary {
 /// Whether it is worth it.
 #[derive(Debug, Serialize)]
 pub(super) struct VerdictSummary {
-    /// Faster than every other, of large messages or at a size that was simulated; null where there is no other.
+    /// At least 5 % faster than every other, of large messages or at a size that was simulated; null where there is no other.
     pub(super) worth_it: Option<bool>,
     /// The fastest other of large messages, and how many times as fast this plan is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,6 +199,11 @@ impl Explained {
                 alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
                 piece_bytes: args.piece.0,
             },
+            baseline: BaselineSummary {
+                name: compared.baseline.name,
+                rings: compared.baseline.rings,
+                reason: compared.baseline.reason.clone(),
+            },
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
             not_compared: compared
                 .absent
@@ -218,15 +234,8 @@ impl VerdictSummary {
         let own = compared.entries.first();
         let best = compared.best_other();
         let ratio = own.zip(best).and_then(|(own, best)| own.algbw.ratio_to(&best.algbw));
-        let is_faster = own.zip(best).map(|(own, best)| own.algbw > best.algbw);
-        // Of equals the plan itself counts as the first, so that being first says nothing by itself.
-        let wins = (0..compared.sizes.len()).any(|position| {
-            let time = |entry: &Entry| entry.times.get(position).copied().flatten();
-            let others = compared.entries.iter().skip(1).filter_map(time).min();
-            own.and_then(time).zip(others).is_some_and(|(own, other)| own < other)
-        });
         Self {
-            worth_it: is_faster.map(|is_faster| is_faster || wins),
+            worth_it: compared.gains_large().map(|is_gain| is_gain || compared.gains_somewhere()),
             best_other: best.map(|best| best.name.clone()),
             times_as_fast: ratio.map(|ratio| ratio.to_string()),
             fastest: compared

@@ -4,7 +4,7 @@ use canopy_schedule::Pace;
 use canopy_topology::{LinkIndex, Ratio};
 
 use super::ExplainArgs;
-use super::compare::{Comparison, Turn, spread};
+use super::compare::{Baseline, Comparison, Turn, spread};
 use super::names::{gigabytes, joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
 use crate::certificate::count;
@@ -32,6 +32,7 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
         let (names, work_max) = (untimed.join(", "), args.work_max);
         lines.push(format!("not timed  {names}, at some sizes: more work than --work-max allows, {work_max}"));
     }
+    lines.push(baseline(compared));
     lines.extend(verdict(plan, compared, explained));
     lines.join("\n")
 }
@@ -131,6 +132,18 @@ fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
     format!("times with alpha {:?} and {pieces}\n{}", args.alpha, table.text())
 }
 
+/// Which rings the plan is compared with.
+pub(super) fn baseline(compared: &Comparison) -> String {
+    match &compared.baseline {
+        Baseline { name, rings, reason: None } => {
+            format!("baseline   {name}: {rings} at the rates of their links, one for each NIC of a box")
+        }
+        Baseline { name, reason: Some(reason), .. } => {
+            format!("baseline   {name}, not one for each NIC as NCCL has them across boxes: {reason}")
+        }
+    }
+}
+
 /// Whether it is worth it, and from which size on.
 pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explained) -> Vec<String> {
     let mut lines = Vec::new();
@@ -139,7 +152,12 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
         return lines;
     };
     let ratio = plan.verdict.algbw.ratio_to(&best.algbw);
+    let is_gain = compared.gains_large() == Some(true);
     let large = match &ratio {
+        Some(ratio) if !is_gain && best.algbw < plan.verdict.algbw => {
+            let percent = (ratio.to_f64() - 1.0) * 100.0;
+            format!("of large messages it is {percent:.1} % faster than {}, the next best", best.name)
+        }
         Some(ratio) if ratio.is_one() => format!("of large messages it is as fast as {}", best.name),
         Some(ratio) => {
             format!("of large messages it is {:.3} times as fast as {}, the next best", ratio.to_f64(), best.name)
@@ -148,10 +166,12 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
     };
     let is_ahead = compared.turns.iter().any(|turn| turn.entry == 0);
     let worth = match (explained.verdict.worth_it, compared.sizes.last()) {
-        (Some(true), Some(&last)) if !is_ahead && !compared.turns.is_empty() => {
+        (Some(true), Some(&last)) if is_gain && !is_ahead && !compared.turns.is_empty() => {
             format!("worth it beyond {} only", in_words(last))
         }
-        (Some(true), _) => "worth it".to_owned(),
+        (Some(true), _) if is_gain => "worth it".to_owned(),
+        (Some(true), _) => "worth it at some sizes".to_owned(),
+        _ if best.algbw <= plan.verdict.algbw => "no gain".to_owned(),
         _ => "not worth it".to_owned(),
     };
     lines.push(format!("verdict    {worth}: {large}"));

@@ -22,14 +22,24 @@ impl Walk {
     ///
     /// All ranks must reach each other. O(N · (nodes + links)).
     pub(super) fn new(topology: &Topology, order: &[Rank], stop: &dyn Stop) -> Result<Self, SynthesisError> {
+        Self::beside(&mut Loads::none(topology), topology, order, stop)
+    }
+
+    /// The same beside other walks, whose routes count as used, too.
+    pub(super) fn beside(
+        loads: &mut Loads,
+        topology: &Topology,
+        order: &[Rank],
+        stop: &dyn Stop,
+    ) -> Result<Self, SynthesisError> {
         let network = Network::new(topology, Heading::Along);
-        let (mut loads, mut chooser) = (Loads::none(topology), Chooser::new(topology));
+        let mut chooser = Chooser::new(topology);
         let mut legs = Vec::with_capacity(order.len());
         for (&from, &to) in order.iter().zip(order.iter().cycle().skip(1)) {
             ask(stop)?;
             let route = [Passing::Switches, Passing::Anyone].into_iter().find_map(|passing| {
                 let levels = Levels::new(&network, from.node(), passing);
-                chooser.choose(&network, &levels, &loads, to.node(), |node| node == from.node())
+                chooser.choose(&network, &levels, loads, to.node(), |node| node == from.node())
             });
             let route = route.expect("all ranks were found to reach each other");
             loads.add(&route);

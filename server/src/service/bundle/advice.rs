@@ -1,6 +1,6 @@
 //! Advice instead of files, for a runtime that runs no plan of anybody else's.
 
-use canopy_bundle::{Advice, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_bundle::{Advice, NcclNetwork, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
 use canopy_proto::v1;
 use tonic::Code;
 
@@ -29,7 +29,8 @@ pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::Pl
             let named = nccl_algorithms(item.kind).iter().find(|algorithm| algorithm.name() == name);
             let Some(&algorithm) = named else { continue };
             let times = item.compared.as_ref().map(|compared| compared.times_of(name, &item.candidates, range));
-            rows.push(Advice { collective: item.kind, ranks: item.reply.ranks, nodes, range, algorithm });
+            let channels = party.map_or(2, |party| party.nccl.channels());
+            rows.push(Advice { collective: item.kind, ranks: item.reply.ranks, nodes, range, algorithm, channels });
             item.reply.advice.push(v1::BundleAdvice {
                 size_bytes_min: range.first(),
                 size_bytes_end: range.end(),
@@ -38,7 +39,10 @@ pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::Pl
             });
         }
     }
-    reply.tuner_csv = tuner_csv(&rows);
+    let widest = parties.iter().map(|party| party.nccl).max_by_key(|network| network.ranks);
+    let network =
+        widest.unwrap_or(NcclNetwork { ranks: 0, nodes: 1, nics: 0, nic_bytes_per_sec: 0, inside_bytes_per_sec: 0 });
+    reply.tuner_csv = tuner_csv(&rows, &network);
     reply.env = env(Runtime::Nccl, &[]);
     reply.items = items.into_iter().map(|item| item.reply).collect();
 }

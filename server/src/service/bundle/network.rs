@@ -1,6 +1,6 @@
 //! The networks of a job's communicators, as far as files depend on them.
 
-use canopy_bundle::Communicator;
+use canopy_bundle::{Communicator, NcclNetwork};
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
 use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Rank, Topology, Transit, content_hash};
@@ -17,6 +17,8 @@ pub(super) struct Party {
     pub(super) ranks: u32,
     /// Its ranks in each box, where that is one number.
     pub(super) ranks_per_node: Option<u32>,
+    /// What NCCL sees of it.
+    pub(super) nccl: NcclNetwork,
     /// Algorithms that are made for networks of its family.
     pub(super) family: &'static [Algorithm],
     /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
@@ -51,7 +53,8 @@ pub(super) fn parties(
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
-        Ok(Party { ranks: group.rank_count(), ranks_per_node: per_box(&group), family, wiring })
+        let (ranks_per_node, nccl) = (per_box(&group), nccl(&group));
+        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, wiring })
     };
     members.iter().map(party).collect()
 }
@@ -66,6 +69,34 @@ fn wiring(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Stopp
         }
     }
     Ok([b"as it stands", content_hash(topology).as_bytes().as_slice()].concat())
+}
+
+/// Machines and NICs as NCCL sees them: boxes, and the links that lead out of the first one; each rank is a machine of its own where
+/// some state no box.
+fn nccl(topology: &Topology) -> NcclNetwork {
+    let boxes = boxes(topology);
+    let ranks = topology.rank_count();
+    let box_of = |node: usize| boxes.get(node).copied().flatten();
+    let mut numbers: Vec<Option<u32>> = (0..ranks as usize).map(box_of).collect();
+    let first = numbers.first().copied().flatten().filter(|_| numbers.iter().all(Option::is_some));
+    let is_inside = |node: usize| if first.is_some() { box_of(node) == first } else { node == 0 };
+    let (mut nics, mut nic_bytes_per_sec, mut inside_bytes_per_sec) = (0, u64::MAX, 0_u64);
+    for link in topology.links() {
+        let rate = link.capacity.bytes_per_sec();
+        match (is_inside(link.from.index()), is_inside(link.to.index())) {
+            (true, false) => {
+                nics += 1;
+                nic_bytes_per_sec = nic_bytes_per_sec.min(rate);
+            }
+            (true, true) if link.from.index() == 0 => inside_bytes_per_sec = inside_bytes_per_sec.saturating_add(rate),
+            _ => {}
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    let nodes = if first.is_some() { u32::try_from(numbers.len()).unwrap_or(ranks) } else { ranks };
+    let nic_bytes_per_sec = if nics == 0 { 0 } else { nic_bytes_per_sec };
+    NcclNetwork { ranks, nodes, nics, nic_bytes_per_sec, inside_bytes_per_sec }
 }
 
 /// The number of ranks in each box that has any, where it is one.
@@ -105,6 +136,17 @@ mod tests {
         // Both ranks of a pair are alike here, so their order does not matter.
         assert_eq!(found[1].wiring, found[3].wiring);
         assert_eq!((found[0].ranks_per_node, found[2].ranks_per_node), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn machines_and_nics_are_those_of_the_boxes() {
+        let found = wirings("dgx-h100:boxes=4", &[&[], &[0, 1, 2, 3], &[0, 8]]);
+        let seen: Vec<_> =
+            found.iter().map(|party| (party.nccl.nodes, party.nccl.nics, party.nccl.channels())).collect();
+        assert_eq!(seen[..2], [(4, 8, 16), (1, 4, 24)]);
+        assert_eq!((seen[2].0, seen[2].1), (2, 1));
+        let ring = wirings("ring:6", &[&[]]);
+        assert_eq!((ring[0].nccl.nodes, ring[0].nccl.nics, ring[0].nccl.channels()), (6, 2, 4));
     }
 
     /// Of a network of its own, whatever it is a part of.
