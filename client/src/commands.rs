@@ -103,12 +103,12 @@ impl Cli {
             Command::Path(args) => interruptible(path::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),
-            Command::Verify(args) => interruptible(on_a_thread(move || verify::run(&args))),
-            Command::Convert(args) => interruptible(on_a_thread(move || convert::run(&args))),
+            Command::Verify(args) => interruptible(verify::run(args)),
+            Command::Convert(args) => interruptible(convert::run(args)),
             Command::Simulate(args) => interruptible(simulate::run(args)),
             Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),
-            Command::Export(args) => interruptible(on_a_thread(move || export::run(&args))),
+            Command::Export(args) => interruptible(export::run(args)),
             Command::Run(args) => interruptible(run::run(args)),
             // Ends with the command that started it.
             Command::RunRank(args) => run::rank::run(&args),
@@ -185,9 +185,10 @@ async fn interrupt() {
 }
 
 /// Runs what only computes away from the runtime, so that an interrupt is noticed at once.
-async fn on_a_thread<F>(work: F) -> Result<(), Failure>
+async fn on_a_thread<T, F>(work: F) -> Result<T, Failure>
 where
-    F: FnOnce() -> Result<(), Failure> + Send + 'static,
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, Failure> + Send + 'static,
 {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,

@@ -12,18 +12,17 @@ use std::path::PathBuf;
 use canopy_plan::{ExecutorProfile, Instances, oneccl, routes};
 use serde::Serialize;
 
+use super::on_a_thread;
 use super::plan::target::{Format, Target};
 use super::plan::{instances, loader};
 use super::verify::{ProgramVerdict, execution_plan};
 use crate::args;
 use crate::certificate::count;
+use crate::connection::ServerArgs;
 use crate::exit::{Failure, say};
-use crate::input;
 use crate::output::{FORMAT_VERSION, FileSummary, print, print_json, write_file, write_stdout};
 use crate::runtime::RuntimeProfile;
-
-/// Largest file that is read: a plan in canopy's JSON. Readers of other formats take less.
-const FILE_BYTES_MAX: usize = 1 << 30;
+use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Make a file for a runtime of a plan in canopy's JSON, or of a file for another runtime
 #[derive(Debug, clap::Args)]
@@ -36,13 +35,14 @@ meaning of max_message_size. Each change is reported; the result is proved and r
 Examples:
   canopy convert plan.json --to mscclpp-0.10 --size 64MiB -o execution.json
   canopy convert plan.json --to oneccl -o plan.xml
+  canopy convert plans/0123abcd --to msccl -o plan.xml
   canopy convert ring.xml --from msccl --to msccl-executor -o ring-executor.xml
   canopy convert pairs.xml --from msccl-executor --to rccl-msccl -o pairs-rccl.xml --json
 
 Exit status: 0 when the new file is right, 2 when the file cannot be read or its conversion would not be right, 3 when the
 runtime has no room for the plan or no word for what it does.")]
 pub(crate) struct ConvertArgs {
-    /// A plan in canopy's JSON, MSCCL XML, also with elements that runtimes pass over, or an execution plan of MSCCL++
+    /// A plan in canopy's JSON, MSCCL XML, also with elements that runtimes pass over, an execution plan of MSCCL++, or a plan of a server such as plans/0123abcd
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.10]
@@ -66,9 +66,43 @@ pub(crate) struct ConvertArgs {
     /// Where to write it [default: standard output]
     #[arg(long, short, value_name = "FILE", required_if_eq("json", "true"))]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
+}
+
+/// How a file is made of a plan in canopy's JSON.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Making {
+    /// Greatest message in bytes.
+    pub(super) size: Option<u64>,
+    pub(super) instances: Option<Instances>,
+    pub(super) in_place: bool,
+    pub(super) out_of_place: bool,
+}
+
+impl ConvertArgs {
+    const fn making(&self) -> Making {
+        let &Self { size, instances, in_place, out_of_place, .. } = self;
+        Making { size, instances, in_place, out_of_place }
+    }
+}
+
+/// A file for a runtime of a plan in canopy's JSON, proved right, and what is unwise about it.
+///
+/// # Errors
+/// The plan is not right; the runtime has no room for it or no word for it.
+pub(super) fn file_of_plan(
+    making: &Making,
+    name: &str,
+    bytes: &[u8],
+    to: Target,
+) -> Result<(String, Vec<String>), Failure> {
+    let made = lowered::convert(making, name, bytes, to)?;
+    require_right(name, to.name(), &made)?;
+    Ok((made.text, made.verdict.warnings))
 }
 
 /// JSON object of the command.
@@ -129,29 +163,34 @@ impl Kind {
     }
 }
 
+/// Fetches the plan where a server has it, and goes on with it.
+pub(crate) async fn run(args: ConvertArgs) -> Result<(), Failure> {
+    let bytes = plan_bytes(&args.file, &args.server, None, Wanted::Any).await?;
+    on_a_thread(move || converted(&args, &bytes)).await
+}
+
 /// Converts, judges, writes and reports.
-pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    let bytes = input::bytes(&args.file, FILE_BYTES_MAX)?;
+fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     let Some(format) = args.to.format() else {
         return Err(Failure::input(format!("{} runs no plan of anybody else's", args.to.name()))
             .help("name the profile of a runtime that runs plans"));
     };
-    let kind = Kind::of(&bytes);
+    let kind = Kind::of(bytes);
     require_options(args, kind, &name)?;
     // Before anything is made: where the module goes that registers the plan.
     let module = args.output.as_deref().filter(|_| args.to.is_registered()).map(loader::path).transpose()?;
     let made = match (kind, args.to, args.from) {
-        (Kind::Plan, to, None) => lowered::convert(args, &name, &bytes, to)?,
+        (Kind::Plan, to, None) => lowered::convert(&args.making(), &name, bytes, to)?,
         (Kind::ExecutionPlan, Target::Runtime(RuntimeProfile::Executor(to)), from) => {
             let from = from.unwrap_or(RuntimeProfile::Executor(ExecutorProfile::NEWEST));
             let RuntimeProfile::Executor(from) = from else { return Err(not_of(from.name(), kind, &name)) };
-            versions::convert(&name, &bytes, from, to)?
+            versions::convert(&name, bytes, from, to)?
         }
         (Kind::Msccl, Target::Runtime(RuntimeProfile::Msccl(to)), from) => {
             let from = from.unwrap_or(RuntimeProfile::Msccl(canopy_plan::Profile::Msccl));
             let RuntimeProfile::Msccl(from) = from else { return Err(not_of(from.name(), kind, &name)) };
-            xml::convert(&name, &bytes, from, to)?
+            xml::convert(&name, bytes, from, to)?
         }
         (Kind::Plan, _, Some(from)) => return Err(not_of(from.name(), kind, &name)),
         (Kind::ExecutionPlan | Kind::Oneccl | Kind::Routes | Kind::Msccl, to, _) => {
@@ -194,18 +233,22 @@ fn require_options(args: &ConvertArgs, kind: Kind, name: &str) -> Result<(), Fai
     }
 }
 
+/// Refuses a file that something is wrong with.
+fn require_right(name: &str, to: &str, Made { from, verdict, .. }: &Made) -> Result<(), Failure> {
+    let Some(problem) = verdict.problems.first() else { return Ok(()) };
+    let problems = count(verdict.problems.len(), "problem");
+    let failure = Failure::input(format!("{name} cannot be made right for {to}: {problems}, first {problem}"));
+    Err(match *from {
+        PLAN => failure.help(format!("verify the plan itself with `canopy verify {name}`")),
+        _ => failure.help(format!("verify the file itself with `canopy verify {name} --profile {from}`")),
+    })
+}
+
 /// Writes the file, unless something is wrong with it.
 fn written(args: &ConvertArgs, format: Format, made: Made) -> Result<Converted, Failure> {
+    let to = args.to.name();
+    require_right(&args.file.display().to_string(), to, &made)?;
     let Made { from, text, changes, verdict, .. } = made;
-    let (name, to) = (args.file.display(), args.to.name());
-    if let Some(problem) = verdict.problems.first() {
-        let problems = count(verdict.problems.len(), "problem");
-        let failure = Failure::input(format!("{name} cannot be made right for {to}: {problems}, first {problem}"));
-        return Err(match from {
-            PLAN => failure.help(format!("verify the plan itself with `canopy verify {name}`")),
-            _ => failure.help(format!("verify the file itself with `canopy verify {name} --profile {from}`")),
-        });
-    }
     let files = args.output.as_deref().map(|path| -> Result<FileSummary, Failure> {
         write_file(path, text.as_bytes())?;
         let summary = FileSummary::of(format.name(), path, text.as_bytes());

@@ -13,11 +13,14 @@ use canopy_topology::Latency;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::simulate::{Judged, Piece, judge, piece};
+use super::on_a_thread;
+use super::simulate::{Judged, Piece, judge_bytes, piece};
 use crate::args;
 use crate::certificate::count;
+use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, cannot_write, print, print_json, write_file};
+use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Most messages and waits together, in the units of a simulation: a gibibyte of them.
 const WORK_MAX: u64 = 1 << 24;
@@ -36,7 +39,7 @@ Examples:
 
 Exit status: 0 when it was written, 2 when the plan cannot be read, is wrong, or the format cannot say it.")]
 pub(crate) struct ExportArgs {
-    /// A plan in canopy's JSON
+    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
     /// What to write
@@ -51,6 +54,8 @@ pub(crate) struct ExportArgs {
     /// Folder to write into, made if there is none
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -95,9 +100,15 @@ struct Sent {
     messages: u64,
 }
 
+/// Fetches the plan where a server has it, and goes on with it.
+pub(crate) async fn run(args: ExportArgs) -> Result<(), Failure> {
+    let bytes = plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?;
+    on_a_thread(move || exported(&args, &bytes)).await
+}
+
 /// Judges the plan, makes all files, then writes them.
-pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let judged = judge(&args.plan)?;
+fn exported(args: &ExportArgs, bytes: &[u8]) -> Result<(), Failure> {
+    let judged = judge_bytes(&args.plan, bytes)?;
     let topology = &judged.plan.topology;
     let cannot = |error: &dyn std::error::Error| {
         Failure::input(format!("cannot export {} as {}: {}", args.plan.display(), args.format.name(), words(error)))

@@ -3,6 +3,7 @@
 mod archive;
 mod diff;
 pub(super) mod drain;
+mod get;
 pub(super) mod jobs;
 pub(super) mod plans;
 pub(super) mod show;

@@ -20,10 +20,13 @@ use canopy_simulate::{algbw, busbw};
 use canopy_topology::TopologyLimits;
 use serde::Serialize;
 
+use super::on_a_thread;
 use crate::args;
+use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::output::{FORMAT_VERSION, gigabytes_per_sec, print, print_json};
+use crate::stored_plan::{Wanted, plan_bytes};
 use control::{Done, Job};
 use data::ElementType;
 
@@ -73,6 +76,8 @@ pub(crate) struct RunArgs {
     /// Longest time for all of it
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = args::duration)]
     deadline: Duration,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -126,8 +131,8 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let Place::Local = args.ranks;
     let name = args.plan.display().to_string();
     let path = args.plan.clone();
-    let read = tokio::task::spawn_blocking(move || program(&path)).await;
-    let program = read.map_err(|error| Failure::fault(format!("canopy ended early: {error}")))??;
+    let bytes = plan_bytes(&path, &args.server, None, Wanted::Any).await?;
+    let program = on_a_thread(move || program(&path, &bytes)).await?;
     let elements = elements(&program, args.size, args.element)?;
     check_size(&program, elements, &args)?;
     let job = Job {
@@ -150,13 +155,12 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
 }
 
 /// The plan of a file as a proven program.
-fn program(path: &std::path::Path) -> Result<Program, Failure> {
-    let bytes = input::bytes(path, PLAN_BYTES_MAX)?;
+fn program(path: &std::path::Path, bytes: &[u8]) -> Result<Program, Failure> {
     let name = path.display();
     let program = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{') => lowered(&bytes, path)?,
+        Some(b'{') => lowered(bytes, path)?,
         _ => {
-            let text = std::str::from_utf8(&bytes).ok().filter(|text| oneccl::is_plan(text)).ok_or_else(|| {
+            let text = std::str::from_utf8(bytes).ok().filter(|text| oneccl::is_plan(text)).ok_or_else(|| {
                 Failure::input(format!("{name} is neither a oneCCL plan nor a plan in canopy's JSON"))
                     .help("make one with `canopy plan T --collective C --format oneccl-xml -o plan.xml`")
             })?;

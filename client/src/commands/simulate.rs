@@ -27,6 +27,7 @@ use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::progress::ProgressLine;
+use crate::stored_plan::{Wanted, plan_bytes};
 use sizes::Sizes;
 pub(super) use sizes::in_words;
 
@@ -54,7 +55,7 @@ Examples:
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
 pub(crate) struct SimulateArgs {
-    /// A plan in canopy's JSON; with --collective, a generator expression or file of the network to plan for
+    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd; with --collective, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T")]
     plan: PathBuf,
     #[command(flatten)]
@@ -208,14 +209,11 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         }
         None => None,
     };
-    super::on_a_thread(move || {
-        let judged = match made {
-            Some(bytes) => judge_bytes(&args.plan, &bytes)?,
-            None => judge(&args.plan)?,
-        };
-        simulated(&args, judged)
-    })
-    .await
+    let bytes = match made {
+        Some(bytes) => bytes,
+        None => plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?,
+    };
+    super::on_a_thread(move || simulated(&args, judge_bytes(&args.plan, &bytes)?)).await
 }
 
 /// Simulates each size and prints what was found.
@@ -239,12 +237,7 @@ fn simulated(args: &SimulateArgs, judged: Judged) -> Result<(), Failure> {
 }
 
 /// Reads the plan and derives again whether it is right, how fast it is, and what bounds it.
-pub(super) fn judge(path: &Path) -> Result<Judged, Failure> {
-    judge_bytes(path, &input::bytes(path, PLAN_BYTES_MAX)?)
-}
-
-/// The same for a file's content.
-fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
+pub(super) fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
     let name = path.display();
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))

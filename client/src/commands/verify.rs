@@ -11,19 +11,22 @@ mod msccl_file;
 mod oneccl_file;
 mod routes_file;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use canopy_plan::{ExecutorProfile, Profile, Program, oneccl, routes};
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Rank, Topology};
 use serde::{Serialize, Serializer};
 
+use super::on_a_thread;
 use crate::args::{CollectiveArgs, CollectiveName};
 use crate::certificate::count;
+use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::runtime::RuntimeProfile;
+use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Largest plan file that is read.
 const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -35,6 +38,7 @@ const PROBLEMS_TEXT_MAX: usize = 20;
 #[command(after_help = "\
 Examples:
   canopy verify plan.json
+  canopy verify plans/0123abcd --server unix:/run/canopy/canopyd.sock
   canopy verify plan.xml --profile msccl --collective allgather --json
   canopy verify plan.json --topology cluster.yaml
   canopy verify execution.json --profile mscclpp-0.8 --collective broadcast --root 3
@@ -47,7 +51,7 @@ With --topology, XML is rated, too: each pair of ranks on one shortest route, ex
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
-    /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, or an execution plan of MSCCL++
+    /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, an execution plan of MSCCL++, or a plan of a server such as plans/0123abcd
     #[arg(value_name = "FILE", required_unless_present = "joint")]
     file: Option<PathBuf>,
     /// Plans in canopy's JSON that run at the same time, or their folder: each is checked, and that in no step two of them use the same link
@@ -62,6 +66,8 @@ pub(crate) struct VerifyArgs {
     /// What the plan must do
     #[command(flatten)]
     collective: CollectiveArgs,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -198,14 +204,21 @@ impl Report {
     }
 }
 
+/// Fetches the plan where a server has it, and goes on with it.
+pub(crate) async fn run(args: VerifyArgs) -> Result<(), Failure> {
+    let Some(file) = args.file.clone() else {
+        return on_a_thread(move || joint::run(&args.joint, args.json)).await;
+    };
+    let bytes = plan_bytes(&file, &args.server, None, Wanted::Any).await?;
+    on_a_thread(move || judged(&args, &file, &bytes)).await
+}
+
 /// Judges the file and prints the verdict.
-pub(crate) fn run(args: &VerifyArgs) -> Result<(), Failure> {
-    let Some(file) = &args.file else { return joint::run(&args.joint, args.json) };
+fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let topology = args.topology.as_deref().map(input::topology).transpose()?;
     let kind = args.collective.collective.map(CollectiveName::kind);
     let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root };
-    let bytes = input::bytes(file, PLAN_BYTES_MAX)?;
-    let mut report = judge(&bytes, args.profile, &expected)?;
+    let mut report = judge(bytes, args.profile, &expected)?;
     report.ok = report.problems.is_empty();
     if args.json {
         print_json(&report)?;

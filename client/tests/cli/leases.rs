@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Desk, Serving, check_members};
+use crate::support::{Desk, Serving, check_members, sha256};
 
 #[test]
 fn a_job_that_holds_a_lease_is_told_of_other_plans() {
@@ -25,7 +25,7 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
         (&"17".into(), &plan["original"], &false.into())
     );
 
-    let mut watch = desk.command("leases watch --job 17 --count 1 --json");
+    let mut watch = desk.command("leases watch --job 17 --count 1 --out plans/new --json");
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(watch.stderr.take().unwrap()).read_line(&mut said).unwrap();
@@ -42,6 +42,17 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     );
     let survivors = told["survivors"].as_array().unwrap();
     assert!(survivors.len() == 15 && !survivors.contains(&3.into()), "{told}");
+
+    // The new plan is there before its event is: whole, and named after the job, the lease and the place in it.
+    let files = told["files"].as_array().unwrap();
+    let path = files[0]["path"].as_str().unwrap();
+    let digits = lease["name"].as_str().unwrap().strip_prefix("leases/").unwrap();
+    assert_eq!((files.len(), path), (1, format!("plans/new/17-{digits}-0.msccl.xml").as_str()));
+    assert_eq!(files[0]["sha256"].as_str().unwrap(), sha256(&desk.path(path)));
+    assert_eq!(desk.json(&format!("verify {path} --json"))["ok"], true);
+    let id = told["new_plan"].as_str().unwrap();
+    desk.json(&format!("plans get {id} --format msccl-xml -o again.xml --json"));
+    assert_eq!(sha256(&desk.path("again.xml")), sha256(&desk.path(path)));
 
     let table = desk.run("leases list --filter replanned=true");
     assert!(table.stdout.contains("replanned"), "{table:?}");

@@ -53,6 +53,87 @@ fn a_topology_is_put_listed_written_named_and_deleted() {
     desk.refused(&format!("plan {id} --collective allgather -o plan.json"), 2, &[id]);
 }
 
+/// Wherever a plan file is read, its id does as well, and the first digits of it.
+#[test]
+fn plans_are_read_by_their_ids() {
+    let desk = Desk::new();
+    let made = desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    let id = text(&made, "plan");
+    let digits = id.strip_prefix("plans/").unwrap();
+    for name in [id, digits, &id[..12], &digits[..6]] {
+        for command in ["verify", "simulate --size 1MiB", "explain --size 1MiB", "run --size 4KiB"] {
+            let (verb, options) = command.split_once(' ').unwrap_or((command, ""));
+            let told = desk.json(&format!("{verb} {name} {options} --json"));
+            let of_file = desk.json(&format!("{verb} plan.json {options} --json"));
+            assert_eq!(told["collective"], of_file["collective"], "{command} {name}");
+        }
+        desk.json(&format!("convert {name} --to msccl -o converted.xml --json"));
+        desk.json(&format!("export {name} --format astra-network -o astra --json"));
+        desk.json(&format!("draw {name} -o drawing.svg --json"));
+        assert_eq!(desk.json(&format!("plans show {name} --json"))["plan"], id);
+    }
+    assert_eq!(desk.json(&format!("plans pin {} --json", &digits[..5]))["plans"][0]["pinned"], true);
+    assert_eq!(desk.json(&format!("plans diff {} {id} --json", &digits[..5]))["same"], true);
+    // What is there by that name is meant.
+    desk.write(&digits[..6], desk.read("plan.json"));
+    let offline = desk.command(&format!("verify {} --server unix:none.sock", &digits[..6])).output().unwrap();
+    assert!(offline.status.success(), "{offline:?}");
+    desk.refused(
+        "verify plans/0000000000000000",
+        2,
+        &["no plan of the server has an id that begins with", "plans list"],
+    );
+    desk.refused("verify plans/01", 2, &["is not the id of a plan", "plans/0123abcd"]);
+    desk.refused("verify nothing.json", 2, &["nothing.json: no such file"]);
+}
+
+#[test]
+fn ids_in_filters_have_an_order() {
+    let desk = Desk::new();
+    let mut known: Vec<String> = Vec::new();
+    for ranks in 3..9 {
+        let made = desk.json(&format!("plan ring:{ranks} --collective allgather -o plan.json --json"));
+        known.push(text(&made, "plan").to_owned());
+    }
+    let listed = desk.json("plans list --filter id>=plans/0 --json");
+    assert_eq!(listed["plans"].as_array().unwrap().len(), 6, "{listed}");
+    known.sort();
+    let middle = &known[3];
+    let filtered = desk.json(&format!("plans list --filter id>={middle} --json"));
+    assert_eq!(filtered["plans"].as_array().unwrap().len(), 3, "{filtered}");
+    assert_eq!(filtered["plans"][0]["plan"], middle.as_str());
+}
+
+/// A file of a runtime that the server has not is made here, and proved right.
+#[test]
+fn files_of_plans_are_fetched_or_made() {
+    let desk = Desk::new();
+    let made = desk.json("plan ring:4 --collective allgather --format msccl-xml -o first.xml --json");
+    let with_xml = text(&made, "plan");
+    let got = desk.json(&format!("plans get {with_xml} --format msccl-xml -o got.xml --json"));
+    check_members(&got, &["canopy", "command", "plan", "converted", "warnings", "files"]);
+    assert_eq!((&got["converted"], desk.read("got.xml")), (&false.into(), desk.read("first.xml")));
+    desk.refused(
+        &format!("plans get {with_xml} --format oneccl-xml -o x.xml"),
+        2,
+        &["without canopy's JSON", "msccl-xml for msccl"],
+    );
+
+    let made = desk.json("plan ring:5 --collective allgather -o plan.json --json");
+    let id = text(&made, "plan");
+    desk.json(&format!("plans get {id} -o copy.json --json"));
+    assert_eq!(desk.read("copy.json"), desk.read("plan.json"));
+    let got = desk.json(&format!("plans get {id} --profile msccl-executor -o made.xml --json"));
+    assert_eq!((&got["converted"], text(&got["files"][0], "profile")), (&true.into(), "msccl-executor"));
+    assert_eq!(desk.json("verify made.xml --profile msccl-executor --json")["ok"], true);
+    assert!(
+        desk.run(&format!("plans get {id} --format oneccl-xml")).stdout.contains("<"),
+        "standard output without -o"
+    );
+    desk.refused(&format!("plans get {id} --profile nccl -o x"), 2, &["NCCL cannot load external plans", "--sizes"]);
+    desk.refused(&format!("plans get {id} --format msccl-xml --profile oneccl -o x"), 2, &["oneccl reads oneccl-xml"]);
+}
+
 #[test]
 fn a_check_says_what_the_server_makes_of_a_topology() {
     let desk = Desk::new();

@@ -23,6 +23,8 @@ pub(super) struct Field<T: 'static> {
 pub(super) enum Kind {
     /// Any text.
     Text,
+    /// An id: a text with an order, so that those which begin alike are a range.
+    Id,
     /// One of these words.
     Word(&'static [&'static str]),
     Number,
@@ -59,14 +61,14 @@ pub(super) enum Value {
 impl Kind {
     /// Whether `<` and its like mean something.
     pub(super) const fn is_ordered(self) -> bool {
-        matches!(self, Self::Number | Self::Ratio | Self::Time)
+        matches!(self, Self::Id | Self::Number | Self::Ratio | Self::Time)
     }
 
     /// Reads a value as people write it. The error says what would be accepted.
     pub(super) fn parse(self, text: &str) -> Result<Value, String> {
         let refused = |wanted: &str| format!("`{}` is not {wanted}", text.chars().take(80).collect::<String>());
         match self {
-            Self::Text => Ok(Value::Text(text.to_owned())),
+            Self::Text | Self::Id => Ok(Value::Text(text.to_owned())),
             Self::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
             Self::Word(words) => Err(refused(&format!("one of {}", words.join(", ")))),
             Self::Number => text.parse().map(Value::Number).map_err(|_| refused("a whole number")),

@@ -36,7 +36,7 @@ const NAMES_MAX: usize = 1000;
 
 /// What plans are listed by.
 const FIELDS: &[Field<PlanSummary>] = &[
-    Field { name: "id", kind: Kind::Text, get: |plan| Value::Text(plan.id.clone()) },
+    Field { name: "id", kind: Kind::Id, get: |plan| Value::Text(plan.id.clone()) },
     Field {
         name: "collective",
         kind: Kind::Word(COLLECTIVES),

@@ -15,7 +15,7 @@ use canopy_synth::{Never, layered_flow};
 use canopy_topology::{Slot, Topology, seating};
 use sha2::{Digest, Sha256};
 
-use super::{ConvertArgs, Made, PLAN, Target};
+use super::{Made, Making, PLAN, Target};
 use crate::commands::plan::loader;
 use crate::commands::verify;
 use crate::exit::{Failure, words};
@@ -38,15 +38,15 @@ struct Wanted {
 ///
 /// # Errors
 /// The plan is not right; the runtime has no room for it or no word for it.
-pub(super) fn convert(args: &ConvertArgs, file: &str, bytes: &[u8], to: Target) -> Result<Made, Failure> {
+pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> Result<Made, Failure> {
     let plan = Material::of_file(file, bytes)?;
     let collective = plan.schedule.collective;
     let digest: String = Sha256::digest(bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let wanted = Wanted {
         name: format!("canopy-{}-{}-{digest}", collective.kind(), plan.graph.rank_count),
-        in_place: args.in_place || (!args.out_of_place && collective.kind() == CollectiveKind::Allreduce),
-        bytes_max: args.size.unwrap_or(BYTES_MAX_DEFAULT),
-        instances: args.instances,
+        in_place: making.in_place || (!making.out_of_place && collective.kind() == CollectiveKind::Allreduce),
+        bytes_max: making.size.unwrap_or(BYTES_MAX_DEFAULT),
+        instances: making.instances,
     };
     if wanted.instances.is_some() && !matches!(to, Target::Runtime(RuntimeProfile::Msccl(_))) {
         return Err(Failure::input(format!("--instances is for msccl-xml, and {} has nothing like them", to.name()))

@@ -1,5 +1,8 @@
-//! `canopy leases watch`: what becomes of leases, as it happens.
+//! `canopy leases watch`: what becomes of leases, as it happens, and their new plans as files.
 
+mod files;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
@@ -11,7 +14,8 @@ use crate::clock;
 use crate::commands::operate::full_name;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{FORMAT_VERSION, FileSummary, print, print_json};
+use files::{Folder, Unkept};
 
 /// Longest time that a server says nothing to who watches, with something to spare.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
@@ -31,6 +35,10 @@ pub(crate) struct WatchArgs {
     /// End after so many events
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
+    /// Write each new plan into this folder, made if there is none: JOB-LEASE-ITEM.json for canopy's JSON, and
+    /// JOB-LEASE-ITEM.PROFILE.xml or .json for each file of a runtime. A file is replaced as a whole, before its event is printed
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -64,11 +72,15 @@ struct Line {
     survivors: Vec<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Of the new plan, as written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileSummary>,
 }
 
 /// Follows events; where the server ends or the connection breaks, goes on after the last one that was seen.
 pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
     let mut connections = Connections::new(&args.server)?;
+    let folder = args.out.as_deref().map(Folder::open).transpose()?;
     let mut request = WatchReplansRequest {
         resume_token: args.resume.clone(),
         lease: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
@@ -88,12 +100,24 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
                 match events.next().await {
                     Err(error) => break error,
                     Ok(event) => {
-                        retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-                        request.resume_token.clone_from(&event.resume_token);
-                        if let Some(line) = line(event) {
-                            show(args, line)?;
-                            seen += 1;
+                        let token = event.resume_token.clone();
+                        let Some(mut line) = line(event) else {
+                            retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+                            request.resume_token = token;
+                            continue;
+                        };
+                        if let Some(folder) = &folder {
+                            match folder.keep(&mut line, connection.shared()).await {
+                                Ok(()) => {}
+                                // The event comes again when the watch goes on after the one before it.
+                                Err(Unkept::Call(error)) => break error,
+                                Err(Unkept::Disk(failure)) => return Err(beginning_after(failure, &request)),
+                            }
                         }
+                        retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+                        request.resume_token = token;
+                        show(args, line)?;
+                        seen += 1;
                         if args.count.is_some_and(|count| seen >= count) {
                             return Ok(());
                         }
@@ -114,6 +138,14 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
+/// Says where a watch goes on that ended with a failure.
+fn beginning_after(failure: Failure, request: &WatchReplansRequest) -> Failure {
+    match request.resume_token.as_str() {
+        "" => failure,
+        token => failure.help(format!("go on with `--resume {token}`")),
+    }
+}
+
 fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
     if args.json {
         return print_json(&line);
@@ -128,7 +160,9 @@ fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
         ),
         (None, error) => format!("no plan: {}", error.as_deref().unwrap_or_default()),
     };
-    print(&format!("{}  job {}  {}: {what}", line.time.unwrap_or_default(), line.job, line.old_plan))
+    let paths: Vec<&str> = line.files.iter().map(|file| file.path.as_str()).collect();
+    let files = if paths.is_empty() { String::new() } else { format!(", to {}", paths.join(" ")) };
+    print(&format!("{}  job {}  {}: {what}{files}", line.time.unwrap_or_default(), line.job, line.old_plan))
 }
 
 fn line(event: ReplanEvent) -> Option<Line> {
@@ -149,6 +183,7 @@ fn line(event: ReplanEvent) -> Option<Line> {
         r#final: None,
         survivors: Vec::new(),
         error: None,
+        files: Vec::new(),
     };
     match event.event? {
         Event::Superseded(superseded) => {

@@ -10,9 +10,10 @@ use crate::form::FormSummary;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::placement;
 use crate::request::collective_name;
+use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
-use super::{CommonArgs, full_name};
+use super::CommonArgs;
 
 /// Arguments of `diff`.
 #[derive(Debug, clap::Args)]
@@ -48,11 +49,14 @@ struct Difference {
 
 /// Asks for both plans and compares what they state.
 pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
-    let names = [&args.a, &args.b].map(|name| full_name("plans/", name));
+    let names = [args.a.clone(), args.b.clone()];
+    let names = plan_ids(&names, &args.common.server, Some(args.common.deadline)).await?;
     let [a, b] = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let get =
-            |name: &String| connection.shared().get_plan(GetPlanRequest { name: name.clone(), placement: None }, left);
-        Ok([get(&names[0]).await?, get(&names[1]).await?])
+        let get = async |position: usize| {
+            let name = names.get(position).cloned().unwrap_or_default();
+            connection.shared().get_plan(GetPlanRequest { name, placement: None }, left).await
+        };
+        Ok([get(0).await?, get(1).await?])
     })
     .await?;
     let differences = differences(&a, &b);

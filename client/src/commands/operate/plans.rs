@@ -12,20 +12,24 @@ use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 use crate::request::collective_name;
+use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
-use super::{CommonArgs, ListArgs, Page, archive, diff, full_name, listed, say_rest, show};
+use super::{CommonArgs, ListArgs, Page, archive, diff, get, listed, say_rest, show};
 
-/// Cached plans: list, show, diff, pin, unpin, evict, export, import
+/// Cached plans: list, show, get, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   canopy plans list --filter 'collective=allgather AND (ranks>=64 OR pinned=true)' --sort -hits --limit 20
   canopy plans show plans/0123abcd --explain
+  canopy plans get plans/0123abcd --format msccl-xml -o plan.xml
   canopy plans pin plans/0123abcd
   canopy plans evict --filter 'hits=0' --dry-run
   canopy plans export --all -o plans.canopy
-  canopy plans import plans.canopy")]
+  canopy plans import plans.canopy
+
+The first digits of an id are enough, four at least, where no other plan has the same.")]
 pub(crate) enum PlansCommand {
     /// List cached plans
     #[command(after_help = "\
@@ -34,6 +38,8 @@ Fields: id, collective, algorithm, topology, ranks, optimality, size_bytes, hits
     List(ListArgs),
     /// Describe a cached plan
     Show(show::ShowArgs),
+    /// Write a file of a cached plan; made of the plan in canopy's JSON where the server has none of that format and profile
+    Get(get::GetArgs),
     /// Say in what two cached plans differ
     Diff(diff::DiffArgs),
     /// Keep plans from being evicted
@@ -158,6 +164,7 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
     match command {
         PlansCommand::List(args) => list(&args).await,
         PlansCommand::Show(args) => show::run(&args).await,
+        PlansCommand::Get(args) => get::run(args).await,
         PlansCommand::Diff(args) => diff::run(&args).await,
         PlansCommand::Pin(args) => pin(&args, true).await,
         PlansCommand::Unpin(args) => pin(&args, false).await,
@@ -215,11 +222,12 @@ fn table(rows: Vec<Row>) -> String {
 }
 
 async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
-    let ids: Vec<String> = args.plans.iter().map(|_| RequestId::random().to_string()).collect();
+    let names = plan_ids(&args.plans, &args.common.server, Some(args.common.deadline)).await?;
+    let ids: Vec<String> = names.iter().map(|_| RequestId::random().to_string()).collect();
     let plans = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         let mut plans = Vec::new();
-        for (name, request_id) in args.plans.iter().zip(&ids) {
-            let (client, name, request_id) = (connection.shared(), full_name("plans/", name), request_id.clone());
+        for (name, request_id) in names.iter().zip(&ids) {
+            let (client, name, request_id) = (connection.shared(), name.clone(), request_id.clone());
             plans.push(if keep {
                 client.pin_plan(PinPlanRequest { name, request_id }, left).await?
             } else {
@@ -239,7 +247,7 @@ async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
 
 async fn evict(args: &EvictArgs) -> Result<(), Failure> {
     let request = EvictPlansRequest {
-        names: args.plans.iter().map(|name| full_name("plans/", name)).collect(),
+        names: plan_ids(&args.plans, &args.common.server, Some(args.common.deadline)).await?,
         filter: args.filter.clone().unwrap_or_default(),
         validate_only: args.dry_run,
         request_id: RequestId::random().to_string(),

@@ -15,9 +15,10 @@ use crate::output::{
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
+use crate::stored_plan::plan_id_of;
 use crate::time_proof::TimeProofSummary;
 
-use super::{CommonArgs, full_name};
+use super::CommonArgs;
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
@@ -241,7 +242,7 @@ struct Explanation {
 
 /// Asks for the plan and prints it.
 pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
-    let name = full_name("plans/", &args.plan);
+    let name = plan_id_of(&args.plan, &args.common.server, Some(args.common.deadline)).await?;
     let explained = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         let (client, name, placement) = (connection.shared(), name.clone(), args.placement.placement.clone());
         let told = if args.explain {

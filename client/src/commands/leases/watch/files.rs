@@ -1,0 +1,127 @@
+//! New plans of leases as files in a folder, each replaced as a whole.
+
+use std::path::{Path, PathBuf};
+
+use canopy_client::{Client, ClientError, Retries, RetryPolicy};
+use canopy_proto::v1::{Artifact, GetPlanRequest, OutputFormat};
+
+use super::Line;
+use crate::clock;
+use crate::commands::plan::target::Format;
+use crate::exit::{Failure, say};
+use crate::output::{FileSummary, cannot_write, write_file};
+use crate::stored_plan::file_name;
+
+/// Longest time for one file of a plan.
+const FILE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+/// Largest file that is taken in.
+const FILE_BYTES_MAX: usize = 1 << 30;
+/// Longest part of a file's name that a job gives.
+const JOB_CHARS_MAX: usize = 100;
+
+/// Where plans are written.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+/// Why a plan is not there.
+#[derive(Debug)]
+pub(super) enum Unkept {
+    /// The server did not send it.
+    Call(ClientError),
+    /// It could not be written.
+    Disk(Failure),
+}
+
+impl Folder {
+    /// Makes the folder if there is none.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        std::fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Writes the files of a new plan, and notes them in the event. Of a plan that the server no longer has, as a later one took its
+    /// place, it says so; where a job has no plan any more, which files are those of the last one.
+    pub(super) async fn keep(&self, line: &mut Line, client: &Client) -> Result<(), Unkept> {
+        let stem = stem(line);
+        let Some(plan) = &line.new_plan else {
+            say(&format!("no new plan: files {} in {} are of {}", stem, self.path.display(), line.old_plan));
+            return Ok(());
+        };
+        let request = GetPlanRequest { name: plan.clone(), placement: None };
+        let artifacts = match client.get_plan(request, Some(FILE_TIME_MAX)).await {
+            Ok(plan) => plan.artifacts,
+            Err(error) if is_gone(&error) => {
+                say(&format!("{plan} is gone from the server and was not written: {error}"));
+                line.error = Some(format!("not written: {error}"));
+                return Ok(());
+            }
+            Err(error) => return Err(Unkept::Call(error)),
+        };
+        let mut files = Vec::with_capacity(artifacts.len());
+        for artifact in &artifacts {
+            let bytes = match content(plan, artifact, client).await {
+                Ok(bytes) => bytes,
+                Err(error) if is_gone(&error) => {
+                    say(&format!("a file of {plan} is gone from the server and was not written: {error}"));
+                    line.error = Some(format!("not written: {error}"));
+                    break;
+                }
+                Err(error) => return Err(Unkept::Call(error)),
+            };
+            let path = self.path.join(file(&stem, artifact));
+            write_file(&path, &bytes).map_err(Unkept::Disk)?;
+            let format = Format::ALL.into_iter().find(|format| format.on_the_wire() == artifact.format());
+            let summary = FileSummary::of(format.map_or("unknown", Format::name), &path, &bytes);
+            let profile = Some(artifact.profile.clone()).filter(|name| !name.is_empty());
+            files.push(FileSummary { profile, ..summary });
+        }
+        line.files = files;
+        Ok(())
+    }
+}
+
+/// Whether the server answered that it does not have it, so that asking again is of no use.
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error.class(), canopy_client::ErrorClass::Input)
+}
+
+async fn content(plan: &str, artifact: &Artifact, client: &Client) -> Result<Vec<u8>, ClientError> {
+    let mut content = Vec::new();
+    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut take = |data: &[u8]| {
+        if content.len() + data.len() > FILE_BYTES_MAX {
+            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
+        }
+        content.extend_from_slice(data);
+        Ok(())
+    };
+    client.download(&file_name(plan, artifact), Some(FILE_TIME_MAX), &mut retries, &mut take).await?;
+    Ok(content)
+}
+
+/// What names of files begin with: which job, lease and plan of the lease they are of.
+fn stem(line: &Line) -> String {
+    let clean = |text: &str| -> String {
+        let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        text.chars().take(JOB_CHARS_MAX).map(|character| if allowed(character) { character } else { '_' }).collect()
+    };
+    let lease = clean(line.lease.strip_prefix("leases/").unwrap_or(&line.lease));
+    match line.job.is_empty() {
+        true => format!("{lease}-{}", line.item),
+        false => format!("{}-{lease}-{}", clean(&line.job), line.item),
+    }
+}
+
+/// The name of a plan's file: its runtime is in it, but for canopy's own format.
+fn file(stem: &str, artifact: &Artifact) -> String {
+    let instances = if artifact.instances > 1 { format!(".x{}", artifact.instances) } else { String::new() };
+    match artifact.format() {
+        OutputFormat::Json | OutputFormat::Unspecified => format!("{stem}.json"),
+        OutputFormat::MscclppJson => format!("{stem}.{}{instances}.json", artifact.profile),
+        OutputFormat::MscclXml | OutputFormat::OnecclXml | OutputFormat::RoutesXml => {
+            format!("{stem}.{}{instances}.xml", artifact.profile)
+        }
+    }
+}

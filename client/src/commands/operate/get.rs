@@ -1,0 +1,115 @@
+//! `canopy plans get`: writes a file of a cached plan, made here where the server has none of the kind.
+
+use std::path::PathBuf;
+
+use canopy_proto::v1::{Artifact, OutputFormat};
+use serde::Serialize;
+
+use super::CommonArgs;
+use crate::args;
+use crate::commands::convert::{self, Making};
+use crate::commands::on_a_thread;
+use crate::commands::plan::target::{Format, Target, profile_name};
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, FileSummary, print, print_json, write_file, write_stdout};
+use crate::stored_plan::{artifacts, content, file_name, plan_id_of};
+
+/// Arguments of `get`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    /// Plan, such as plans/0123abcd; the first digits of its id are enough where no other plan has the same
+    #[arg(value_name = "PLAN")]
+    plan: String,
+    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml [default: json, or what --profile reads]
+    #[arg(long, short, value_name = "F")]
+    format: Option<Format>,
+    /// Runtime that the file is for [default: the usual one of the format]
+    #[arg(long, value_name = "P")]
+    profile: Option<Target>,
+    /// Where the file is made here: greatest message in bytes, such as 64MiB [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
+    size: Option<u64>,
+    /// Where to write it [default: standard output]
+    #[arg(long, short, value_name = "FILE", required_if_eq("json", "true"))]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// JSON object of `get`.
+#[derive(Serialize)]
+struct Got {
+    canopy: u32,
+    command: &'static str,
+    plan: String,
+    /// Whether the file was made here of the plan in canopy's JSON.
+    converted: bool,
+    warnings: Vec<String>,
+    files: Vec<FileSummary>,
+}
+
+/// Fetches the file, or makes it of the plan in canopy's JSON.
+pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
+    if let Some(Target::Nccl) = args.profile {
+        return Err(Failure::input("NCCL cannot load external plans")
+            .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
+    }
+    let format = args.format.or(args.profile.and_then(Target::format)).unwrap_or(Format::Json);
+    let profile = profile_name(format, args.profile, None)?;
+    let (server, deadline) = (&args.common.server, Some(args.common.deadline));
+    let plan = plan_id_of(&args.plan, server, deadline).await?;
+    let there = artifacts(&plan, server, deadline).await?;
+    let is_wanted = |file: &&Artifact| file.format() == format.on_the_wire() && file.profile == profile;
+    let (bytes, warnings, converted) = match there.iter().find(is_wanted).filter(|_| args.size.is_none()) {
+        Some(file) => (content(&file_name(&plan, file), server, deadline).await?, Vec::new(), false),
+        None => {
+            let Some(json) = there.iter().find(|file| file.format() == OutputFormat::Json) else {
+                return Err(lacking(&plan, format, &there));
+            };
+            let source = content(&file_name(&plan, json), server, deadline).await?;
+            let target = args.profile.or(format.usual());
+            let Some(to) = target else {
+                return Err(
+                    Failure::input("--size is for files of runtimes, and json is canopy's own").help("leave it out")
+                );
+            };
+            let (making, name) = (Making { size: args.size, ..Making::default() }, plan.clone());
+            let made = on_a_thread(move || convert::file_of_plan(&making, &name, &source, to));
+            let (text, warnings) = made.await?;
+            (text.into_bytes(), warnings, true)
+        }
+    };
+    let Some(path) = &args.output else {
+        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        return write_stdout(&bytes);
+    };
+    write_file(path, &bytes)?;
+    let summary = FileSummary::of(format.name(), path, &bytes);
+    let summary = FileSummary { profile: Some(profile).filter(|name| !name.is_empty()), ..summary };
+    if args.common.json {
+        let (canopy, command, files) = (FORMAT_VERSION, "plans get", vec![summary]);
+        return print_json(&Got { canopy, command, plan, converted, warnings, files });
+    }
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    let made = if converted { ", made here of the plan in canopy's JSON" } else { "" };
+    print(&format!("{plan} to {}{made}", path.display()))
+}
+
+/// Why no file can be had: the plan's own are listed.
+fn lacking(plan: &str, format: Format, there: &[Artifact]) -> Failure {
+    let named = |file: &Artifact| {
+        let format = Format::ALL
+            .into_iter()
+            .find(|format| format.on_the_wire() == file.format())
+            .map_or("unknown", Format::name);
+        if file.profile.is_empty() { format.to_owned() } else { format!("{format} for {}", file.profile) }
+    };
+    let files: Vec<String> = there.iter().map(named).collect();
+    let what = format!(
+        "{plan} is kept without canopy's JSON, of which {} could be made: it has {}",
+        format.name(),
+        files.join(", ")
+    );
+    Failure::input(what)
+        .help("name one of these with --format and --profile, or ask for the plan again with `canopy plan --format`")
+}
