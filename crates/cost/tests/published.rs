@@ -113,18 +113,46 @@ fn relative(parameters: &Parameters) -> Vec<u128> {
     all.iter().map(rounded).collect()
 }
 
-/// Figure 4.19 at 100 000 endpoints prints 1.43 for 2dfc50, 2.23 for 2dfc100, 1.81 for the Slim Fly, 2.31 for the Dragonfly, 12.15 and
-/// 14.21 for the tori. With all ports paid for, 2dfc50 comes to 1.60; with those to
-/// terminals alone, to 1.44.
-#[test]
-fn a_hundred_thousand_endpoints() {
-    let mut parameters = Parameters::standard();
-    assert_eq!(relative(&parameters), [100, 160, 285, 149, 206, 867, 1006, 255]);
-    parameters.switch.ports = PortsPaid::Terminals;
-    assert_eq!(relative(&parameters), [100, 144, 235, 128, 168, 967, 998, 192]);
+/// Whether a published cost comes out.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Under one reading of which ports are paid for, to a hundredth of it.
+    Reproduced,
+    /// Under neither reading, though the prices, counts and equations are the published ones: the two numbers stand beside each
+    /// other, and only ours is pinned.
+    NotReproduced,
 }
 
-/// The tori of the figure are as dear as printed where all of their ports are paid for and of the 2dfc25 those to terminals alone.
+/// Figure 4.19 at 100 000 endpoints, cost over that of 2dfc25, in hundredths: what is printed, and what follows from listing 4.1 and
+/// the equations where all ports of switches are paid for, and where those to terminals are. One of six printed values is reached.
+#[test]
+fn a_hundred_thousand_endpoints() {
+    use Verdict::{NotReproduced, Reproduced};
+    let mut parameters = Parameters::standard();
+    let all = relative(&parameters);
+    parameters.switch.ports = PortsPaid::Terminals;
+    let terminals = relative(&parameters);
+    let rows: [(&str, Option<u128>, [u128; 2], Option<Verdict>); 8] = [
+        ("2dfc25", None, [100, 100], None),
+        ("2dfc50", Some(143), [160, 144], Some(Reproduced)),
+        ("2dfc100", Some(223), [285, 235], Some(NotReproduced)),
+        ("Slim Fly", Some(181), [149, 128], Some(NotReproduced)),
+        ("Dragonfly", Some(231), [206, 168], Some(NotReproduced)),
+        ("3-D torus", Some(1215), [867, 967], Some(NotReproduced)),
+        ("5-D torus", Some(1421), [1006, 998], Some(NotReproduced)),
+        ("fat tree", None, [255, 192], None),
+    ];
+    assert_eq!((all.len(), terminals.len()), (rows.len(), rows.len()));
+    for ((kind, printed, ours, verdict), (all, terminals)) in rows.into_iter().zip(all.into_iter().zip(terminals)) {
+        assert_eq!([all, terminals], ours, "{kind}: ours");
+        let comes_out = |printed: u128| ours.iter().any(|&own| own.abs_diff(printed) * 100 <= printed);
+        let found = printed.map(|printed| if comes_out(printed) { Reproduced } else { NotReproduced });
+        assert_eq!(found, verdict, "{kind}: printed {printed:?}, ours {ours:?}");
+    }
+}
+
+/// The tori come near what is printed, 12.15 and 14.21, where all of their ports are paid for and of the 2dfc25 those to terminals alone:
+/// within a third of a hundredth and 1.2 hundredths. A reading that mixes two, it shows what may have been done, and reproduces nothing.
 #[test]
 fn tori_against_a_grid_whose_other_ports_are_free() {
     let all = Parameters::standard();
@@ -136,6 +164,7 @@ fn tori_against_a_grid_whose_other_ports_are_free() {
     };
     let base = each(&terminals, &found[0]);
     let of = |kind: &str| each(&all, found.iter().find(|choice| choice.kind == kind).unwrap()) * 100 / base;
-    // Printed: 12.15 and 14.21.
+    // Ours, then what is printed.
     assert_eq!((of("3-D torus"), of("5-D torus")), (1211, 1405));
+    assert_ne!((of("3-D torus"), of("5-D torus")), (1215, 1421), "not reproduced to the digits that are printed");
 }
