@@ -123,6 +123,9 @@ enum Verdict {
     NotReproduced,
 }
 
+/// A kind of network, what is printed of it, what we have under either reading, and whether the one comes of the other.
+type Row = (&'static str, Option<u128>, [u128; 2], Option<Verdict>);
+
 /// Figure 4.19 at 100 000 endpoints, cost over that of 2dfc25, in hundredths: what is printed, and what follows from listing 4.1 and
 /// the equations where all ports of switches are paid for, and where those to terminals are. One of six printed values is reached.
 #[test]
@@ -132,7 +135,7 @@ fn a_hundred_thousand_endpoints() {
     let all = relative(&parameters);
     parameters.switch.ports = PortsPaid::Terminals;
     let terminals = relative(&parameters);
-    let rows: [(&str, Option<u128>, [u128; 2], Option<Verdict>); 8] = [
+    let rows: [Row; 8] = [
         ("2dfc25", None, [100, 100], None),
         ("2dfc50", Some(143), [160, 144], Some(Reproduced)),
         ("2dfc100", Some(223), [285, 235], Some(NotReproduced)),
