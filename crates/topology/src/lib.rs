@@ -35,7 +35,7 @@ pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
 pub use nccl::{NcclCounts, NcclError, nccl_counts};
-pub use placement::{PlacementError, Seating, Slot, hosts_named, own_slots, same_host, seating};
+pub use placement::{PlacementError, Seating, Slot, devices, hosts_named, names_hosts, own_slots, same_host, seating};
 pub use ports::Ports;
 pub use quantity::{Quantity, QuantityError};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

@@ -122,6 +122,40 @@ pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
     Some(names.iter().map(|&name| slot(name, devices.entry(name).or_default())).collect())
 }
 
+/// Which device of which host the ranks of a topology are, by its own `host`s where every rank names one, else by slots whose
+/// machines are no boxes of its own: those of the ranks that are listed, or of all. None: nobody names hosts. Slots by box
+/// choose ranks and say nothing of hosts.
+///
+/// # Errors
+/// See [`seating`], for slots by which the hosts are known.
+///
+/// O((ranks + slots) log ranks).
+pub fn devices(
+    topology: &Topology,
+    listed: Option<&[Rank]>,
+    placed: Option<&[Slot]>,
+) -> Result<Option<Vec<(Rank, Slot)>>, PlacementError> {
+    if names_hosts(topology) {
+        return Ok(own_slots(topology).map(|slots| topology.ranks().zip(slots).collect()));
+    }
+    let Some(placed) = placed else { return Ok(None) };
+    check_slots(placed)?;
+    if chosen(topology, placed)?.is_some() {
+        return Ok(None);
+    }
+    let Seating { members, slots } = seating(topology, listed, Some(placed))?;
+    let slots = slots.unwrap_or_default().into_iter();
+    Ok(Some(match members {
+        Some(members) => members.into_iter().zip(slots).collect(),
+        None => topology.ranks().zip(slots).collect(),
+    }))
+}
+
+/// Whether every rank of a topology names its host.
+pub fn names_hosts(topology: &Topology) -> bool {
+    matches!(machines(topology), Some((Named::Hosts, _)))
+}
+
 /// Who takes part and where, of what a request lists, what it places and what the topology says itself.
 ///
 /// Where the topology names the hosts of its ranks, slots are looked up among them and choose ranks, just as a list of
