@@ -27,6 +27,20 @@ impl LossError {
     }
 }
 
+/// Most losses that are named in one sentence.
+const NAMED_MAX: usize = 8;
+
+/// How many known losses there are, and the first of them.
+pub(crate) fn in_words(losses: &[Loss]) -> String {
+    let named: Vec<String> = losses.iter().take(NAMED_MAX).map(Loss::to_string).collect();
+    let more = match losses.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let noun = if losses.len() == 1 { "known fault" } else { "known faults" };
+    format!("{} {noun}: {}{more}", losses.len(), named.join(", "))
+}
+
 /// Reads a fault.
 ///
 /// # Errors

@@ -36,6 +36,7 @@ pub(crate) use self::input::read_topology;
 use self::joint::Joints;
 use self::memory::Form;
 use self::puncture::Part;
+pub(crate) use self::puncture::seen_by;
 use self::relatives::{Relative, Relatives};
 use self::repair::Repair;
 use self::seats::Seats;

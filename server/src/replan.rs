@@ -19,7 +19,10 @@ mod events;
 mod footprint;
 mod foresight;
 mod leases;
+mod look;
+mod network;
 mod options;
+mod scope;
 mod scribe;
 
 use std::collections::HashMap;
@@ -28,20 +31,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use canopy_faults::{Directory, Loss};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time;
 
 pub(crate) use self::bases::{Base, Bases};
-pub(crate) use self::books::{Books, Entered, ReportError, SYSTEM_CLOCK};
+pub(crate) use self::books::{Books, Count, Entered, ReportError, SYSTEM_CLOCK};
 use self::course::Course;
 use self::docket::{Docket, Seat};
 pub(crate) use self::events::{EventLog, EventOptions, Expired};
 pub(crate) use self::footprint::LinkSet;
 use self::foresight::Foresight;
 pub(crate) use self::leases::{Deed, Item, Lease, LeaseError, LeaseOptions, Leases, Standing, Valid, number_of};
+pub(crate) use self::network::{Network, Placed, entry_by_host};
 pub use self::options::ReplanOptions;
+pub(crate) use self::scope::Scope;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::chain;
@@ -138,15 +142,6 @@ impl fmt::Debug for Replanner {
     }
 }
 
-/// What a seat needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// Its plan stays.
-    Nothing,
-    /// A plan for what counts now.
-    Plan,
-}
-
 impl Replanner {
     /// Reads what is kept, and makes the leases say what the events say of them.
     ///
@@ -220,6 +215,11 @@ impl Replanner {
         self.shared.stir.notify_one();
     }
 
+    /// Has the leases looked at soon that scopes matter to in which other things count.
+    pub(crate) fn stir_changed(&self) {
+        self.shared.stir.notify_one();
+    }
+
     /// Whether another plan is being made for a seat, or will be.
     pub(crate) fn is_replanning(&self, lease: u64, item: u32) -> bool {
         let state = self.shared.lock();
@@ -227,12 +227,16 @@ impl Replanner {
             || state.seats.get(&(lease, item)).is_some_and(|known| known.running.is_some())
     }
 
-    /// Leases whose plans cross what counts as broken or slow in a topology, or have until now.
-    pub(crate) fn concerned(&self, key: &PlanKey, base: &Base) -> usize {
-        let count = self.shared.books.count(key);
-        let losses = count.map(|count| count.losses).unwrap_or_default();
-        let touched = touched(base, &losses);
-        self.shared.leases.concerned(key, |links| touched.meets_bytes(links)).len()
+    /// Number of leases that some scopes matter to, and whose plans cross what counts as broken or slow, or have until now.
+    pub(crate) fn concerned(&self, scopes: &[Scope]) -> usize {
+        self.shared.concerned(scopes).len()
+    }
+
+    /// Number of leases on a topology whose requests place its ranks on machines that it does not name.
+    pub(crate) fn placed_on(&self, key: &PlanKey, base: &Arc<Base>) -> usize {
+        let held = self.shared.leases.held_on(key);
+        let placed = held.iter().filter(|held| Network::new(*key, Arc::clone(base), held.placed.as_ref()).is_placed());
+        self.shared.leases.holding(key, placed.map(|held| &held.plan)).len()
     }
 
     /// Makes plans anew until the server drains. What is not done then is begun again by its successor.
@@ -252,7 +256,7 @@ impl Replanner {
                 tracing::error!(%error, "leases could not be looked at");
                 None
             });
-            while let Some(course) = self.shared.begin() {
+            while let Some(course) = begun(&self.shared).await {
                 let shared = Arc::clone(&self.shared);
                 let seat = course.seat();
                 let occupied = Occupied { shared: Arc::clone(&shared), seat, ended: course.ended() };
@@ -287,6 +291,16 @@ impl Replanner {
     }
 }
 
+/// The next seat that may have its plan made anew. What counts for it may take a moment to find out.
+async fn begun(shared: &Arc<Shared>) -> Option<Course> {
+    let shared = Arc::clone(shared);
+    let begun = spawn_blocking(move || shared.begin()).await;
+    begun.unwrap_or_else(|error| {
+        tracing::error!(%error, "a plan could not be begun");
+        None
+    })
+}
+
 /// A seat whose plan is being made; dropping it frees the seat.
 struct Occupied {
     shared: Arc<Shared>,
@@ -315,10 +329,11 @@ impl Drop for Occupied {
 impl Shared {
     /// Lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
     fn look(&self) -> Option<u64> {
-        let (mut bases, wake) = self.books.tick();
-        if !bases.is_empty() {
+        let (changed, wake) = self.books.tick();
+        if !changed.is_empty() {
             self.unwritten.notify_one();
         }
+        let mut bases = self.bases_of(&changed);
         bases.append(&mut self.lock().stirred);
         bases.sort_unstable();
         bases.dedup();
@@ -333,37 +348,6 @@ impl Shared {
         self.forget_the_released();
         self.show();
         wake
-    }
-
-    /// Puts those in line whose plans on a topology do not do any more. O(plans held on it · links / 8 + leases concerned + seats).
-    fn look_at(&self, key: &PlanKey, base: &Base) {
-        let losses = self.books.count(key).map(|count| count.losses).unwrap_or_default();
-        let all = Counting { losses: &losses, touched: touched(base, &losses), digest: course::digest(&losses) };
-        let (mut added, now) = (HashMap::new(), self.elapsed_ms());
-        let mut numbers = self.leases.concerned(key, |links| all.touched.meets_bytes(links));
-        {
-            // Those whose plan is made for what counts no more are concerned as well.
-            let state = self.lock();
-            numbers.extend(state.docket.seats().chain(state.seats.keys()).map(|(number, _)| number));
-        }
-        let concerned = numbers.into_iter().filter_map(|number| self.leases.get(number));
-        for lease in concerned.filter(|lease| lease.base().as_ref() == Some(key)) {
-            for ((number, item), valid) in (0..).zip(&lease.deed.items).zip(&lease.standing.items) {
-                let seat = (lease.deed.number, number);
-                let known = self.lock().seats.get(&seat).cloned().unwrap_or_default();
-                if let Some(running) = &known.running {
-                    // It has had its time, and its plan would be for what does not count any more.
-                    if running.digest != all.digest && running.begun_ms.saturating_add(self.window_ms) <= now {
-                        running.abort.iter().for_each(AbortHandle::abort);
-                    }
-                    continue;
-                }
-                match all.need(base, item, valid, &known, &mut added) {
-                    Need::Nothing => self.lock().docket.strike(seat),
-                    Need::Plan => self.lock().docket.enter(seat, lease.priority(), 0),
-                }
-            }
-        }
     }
 
     /// Whether nothing is to be done but to think ahead.
@@ -418,14 +402,34 @@ impl Shared {
             }
             let begun_ms = self.elapsed_ms();
             let seat = state.docket.next(begun_ms)?;
-            let Some(lease) = self.leases.get(seat.0) else { continue };
-            let Some(base) = lease.base() else { continue };
-            let course = Course::new(lease, seat.1, self.books.count(&base), self.leases.now_ms());
             state.running += 1;
-            state.seats.entry(seat).or_default().running =
-                Some(Running { digest: course.digest(), begun_ms, abort: None });
+            let running = Running { digest: [0; 32], begun_ms, abort: None };
+            state.seats.entry(seat).or_default().running = Some(running);
+            drop(state);
+            let course = self.leases.get(seat.0).map(|lease| {
+                let count = self.count_for(&lease, seat.1);
+                Course::new(lease, seat.1, count, self.leases.now_ms())
+            });
+            let mut state = self.lock();
+            let Some(course) = course else {
+                state.running = state.running.saturating_sub(1);
+                state.seats.remove(&seat);
+                continue;
+            };
+            if let Some(running) = state.seats.get_mut(&seat).and_then(|known| known.running.as_mut()) {
+                running.digest = course.digest();
+            }
             return Some(course);
         }
+    }
+
+    /// What counts for a plan of a lease; none: the topology cannot be read.
+    fn count_for(&self, lease: &Lease, item: u32) -> Option<Count> {
+        let key = lease.base()?;
+        let item = lease.deed.items.get(item as usize)?;
+        let base = self.bases.get(&key).ok().flatten()?;
+        let placed = self.leases.placed(&key, &item.original_key());
+        Some(Network::new(key, base, placed.as_ref()).count(&self.books))
     }
 
     /// Time since the start in milliseconds.
@@ -435,59 +439,5 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What counts as broken or slow in a topology.
-struct Counting<'a> {
-    losses: &'a [Loss],
-    touched: LinkSet,
-    digest: leases::Avoided,
-}
-
-impl Counting<'_> {
-    /// What a seat needs. `added`: by what plans avoid, the links touched by what counts beside it.
-    fn need(
-        &self,
-        base: &Base,
-        item: &Item,
-        valid: &Valid,
-        known: &Known,
-        added: &mut HashMap<Vec<u8>, Option<LinkSet>>,
-    ) -> Need {
-        if !self.touched.meets_bytes(&item.links) {
-            // The original does: it stays, or comes back.
-            return if valid.avoided.is_empty() { Need::Nothing } else { Need::Plan };
-        }
-        if valid.avoided == self.digest {
-            return if valid.is_provisional { Need::Plan } else { Need::Nothing };
-        }
-        if valid.avoided.is_empty() || valid.plan.is_empty() {
-            return Need::Plan;
-        }
-        let Some((_, links)) = known.links.as_ref().filter(|(plan, _)| *plan == valid.plan) else { return Need::Plan };
-        let beside = added.entry(valid.avoided.clone()).or_insert_with(|| {
-            let avoided: Vec<Loss> = valid.faults.iter().map(|text| text.parse()).collect::<Result<_, _>>().ok()?;
-            let still = avoided.iter().all(|loss| self.losses.binary_search(loss).is_ok());
-            let is_whole = course::digest(&avoided).as_slice() == valid.avoided;
-            let new: Vec<Loss> =
-                self.losses.iter().filter(|loss| avoided.binary_search(loss).is_err()).cloned().collect();
-            (still && is_whole).then(|| touched(base, &new))
-        });
-        match beside {
-            Some(beside) if !beside.meets(links) => Need::Nothing,
-            _ => Need::Plan,
-        }
-    }
-}
-
-/// The links that losses touch. All of them are known to mean something on this topology.
-fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
-    match Directory::new(base.topology()).resolve(losses) {
-        Ok(faults) => LinkSet::touched(base, &faults),
-        Err(error) => {
-            tracing::error!(error = chain(&error), "a fault in the book means nothing on its topology");
-            LinkSet::all(base)
-        }
     }
 }

@@ -11,6 +11,7 @@ mod deliver;
 mod desk;
 mod faults;
 mod fields;
+mod known_faults;
 mod leases;
 mod listing;
 mod operations;
@@ -57,6 +58,7 @@ use self::archives::Archives;
 use self::cached::ChosenFile;
 use self::deliver::{Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
 use self::faults::FaultsService;
+use self::known_faults::AppliedFaults;
 use self::leases::LeasesService;
 use self::operations::OperationsService;
 use self::plan_admin::PlanAdminService;
@@ -204,27 +206,30 @@ impl PlannerService {
         Self { isolated: tenants.into(), ..self }
     }
 
-    /// Puts the text of a stored topology in place of its id, so that from here on a request says all it means,
-    /// whatever becomes of the topology.
+    /// Puts the text of a stored topology in place of its id, and the faults that are known of it beside it, so that from here on a request
+    /// says all it means, whatever becomes of the topology and the faults. Where no fault is known and no id is named, it is left as it is.
     async fn resolve(&self, request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
-        if !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) {
+        let any_fault = self.replanner.as_ref().is_some_and(|replanner| replanner.books().any_counts());
+        if !any_fault && !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) {
             return Ok(request);
         }
         let arrived = clock::now();
-        let (headers, extensions, request) = request.into_parts();
-        let (shelf, source) = (self.shelf.clone(), request.topology.clone());
-        let (replanner, limits) = (self.replanner.clone(), self.limits);
+        let (headers, mut extensions, mut request) = request.into_parts();
+        let (shelf, replanner, limits) = (self.shelf.clone(), self.replanner.clone(), self.limits);
         let resolved = self.desk.work(&headers, move |_| {
-            let source = topologies::with_reported(replanner.as_ref(), source, &limits)?;
-            resolve(&shelf, source)
+            let applied = known_faults::apply(replanner.as_ref(), &mut request, &limits)?;
+            request.topology = resolve(&shelf, request.topology.take())?;
+            Ok((request, applied))
         });
-        let resolved = resolved.await;
-        let topology = resolved.map_err(|failure| {
+        let (request, applied) = resolved.await.map_err(|failure| {
             desk::log(method.name(), arrived, Some(&failure));
             call_status(&failure)
         })?;
-        Ok(Request::from_parts(headers, extensions, PlanRequest { topology, ..request }))
+        if let Some(applied) = applied {
+            extensions.insert(applied);
+        }
+        Ok(Request::from_parts(headers, extensions, request))
     }
 
     /// Looks for the answer that a prefetch of this id got before. None: it is to be done, and its answer kept.
@@ -253,6 +258,7 @@ impl PlannerService {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(request.metadata());
         let mut log = RequestLog::new(method.name(), arrived);
+        let applied = request.extensions().get::<AppliedFaults>().cloned();
         let decoded = Viewer::of(request.metadata()).and_then(|viewer| {
             let Decoded { mut order, quality, terms } = decode(request.into_inner(), method)?;
             order.tenant = viewer.owner(&self.isolated);
@@ -262,7 +268,7 @@ impl PlannerService {
             Ok(Decoded { order, quality, terms }) => {
                 let key = RequestKey::of(&order);
                 log.describe(&key, &order);
-                Ok((CallTerms { arrived, deadline, key, quality, log }, order, terms))
+                Ok((CallTerms { arrived, deadline, key, quality, applied, log }, order, terms))
             }
             Err(error) => {
                 let status = to_status(&error);

@@ -6,7 +6,7 @@ mod list;
 mod network;
 pub(super) mod report;
 mod what_if;
-pub(super) mod wire;
+pub(in crate::commands) mod wire;
 
 use clap::Subcommand;
 
@@ -24,10 +24,11 @@ pub(crate) enum FaultsCommand {
     Report(report::ReportArgs),
     /// List what counts as broken or slow
     #[command(after_help = "\
-Fields: topology, text, state, severity, since, reported. By topology and element unless --sort says otherwise.
+Fields: topology, scope, machines, text, state, severity, since, reported. By scope and element unless --sort says otherwise.
 
 Examples:
   canopy faults list
+  canopy faults list --filter 'scope=host AND machines=gpu01'
   canopy faults list --filter 'state=held AND severity=fatal' --sort -since --json")]
     List(ListArgs),
     Clear(clear::ClearArgs),

@@ -1,12 +1,14 @@
 //! Why a call that makes no plan has no answer.
 
+use std::sync::Arc;
+
 use canopy_finder::FindError;
 use canopy_multiport::MultiPathError;
 use canopy_plan::NoSuchRank;
 use canopy_proto::v1::OutputFormat;
 use canopy_topology::Slot;
 
-use super::PlanFailure;
+use super::{PlanFailure, chain};
 use crate::receipts::{NotAnId, ReceiptError};
 use crate::replan::LeaseError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
@@ -68,6 +70,14 @@ pub(crate) enum CallFailure {
     Timeout,
     #[error("{found} faults are in one message, over the limit of {limit}; send several")]
     TooManyEvents { found: usize, limit: usize },
+    #[error("{}; a lease is planned around {faults}; clear those that are over", chain(&**failure))]
+    AroundFaults { failure: Arc<PlanFailure>, faults: String },
+    #[error("{field}: {problem}")]
+    Faults { field: &'static str, problem: String },
+    #[error("job `{job}` holds no lease; list the leases, or name a topology or machines")]
+    JobUnknown { job: String },
+    #[error("plans in common cannot be made around faults, and {faults}; wait until they are cleared, or ignore them")]
+    JointFaults { faults: String },
     #[error("faults[{position}]: {problem}")]
     FaultTarget { position: usize, problem: String },
     #[error(

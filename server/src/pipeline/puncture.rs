@@ -71,7 +71,7 @@ pub(super) fn faults(whole: &Topology, order: &Order) -> Result<(Vec<Fault>, Str
 }
 
 /// The faults of what a part of the network has.
-fn seen_by(part: &Topology, faults: &[Fault]) -> Vec<Fault> {
+pub(crate) fn seen_by(part: &Topology, faults: &[Fault]) -> Vec<Fault> {
     let ids: HashSet<&str> = part.nodes().iter().map(|node| node.id.as_str()).collect();
     let is_seen = |fault: &&Fault| match fault {
         Fault::Node { id } | Fault::Feature { switch: id, .. } => ids.contains(id.as_str()),

@@ -1,17 +1,20 @@
-//! Sound networks of leases and faults, read once and kept at hand.
+//! Healthy networks of leases, faults and requests, read once and kept in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, read_document};
+use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, identity_hash, read_document};
 
+use super::network::Devices;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::key::PlanKey;
 use crate::topologies::{Shelf, id_of};
 
 /// Most links of the networks that are kept at hand, all together; the one that was read first goes first.
 const LINKS_MAX: usize = 4_000_000;
+/// The same of networks that requests are for and that nobody has stored.
+const SEEN_LINKS_MAX: usize = 1_000_000;
 
 /// Most texts whose networks are remembered.
 const TEXTS_MAX: usize = 1024;
@@ -21,17 +24,24 @@ const TEXTS_MAX: usize = 1024;
 pub(crate) struct Base {
     topology: Topology,
     nodes: HashMap<String, NodeIndex>,
+    /// Which devices its ranks are by its own word, once somebody has asked.
+    devices: OnceLock<Option<Arc<Devices>>>,
 }
 
 impl Base {
     pub(crate) fn new(topology: Topology) -> Self {
         let named = topology.nodes().iter().zip(0..);
         let nodes = named.map(|(node, index)| (node.id.clone(), NodeIndex::new(index))).collect();
-        Self { topology, nodes }
+        Self { topology, nodes, devices: OnceLock::new() }
     }
 
     pub(crate) const fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Which devices its ranks are, where it names their hosts.
+    pub(super) fn devices(&self) -> Option<&Arc<Devices>> {
+        self.devices.get_or_init(|| Devices::own(&self.topology)).as_ref()
     }
 
     /// The node of this id.
@@ -50,16 +60,44 @@ pub(crate) struct Bases {
 
 #[derive(Default)]
 struct AtHand {
-    bases: HashMap<PlanKey, Arc<Base>>,
-    arrivals: VecDeque<PlanKey>,
-    links: usize,
+    /// Those that are stored.
+    stored: Networks,
+    /// Those that a request was for. They may be stored or not.
+    seen: Networks,
     /// By hashes of texts: which networks they are.
     texts: HashMap<[u8; 32], PlanKey>,
 }
 
+/// Networks in memory, of which the first to come is the first to go.
+#[derive(Default)]
+struct Networks {
+    bases: HashMap<PlanKey, Arc<Base>>,
+    arrivals: VecDeque<PlanKey>,
+    links: usize,
+}
+
+impl Networks {
+    fn get(&self, key: &PlanKey) -> Option<Arc<Base>> {
+        self.bases.get(key).map(Arc::clone)
+    }
+
+    fn keep(&mut self, key: PlanKey, base: &Arc<Base>, links_max: usize) {
+        if self.bases.insert(key, Arc::clone(base)).is_none() {
+            self.arrivals.push_back(key);
+            self.links += base.topology.links().len();
+        }
+        while self.links > links_max && self.arrivals.len() > 1 {
+            let Some(first) = self.arrivals.pop_front() else { break };
+            if let Some(gone) = self.bases.remove(&first) {
+                self.links -= gone.topology.links().len();
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Bases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bases").field("at_hand", &self.lock().bases.len()).finish_non_exhaustive()
+        f.debug_struct("Bases").field("at_hand", &self.lock().stored.bases.len()).finish_non_exhaustive()
     }
 }
 
@@ -76,14 +114,32 @@ impl Bases {
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
         let key = self.shelf.put(&topology)?.0.key;
-        let known = self.lock().bases.get(&key).map(Arc::clone);
+        let known = self.lock().stored.get(&key);
         Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
+    }
+
+    /// Has a network in memory without storing it: a request for a plan leaves nothing behind.
+    pub(crate) fn see(&self, topology: Topology) -> (PlanKey, Arc<Base>) {
+        let key = PlanKey::from_bytes(*identity_hash(&topology).as_bytes());
+        let mut at_hand = self.lock();
+        let known = at_hand.stored.get(&key).or_else(|| at_hand.seen.get(&key));
+        let base = known.unwrap_or_else(|| {
+            let base = Arc::new(Base::new(topology));
+            at_hand.seen.keep(key, &base, SEEN_LINKS_MAX);
+            base
+        });
+        (key, base)
     }
 
     /// The network of this id; `None` as for [`Bases::get`].
     pub(crate) fn named(&self, id: &str) -> Result<Option<(PlanKey, Arc<Base>)>, CallFailure> {
-        let known =
-            self.lock().bases.iter().find(|(key, _)| id_of(key) == id).map(|(key, base)| (*key, Arc::clone(base)));
+        let known = self
+            .lock()
+            .stored
+            .bases
+            .iter()
+            .find(|(key, _)| id_of(key) == id)
+            .map(|(key, base)| (*key, Arc::clone(base)));
         if known.is_some() {
             return Ok(known);
         }
@@ -92,11 +148,18 @@ impl Bases {
         Ok(self.get(&key)?.map(|base| (key, base)))
     }
 
-    /// The network of a text with this hash, if it is at hand.
+    /// The stored network of a text with this hash, if it is at hand.
     pub(crate) fn known(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
         let at_hand = self.lock();
         let key = at_hand.texts.get(text)?;
-        at_hand.bases.get(key).map(|base| (*key, Arc::clone(base)))
+        at_hand.stored.get(key).map(|base| (*key, base))
+    }
+
+    /// The network of a text with this hash, stored or not, if it is in memory.
+    pub(crate) fn seen(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
+        let at_hand = self.lock();
+        let key = at_hand.texts.get(text)?;
+        at_hand.stored.get(key).or_else(|| at_hand.seen.get(key)).map(|base| (*key, base))
     }
 
     /// Remembers which network a text of this hash is.
@@ -110,8 +173,8 @@ impl Bases {
 
     /// The network under this key; `None` if nobody has stored it, or it was deleted.
     pub(crate) fn get(&self, key: &PlanKey) -> Result<Option<Arc<Base>>, CallFailure> {
-        if let Some(known) = self.lock().bases.get(key) {
-            return Ok(Some(Arc::clone(known)));
+        if let Some(known) = self.lock().stored.get(key) {
+            return Ok(Some(known));
         }
         let Some(kept) = self.shelf.get(&id_of(key))? else { return Ok(None) };
         let read = read_document(&kept.document, Some(DocumentFormat::Json), &self.limits);
@@ -121,17 +184,7 @@ impl Bases {
 
     fn keep(&self, key: PlanKey, topology: Topology) -> Arc<Base> {
         let base = Arc::new(Base::new(topology));
-        let mut at_hand = self.lock();
-        if at_hand.bases.insert(key, Arc::clone(&base)).is_none() {
-            at_hand.arrivals.push_back(key);
-            at_hand.links += base.topology.links().len();
-        }
-        while at_hand.links > LINKS_MAX && at_hand.arrivals.len() > 1 {
-            let Some(first) = at_hand.arrivals.pop_front() else { break };
-            if let Some(gone) = at_hand.bases.remove(&first) {
-                at_hand.links -= gone.topology.links().len();
-            }
-        }
+        self.lock().stored.keep(key, &base, LINKS_MAX);
         base
     }
 

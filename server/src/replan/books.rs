@@ -1,4 +1,4 @@
-//! The books of faults of all topologies: on the disk before a report is acknowledged.
+//! The logs of faults of all topologies, placements and machines: on the disk before a report is acknowledged.
 //!
 //! Reports that come together are written together: whoever finds the disk busy has what it entered written by the next one who
 //! gets at it, so that a storm costs as many writes as the disk can do, and not as many as there are events. What could not be
@@ -6,41 +6,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use canopy_faults::{Book, BookError, Directory, Event, Loss, MeaningError, Outcome, Policy, Record, Target};
+use canopy_faults::{Book, BookError, Event, Loss, Outcome, Policy, Record, Target};
 use prost::Message;
 
-use super::bases::Base;
+use super::look::Suspects;
+use super::scope::{KeptScope, Scope};
 use crate::clock;
 use crate::key::PlanKey;
 use crate::store::{Store, StoreError, decode_record, encode_record};
 
 /// Keys read at a time.
 const PAGE: usize = 1024;
-/// Most topologies with faults.
+/// Most topologies with faults, those that are placed counted by placement.
 const BOOKS_MAX: usize = 1024;
+/// Most machines with faults.
+const HOSTS_MAX: usize = 65_536;
 
 /// The record of an element; fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Kept {
-    /// Key of its topology.
+    /// Key of its topology; empty: it is a machine's.
     #[prost(bytes = "vec", tag = "1")]
     base: Vec<u8>,
     /// What is known of it, as JSON.
     #[prost(bytes = "vec", tag = "2")]
     record: Vec<u8>,
+    /// The placement or machine whose it is; none: the topology's, wherever it is.
+    #[prost(message, optional, tag = "3")]
+    beside: Option<KeptScope>,
 }
 
 /// Why an event was not entered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {
     #[error(transparent)]
-    Meaning(#[from] MeaningError),
-    #[error(transparent)]
     Book(#[from] BookError),
-    #[error("{count} topologies have faults, as many as may; clear those of some")]
-    TooManyBooks { count: usize },
+    #[error("{count} {what} have faults, as many as may; clear those of some")]
+    TooManyBooks { count: usize, what: &'static str },
 }
 
 /// What became of an event.
@@ -51,8 +56,8 @@ pub(crate) struct Entered {
     pub(crate) changes: bool,
 }
 
-/// What counts as broken or slow in a topology.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What counts as broken or slow in a scope, or in a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     /// In a fixed order, each element once.
     pub(crate) losses: Arc<Vec<Loss>>,
@@ -70,9 +75,11 @@ struct Shared {
     store: Arc<dyn Store>,
     policy: Policy,
     now_ms: fn() -> u64,
-    books: Mutex<BTreeMap<PlanKey, Kind>>,
+    books: Mutex<BTreeMap<Scope, Kind>>,
+    /// Whether anything counts anywhere, for those who need not wait to learn that nothing does.
+    any_counts: AtomicBool,
     /// Held by who writes: elements whose records on the disk are behind.
-    writing: Mutex<BTreeSet<(PlanKey, Target)>>,
+    writing: Mutex<BTreeSet<(Scope, Target)>>,
 }
 
 /// A book, and what was last told of it.
@@ -96,7 +103,7 @@ impl Books {
     /// # Errors
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, policy: Policy, now_ms: fn() -> u64) -> Result<Self, StoreError> {
-        let (mut records, mut after) = (BTreeMap::<PlanKey, Vec<Record>>::new(), None);
+        let (mut records, mut after) = (BTreeMap::<Scope, Vec<Record>>::new(), None);
         let mut unreadable = Vec::new();
         loop {
             let keys = store.keys(after.as_ref(), PAGE)?;
@@ -104,7 +111,7 @@ impl Books {
             after = Some(last);
             for key in keys {
                 match store.get(&key)?.and_then(|bytes| read(&key, &bytes)) {
-                    Some((base, record)) => records.entry(base).or_default().push(record),
+                    Some((scope, record)) => records.entry(scope).or_default().push(record),
                     None => unreadable.push(key),
                 }
             }
@@ -114,103 +121,133 @@ impl Books {
             store.remove(&unreadable)?;
         }
         let now = now_ms();
-        let books = records.into_iter().map(|(base, records)| {
+        let books = records.into_iter().map(|(scope, records)| {
             let since_ms = records.iter().map(Record::since_ms).max().unwrap_or(now);
-            (base, Kind::new(Book::rebuilt(policy, 0, records), since_ms))
+            (scope, Kind::new(Book::rebuilt(policy, 0, records), since_ms))
         });
-        let books = Mutex::new(books.collect());
-        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, books, writing: Mutex::default() }) })
+        let books: BTreeMap<Scope, Kind> = books.collect();
+        let any_counts = AtomicBool::new(any_counts(&books));
+        let (books, writing) = (Mutex::new(books), Mutex::default());
+        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, books, any_counts, writing }) })
     }
 
-    /// Enters events about a topology, in their order; returns once what was entered survives a crash.
+    /// Enters events, each in its scope under the one name that its element has there, in their order; returns once what was
+    /// entered survives a crash.
     ///
     /// # Errors
     /// The engine failed: what was entered counts, and may be lost in a crash.
-    pub(crate) fn report(
-        &self,
-        (key, base): (&PlanKey, &Base),
-        events: Vec<Event>,
-    ) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
-        let directory = Directory::new(base.topology());
+    pub(crate) fn report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
         let mut books = self.shared.lock();
         let now = (self.shared.now_ms)();
-        let count = books.len();
-        let kind = match books.get_mut(key) {
-            Some(kind) => kind,
-            None if count >= BOOKS_MAX => {
-                return Ok(events.iter().map(|_| Err(ReportError::TooManyBooks { count })).collect());
-            }
-            None => books.entry(*key).or_insert_with(|| Kind::new(Book::new(self.shared.policy), now)),
-        };
-        let enter = |event: Event| -> Result<Entered, ReportError> {
-            let event = directory.canonical_event(event.checked().map_err(BookError::from)?)?;
+        let mut touched = BTreeSet::new();
+        let mut enter = |(scope, event): (Scope, Event)| -> Result<Entered, ReportError> {
+            let event = event.checked().map_err(BookError::from)?;
+            let scope = known_scope(&books, scope);
+            let event = Event { target: scope.rehosted(event.target), ..event };
+            let kind = match books.contains_key(&scope) {
+                true => books.get_mut(&scope),
+                false => {
+                    require_room(&books, &scope)?;
+                    let new = Kind::new(Book::new(self.shared.policy), now);
+                    Some(books.entry(scope.clone()).or_insert(new))
+                }
+            };
+            let kind = kind.expect("it was found, or put there");
             let before = kind.book.version();
             let outcome = kind.book.report(event, now)?;
-            Ok(Entered { outcome, changes: kind.book.version() != before })
+            let changes = kind.book.version() != before;
+            touched.insert(scope);
+            Ok(Entered { outcome, changes })
         };
-        let entered = events.into_iter().map(enter).collect();
-        kind.recount(now);
+        let entered = events.into_iter().map(&mut enter).collect();
+        touched.iter().for_each(|scope| books.get_mut(scope).into_iter().for_each(|kind| kind.recount(now)));
+        self.shared.note(&books);
         drop(books);
         self.write()?;
         Ok(entered)
     }
 
-    /// Takes elements out of the book of a topology, or all of them, but for those that have been known only since then; returns how many
-    /// counted, once that survives a crash.
+    /// Takes elements out of some scopes, or all that is in them, but for those that have been known only since then; returns
+    /// how many counted, once that survives a crash.
     ///
     /// # Errors
     /// The engine failed, as for [`Books::report`].
-    pub(crate) fn clear(&self, key: &PlanKey, targets: Option<&[Target]>, until_ms: u64) -> Result<usize, StoreError> {
+    pub(crate) fn clear(&self, wanted: &[(Scope, Option<Target>)], until_ms: u64) -> Result<usize, StoreError> {
         let mut books = self.shared.lock();
         let now = (self.shared.now_ms)();
-        let Some(kind) = books.get_mut(key) else {
-            drop(books);
-            return self.write().map(|()| 0);
-        };
-        let all: Vec<Target> = match targets {
-            Some(targets) => targets.to_vec(),
-            None => kind.book.records().map(|record| record.target().clone()).collect(),
-        };
-        let is_old =
-            |book: &Book, target: &Target| book.record(target).is_none_or(|record| record.since_ms() <= until_ms);
-        let old: Vec<Target> = all.into_iter().filter(|target| is_old(&kind.book, target)).collect();
-        let cleared = old.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
-        kind.recount(now);
+        let mut cleared = 0;
+        for (scope, target) in wanted {
+            let scope = known_scope(&books, scope.clone());
+            let Some(kind) = books.get_mut(&scope) else { continue };
+            let all: Vec<Target> = match target {
+                Some(target) => vec![scope.rehosted(target.clone())],
+                None => kind.book.records().map(|record| record.target().clone()).collect(),
+            };
+            let is_old = |target: &Target| kind.book.record(target).is_none_or(|record| record.since_ms() <= until_ms);
+            let old: Vec<Target> = all.into_iter().filter(is_old).collect();
+            cleared += old.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
+            kind.recount(now);
+        }
+        self.shared.note(&books);
         drop(books);
         self.write().map(|()| cleared)
     }
 
-    /// Lets the time pass; returns the topologies of which other things count than when this was last called, and when it should
+    /// Lets the time pass; returns the scopes in which other things count than when this was last called, and when it should
     /// be called again. What that changed is on the disk after [`Books::write`]; until then a start finds it out again.
-    pub(crate) fn tick(&self) -> (Vec<PlanKey>, Option<u64>) {
+    pub(crate) fn tick(&self) -> (Vec<Scope>, Option<u64>) {
         let now = (self.shared.now_ms)();
         let (mut changed, mut next) = (Vec::new(), None::<u64>);
-        for (key, kind) in self.shared.lock().iter_mut() {
+        let mut books = self.shared.lock();
+        for (scope, kind) in books.iter_mut() {
             kind.book.tick(now);
             kind.recount(now);
             if kind.told != kind.book.version() {
                 kind.told = kind.book.version();
-                changed.push(*key);
+                changed.push(scope.clone());
             }
             next = next.into_iter().chain(kind.book.next_wake()).min();
         }
+        self.shared.note(&books);
         (changed, next)
     }
 
-    /// What counts as broken or slow in a topology; `None`: nothing ever did, as far as is remembered.
-    pub(crate) fn count(&self, key: &PlanKey) -> Option<Count> {
-        self.shared.lock().get(key).map(|kind| kind.count.clone())
+    /// Whether anything counts as broken or slow anywhere. Waits for nobody.
+    pub(crate) fn any_counts(&self) -> bool {
+        self.shared.any_counts.load(Ordering::Relaxed)
     }
 
-    /// Shows all elements of which anything counts, of all topologies.
-    pub(crate) fn for_each(&self, mut take: impl FnMut(&PlanKey, &Record)) {
+    /// Whose faults count.
+    pub(super) fn suspects(&self) -> Suspects {
         let books = self.shared.lock();
-        let records = books.iter().flat_map(|(key, kind)| kind.book.records().map(move |record| (key, record)));
-        let counting = records.filter(|(_, record)| !record.counts_as().is_whole() || record.is_held());
-        counting.for_each(|(key, record)| take(key, record));
+        Suspects::of(books.iter().filter(|(_, kind)| !kind.count.losses.is_empty()).map(|(scope, _)| scope))
     }
 
-    /// Elements that count, over all topologies, and changes that were held back.
+    /// What counts as broken or slow in a scope; `None`: nothing ever did, as far as is remembered.
+    pub(crate) fn count(&self, scope: &Scope) -> Option<Count> {
+        self.shared.lock().get(scope).map(|kind| kind.count.clone())
+    }
+
+    /// Whether anything is remembered of any machine.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.shared.lock().range(Scope::Host(String::new())..).next().is_some()
+    }
+
+    /// What counts on a machine by this name, whole or short: of each that it may be.
+    pub(crate) fn of_host(&self, name: &str) -> Vec<Count> {
+        let books = self.shared.lock();
+        hosts_like(&books, name).filter_map(|scope| books.get(&scope)).map(|kind| kind.count.clone()).collect()
+    }
+
+    /// Shows all elements of which anything counts, of all scopes.
+    pub(crate) fn for_each(&self, mut take: impl FnMut(&Scope, &Record)) {
+        let books = self.shared.lock();
+        let records = books.iter().flat_map(|(scope, kind)| kind.book.records().map(move |record| (scope, record)));
+        let counting = records.filter(|(_, record)| !record.counts_as().is_whole() || record.is_held());
+        counting.for_each(|(scope, record)| take(scope, record));
+    }
+
+    /// Elements that count, over all scopes, and changes that were held back.
     pub(crate) fn totals(&self) -> (usize, u64) {
         let books = self.shared.lock();
         let active = books.values().map(|kind| kind.count.losses.len()).sum();
@@ -232,13 +269,13 @@ impl Books {
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         {
             let mut books = self.shared.lock();
-            for (base, kind) in books.iter_mut() {
-                behind.extend(kind.book.take_unsaved().into_iter().map(|(target, _)| (*base, target)));
+            for (scope, kind) in books.iter_mut() {
+                behind.extend(kind.book.take_unsaved().into_iter().map(|(target, _)| (scope.clone(), target)));
             }
-            for (base, target) in behind.iter() {
-                let key = key_of(base, target);
-                match books.get(base).and_then(|kind| kind.book.record(target)) {
-                    Some(record) => kept.push((key, encode(base, record))),
+            for (scope, target) in behind.iter() {
+                let key = scope.key_of(&target.to_string());
+                match books.get(scope).and_then(|kind| kind.book.record(target)) {
+                    Some(record) => kept.push((key, encode(scope, record))),
                     None => gone.push(key),
                 }
             }
@@ -257,9 +294,50 @@ impl Books {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlanKey, Kind>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Scope, Kind>> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// To be called whenever other things may count.
+    fn note(&self, books: &BTreeMap<Scope, Kind>) {
+        self.any_counts.store(any_counts(books), Ordering::Relaxed);
+    }
+}
+
+fn any_counts(books: &BTreeMap<Scope, Kind>) -> bool {
+    books.values().any(|kind| !kind.count.losses.is_empty())
+}
+
+/// Machines of which anything is remembered that a name may mean: the one of that name, those that it is short for, and those
+/// that are short for it.
+fn hosts_like<'a>(books: &'a BTreeMap<Scope, Kind>, name: &'a str) -> impl Iterator<Item = Scope> + 'a {
+    let exact = std::iter::once(name).chain(name.match_indices('.').filter_map(|(dot, _)| name.get(..dot)));
+    let exact = exact.map(|name| Scope::Host(name.to_owned())).filter(|scope| books.contains_key(scope));
+    let start = format!("{name}.");
+    let longer = books.range(Scope::Host(start.clone())..).map(|(scope, _)| scope.clone());
+    let longer = longer.take_while(move |scope| matches!(scope, Scope::Host(host) if host.starts_with(&start)));
+    exact.chain(longer)
+}
+
+/// The scope under which a machine is known already, by its whole or short name; any other as it is.
+fn known_scope(books: &BTreeMap<Scope, Kind>, scope: Scope) -> Scope {
+    let Scope::Host(name) = &scope else { return scope };
+    let mut known = hosts_like(books, name);
+    let only = known.next().filter(|_| known.next().is_none());
+    drop(known);
+    only.unwrap_or(scope)
+}
+
+fn require_room(books: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(), ReportError> {
+    if books.len() < BOOKS_MAX.min(HOSTS_MAX) {
+        return Ok(());
+    }
+    let hosts = books.range(Scope::Host(String::new())..).count();
+    let (count, limit, what) = match scope {
+        Scope::Host(_) => (hosts, HOSTS_MAX, "machines"),
+        Scope::Topology(_) | Scope::Placement { .. } => (books.len() - hosts, BOOKS_MAX, "topologies"),
+    };
+    if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }
 }
 
 impl Kind {
@@ -280,137 +358,18 @@ impl Kind {
 /// Now, by the clock of the system.
 pub(crate) const SYSTEM_CLOCK: fn() -> u64 = clock::unix_ms;
 
-fn key_of(base: &PlanKey, target: &Target) -> PlanKey {
-    let mut hasher = blake3::Hasher::new_derive_key("canopy fault 1");
-    hasher.update(base.as_bytes()).update(target.to_string().as_bytes());
-    PlanKey::from_bytes(*hasher.finalize().as_bytes())
-}
-
-fn encode(base: &PlanKey, record: &Record) -> Vec<u8> {
+fn encode(scope: &Scope, record: &Record) -> Vec<u8> {
     let record = serde_json::to_vec(record).expect("records hold texts and numbers");
-    encode_record(&Kept { base: base.as_bytes().to_vec(), record }.encode_to_vec())
+    let (base, beside) = scope.kept();
+    encode_record(&Kept { base, record, beside }.encode_to_vec())
 }
 
-fn read(key: &PlanKey, bytes: &[u8]) -> Option<(PlanKey, Record)> {
-    let kept = Kept::decode(decode_record(bytes).ok()?).ok()?;
-    let base = PlanKey::from_bytes(kept.base.as_slice().try_into().ok()?);
-    let record: Record = serde_json::from_slice(&kept.record).ok()?;
-    (key_of(&base, record.target()) == *key).then_some((base, record))
+fn read(key: &PlanKey, bytes: &[u8]) -> Option<(Scope, Record)> {
+    let Kept { base, record, beside } = Kept::decode(decode_record(bytes).ok()?).ok()?;
+    let scope = Scope::from_kept(&base, beside)?;
+    let record: Record = serde_json::from_slice(&record).ok()?;
+    (scope.key_of(&record.target().to_string()) == *key).then_some((scope, record))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-    use canopy_faults::{Remaining, Severity};
-    use canopy_topology::{TopologyLimits, generate};
-
-    use super::*;
-    use crate::store::{Gated, MemoryStore};
-
-    const BASE: PlanKey = PlanKey::from_bytes([9; 32]);
-
-    fn base() -> Base {
-        Base::new(generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap())
-    }
-
-    fn event(id: &str, target: &str, observed_ms: u64, cleared: bool) -> Event {
-        Event {
-            source: "test".to_owned(),
-            event_id: id.to_owned(),
-            target: target.parse().unwrap(),
-            remaining: Remaining::GONE,
-            severity: Severity::Fatal,
-            observed_ms,
-            expires_ms: None,
-            cleared,
-        }
-    }
-
-    #[test]
-    fn faults_survive_a_restart_and_replays_change_nothing() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let now: fn() -> u64 = || 1_000_000;
-        let books = Books::open(Arc::clone(&store), Policy::STANDARD, now).unwrap();
-        let events = || {
-            vec![
-                event("1", "gpu:b0:3", 10, false),
-                event("2", "gpu:b0g3", 11, false),
-                event("3", "gpu:b9g9", 12, false),
-            ]
-        };
-        let entered = books.report((&BASE, &base()), events()).unwrap();
-        assert!(matches!(entered[0], Ok(Entered { outcome: Outcome::New, changes: true })));
-        assert!(matches!(entered[1], Ok(Entered { outcome: Outcome::Updated, changes: false })), "by its other name");
-        assert!(matches!(entered[2], Err(ReportError::Meaning(_))));
-        let again = Books::open(store, Policy::STANDARD, now).unwrap();
-        let losses = again.count(&BASE).unwrap().losses;
-        assert_eq!(losses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["gpu:b0g3"]);
-        assert_eq!(again.tick().0, [BASE], "whoever begins is told of all");
-        for entered in again.report((&BASE, &base()), events()).unwrap().iter().take(2) {
-            assert!(matches!(entered, Ok(Entered { outcome: Outcome::Repeated, changes: false })), "{entered:?}");
-        }
-        assert_eq!(again.tick().0, []);
-    }
-
-    #[test]
-    fn what_could_not_be_written_is_written_later_and_not_acknowledged_before() {
-        let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let is_sound = Arc::new(AtomicBool::new(false));
-        let sound = Arc::clone(&is_sound);
-        let now: fn() -> u64 = || 1_000_000;
-        let store = Gated::over(&disk, move |_| sound.load(Ordering::Relaxed));
-        let books = Books::open(store, Policy::STANDARD, now).unwrap();
-        let report = |id, target| books.report((&BASE, &base()), vec![event(id, target, 10, false)]);
-        assert!(report("1", "gpu:b0g3").is_err());
-        assert!(report("1", "gpu:b0g3").is_err(), "said again, it is still not on the disk");
-        assert!(books.write().is_err());
-        assert_eq!(books.tick().0, [BASE], "it counts all the same");
-        is_sound.store(true, Ordering::Relaxed);
-        assert!(report("2", "gpu:b0g4").is_ok());
-        let kept = || Books::open(Arc::clone(&disk), Policy::STANDARD, now).unwrap().count(&BASE);
-        assert_eq!(kept().unwrap().losses.len(), 2, "whoever writes next writes all");
-
-        is_sound.store(false, Ordering::Relaxed);
-        assert!(books.clear(&BASE, None, u64::MAX).is_err());
-        assert_eq!(kept().unwrap().losses.len(), 2);
-        is_sound.store(true, Ordering::Relaxed);
-        books.write().unwrap();
-        assert_eq!(kept().unwrap().losses.len(), 0);
-    }
-
-    static NOW: AtomicU64 = AtomicU64::new(1_000_000);
-
-    #[test]
-    fn what_is_cleared_counts_until_it_was_sound_for_a_while() {
-        let books =
-            Books::open(Arc::new(MemoryStore::default()), Policy::STANDARD, || NOW.load(Ordering::Relaxed)).unwrap();
-        let report = |id, cleared| {
-            let entered = books
-                .report((&BASE, &base()), vec![event(id, "nic:b0g1", NOW.load(Ordering::Relaxed), cleared)])
-                .unwrap();
-            entered.into_iter().next().unwrap().unwrap().outcome
-        };
-        assert_eq!(report("1", false), Outcome::New);
-        assert_eq!((books.tick().0.len(), books.totals().0), (1, 1));
-        NOW.fetch_add(100, Ordering::Relaxed);
-        assert_eq!(report("2", true), Outcome::ClearPending);
-        let (changed, next) = books.tick();
-        assert_eq!((changed.len(), books.totals().0), (0, 1));
-        NOW.store(next.unwrap(), Ordering::Relaxed);
-        assert_eq!((books.tick().0, books.totals().0), (vec![BASE], 0));
-        assert_eq!(books.count(&BASE).unwrap().since_ms, NOW.load(Ordering::Relaxed));
-        // Long enough ago that it is no flapping.
-        NOW.fetch_add(3_600_000, Ordering::Relaxed);
-        assert_eq!(report("3", false), Outcome::New);
-        let shown = || {
-            let mut shown = 0;
-            books.for_each(|_, _| shown += 1);
-            shown
-        };
-        let since = NOW.load(Ordering::Relaxed);
-        assert_eq!(books.clear(&BASE, None, since - 1).unwrap(), 0, "it has been known only since");
-        assert_eq!((shown(), books.clear(&BASE, None, since).unwrap()), (1, 1));
-        assert_eq!((books.tick().0, shown()), (vec![BASE], 0));
-    }
-}
+mod tests;

@@ -13,7 +13,8 @@ pub(crate) struct LinkSet {
 }
 
 impl LinkSet {
-    fn none(base: &Base) -> Self {
+    /// No link: of what is healthy.
+    pub(crate) fn none(base: &Base) -> Self {
         Self { bits: vec![0; base.topology().links().len().div_ceil(8)].into() }
     }
 

@@ -20,6 +20,7 @@ use super::bases::Base;
 use super::course::order_for;
 use super::footprint::LinkSet;
 use super::leases::{HeldKey, Lease};
+use super::look::touched;
 use crate::asked;
 use crate::clock;
 use crate::drain::DrainHandle;
@@ -227,7 +228,7 @@ fn ranked(shared: &Shared, base: &Base, links: &[u8], sound: &Order, stop: &Reca
     let losses = alike.into_iter().filter_map(|alike| {
         let target = alike.targets.into_iter().next()?;
         let loss = Loss { target, remaining: Remaining::GONE };
-        super::touched(base, std::slice::from_ref(&loss)).meets_bytes(links).then_some(loss)
+        touched(base, std::slice::from_ref(&loss)).meets_bytes(links).then_some(loss)
     });
     let mut losses: Vec<Loss> = losses.take(FAULTS_MAX).collect();
     if base.topology().rank_count() > WEIGHED_RANKS_MAX {

@@ -3,6 +3,7 @@
 //! What a lease is about never changes and is its record; what becomes of it is its summary.
 
 mod table;
+mod valid;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,8 +13,9 @@ use bytes::Bytes;
 use canopy_proto::v1;
 use prost::Message;
 
-pub(crate) use self::table::HeldKey;
 use self::table::Table;
+pub(crate) use self::table::{HeldFootprint, HeldKey};
+use super::network::Placed;
 use crate::clock;
 use crate::key::PlanKey;
 use crate::order::Priority;
@@ -129,21 +131,6 @@ pub(crate) struct Valid {
     /// The faults themselves, as texts, where they are few: whether more of them matter can be told without them only by planning again.
     #[prost(string, repeated, tag = "7")]
     pub(crate) faults: Vec<String>,
-}
-
-impl Valid {
-    /// Whether it is the plan for the sound network.
-    pub(crate) fn is_original(&self) -> bool {
-        self.avoided.is_empty() && !self.plan.is_empty()
-    }
-
-    /// By rank of the plan: its number among so many of the request. Empty where none is lost.
-    pub(crate) fn survivors(&self, ranks: u32) -> Vec<u32> {
-        match self.lost.is_empty() {
-            true => Vec::new(),
-            false => (0..ranks).filter(|rank| self.lost.binary_search(rank).is_err()).collect(),
-        }
-    }
 }
 
 /// Tells one set of faults from another: the hash of their texts in order.
@@ -409,10 +396,24 @@ impl Leases {
         self.lock().all().filter(|lease| wanted(lease)).cloned().collect()
     }
 
-    /// Leases on a topology with a plan on links that `crosses` picks, or with another plan than the original. O(plans held on it +
-    /// leases found).
-    pub(crate) fn concerned(&self, base: &PlanKey, crosses: impl Fn(&[u8]) -> bool) -> BTreeSet<u64> {
-        self.lock().concerned(base, crosses)
+    /// Plans that are held on a topology.
+    pub(crate) fn held_on(&self, base: &PlanKey) -> Vec<HeldFootprint> {
+        self.lock().held_on(base)
+    }
+
+    /// Leases on a topology that hold one of some plans. O(plans · log plans + leases found).
+    pub(crate) fn holding<'a>(&self, base: &PlanKey, plans: impl Iterator<Item = &'a PlanKey>) -> BTreeSet<u64> {
+        self.lock().holding(base, plans)
+    }
+
+    /// Leases on a topology with another plan than the original.
+    pub(crate) fn moved(&self, base: &PlanKey) -> BTreeSet<u64> {
+        self.lock().moved(base)
+    }
+
+    /// Where the request for a plan that is held places ranks.
+    pub(crate) fn placed(&self, base: &PlanKey, plan: &PlanKey) -> Option<Arc<Placed>> {
+        self.lock().placed(base, plan)
     }
 
     /// Topologies that leases are on.

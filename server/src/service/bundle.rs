@@ -21,8 +21,8 @@ mod network;
 mod refusals;
 mod request;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -38,9 +38,10 @@ use self::compare::Comparison;
 use self::folder::{MadeFile, audited, env};
 use self::joint::JointWanted;
 use self::network::{Party, parties};
-use self::refusals::{ambiguous, broken, mixed_sizes, refusal, unnamed};
+use self::refusals::{ambiguous, broken, inherit, mixed_sizes, refusal, unnamed};
 use self::request::Wanted;
 use super::decode::Method;
+use super::known_faults::{self, AppliedFaults};
 use super::{PlannerService, desk, topologies};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
@@ -64,7 +65,7 @@ pub(super) async fn plan_bundle(
     let (headers, _, request) = request.into_parts();
     let deadline = service.deadlines.apply(&headers);
     let gone = Arc::new(AtomicBool::new(false));
-    let session = Session { service, headers, end: arrived + deadline.work, gone };
+    let session = Session { service, headers, end: arrived + deadline.work, gone, applied: OnceLock::new() };
     let answer = session.any(request).await;
     desk::log(METHOD, arrived, answer.as_ref().err());
     answer.unwrap_or_else(|failure| Err(call_status(&failure)))
@@ -77,6 +78,8 @@ struct Session<'a> {
     /// When work must have ended.
     end: Instant,
     gone: Arc<AtomicBool>,
+    /// Known faults that its plans are made around.
+    applied: OnceLock<AppliedFaults>,
 }
 
 impl Drop for Session<'_> {
@@ -109,21 +112,25 @@ impl Session<'_> {
     }
 
     async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
-        let (shelf, source, limits) = (self.service.shelf.clone(), wanted.topology.take(), self.service.limits);
-        let members = wanted.members();
-        // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
-        let (source, parties) = self
+        let (topology, fault_policy) = (wanted.topology.take(), wanted.fault_policy);
+        let (service, members) = (self.service.clone(), wanted.members());
+        // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
+        let (source, parties, applied) = self
             .compute(self.left(), move |stop| {
-                let source = topologies::resolve(&shelf, source)?;
-                let (topology, _) = topologies::read(&shelf, source.clone(), &limits, stop)?;
-                Ok((source, parties(&topology, &members, stop)?))
+                let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+                let applied = known_faults::apply(service.replanner.as_ref(), &mut all, &service.limits)?;
+                let source = topologies::resolve(&service.shelf, all.topology)?;
+                let (topology, faults) = topologies::read_punctured(source.clone(), &service.limits, stop)?;
+                Ok((source, parties(&topology, &faults, &members, stop)?, applied))
             })
             .await?;
+        let applied = applied.map(|applied| self.applied.get_or_init(|| applied));
         let mut reply = v1::PlanBundleReply {
             profile: wanted.runtime.name().to_owned(),
             model: Some(wanted.model().on_the_wire()),
             ..v1::PlanBundleReply::default()
         };
+        reply.warnings.extend(applied.map(AppliedFaults::warning));
         let mut items = self.items(&wanted, &parties, &source, &mut reply.warnings);
         self.compare_all(&wanted, &mut items).await;
         if wanted.runtime == Runtime::Nccl {
@@ -191,6 +198,7 @@ impl Session<'_> {
                     }
                 }
             }
+            let lost = parties.get(party).and_then(|party| party.failure.clone());
             for (kind, base) in wanted.requests(communicator, source) {
                 let (collective, in_place) = (base.collective, base.in_place.unwrap_or_default());
                 let reply = v1::BundleItem {
@@ -199,7 +207,7 @@ impl Session<'_> {
                     ranks: parties.get(party).map_or(0, |party| party.ranks),
                     in_place,
                     served_by: served_by.clone(),
-                    error: failure.clone().or_else(|| unnamed(wanted.runtime, kind)),
+                    error: failure.clone().or_else(|| lost.clone()).or_else(|| unnamed(wanted.runtime, kind)),
                     ranks_per_node: parties.get(party).and_then(|party| party.ranks_per_node),
                     ..v1::BundleItem::default()
                 };
@@ -372,6 +380,9 @@ impl Session<'_> {
         let mut request = Request::new(request);
         *request.metadata_mut() = self.headers.clone();
         request.set_timeout(limit);
+        if let Some(applied) = self.applied.get() {
+            request.extensions_mut().insert(applied.clone());
+        }
         let answer = self.service.answer(request, Method::Plan, usize::MAX).await;
         answer.map_err(|status| {
             let info = status.get_details_error_info();
@@ -435,8 +446,9 @@ impl Item {
     fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
         let v1::PlanReply { plan, warnings, .. } = reply;
         for warning in warnings {
-            // The request itself numbers the ranks of communicators.
-            if warning.code != "RANKS_RENUMBERED" && !self.reply.warnings.contains(&warning) {
+            // The request itself numbers the ranks of communicators, and faults are said once for all.
+            let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED");
+            if !is_said && !self.reply.warnings.contains(&warning) {
                 self.reply.warnings.push(warning);
             }
         }
@@ -471,21 +483,4 @@ fn gather_assumed(items: &mut [Item], warnings: &mut Vec<v1::Warning>) {
     let is_assumed = |warning: &mut v1::Warning| warning.code == "RANK_MAP_ASSUMED";
     let found: Vec<_> = items.iter_mut().flat_map(|item| item.reply.warnings.extract_if(.., is_assumed)).collect();
     warnings.extend(found.into_iter().next());
-}
-
-/// Gives items that share the files of a failed one its failure.
-fn inherit(items: &mut [Item]) {
-    let failed: Vec<(String, i32, v1::OperationError)> = items
-        .iter()
-        .filter(|item| item.reply.served_by.is_empty())
-        .filter_map(|item| {
-            let kind = item.reply.collective.as_ref()?.kind;
-            Some((item.reply.communicator.clone(), kind, item.reply.error.clone()?))
-        })
-        .collect();
-    for item in items.iter_mut().filter(|item| !item.reply.served_by.is_empty()) {
-        let kind = item.reply.collective.as_ref().map(|collective| collective.kind);
-        let found = failed.iter().find(|(name, failed, _)| *name == item.reply.served_by && Some(*failed) == kind);
-        item.reply.error = found.map(|(_, _, error)| error.clone());
-    }
 }

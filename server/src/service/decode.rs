@@ -12,6 +12,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
+use super::known_faults;
 use crate::job::{Goal, Terms, Worker};
 use crate::losses;
 use crate::order::{
@@ -100,6 +101,8 @@ impl Method {
 /// Reads a request.
 pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded, RequestError> {
     let terms = terms(&request, method)?;
+    // What it makes of known faults is done by now.
+    known_faults::policy(request.fault_policy)?;
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
@@ -232,13 +235,13 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
 }
 
 /// A network, and what is broken in it.
-struct Sourced {
-    topology: TopologyInput,
-    faults: Vec<Loss>,
+pub(super) struct Sourced {
+    pub(super) topology: TopologyInput,
+    pub(super) faults: Vec<Loss>,
 }
 
 /// Reads where a network comes from. What the server's book says has taken the place of `include_reported` before.
-fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestError> {
+pub(super) fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestError> {
     use v1::topology_source::Source;
     let Some(v1::TopologySource { source: Some(Source::Punctured(punctured)) }) = source else {
         return Ok(Sourced { topology: topology_input(source)?, faults: Vec::new() });

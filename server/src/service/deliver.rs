@@ -15,6 +15,7 @@ use tonic::Status;
 
 use super::deadline::Deadline;
 use super::decode::{OnMiss, Quality};
+use super::known_faults::AppliedFaults;
 use super::request_log::RequestLog;
 use super::stand_in::StandIn;
 use crate::answers::Answers;
@@ -51,6 +52,8 @@ pub(crate) struct CallTerms {
     pub(crate) deadline: Deadline,
     pub(crate) key: RequestKey,
     pub(crate) quality: Quality,
+    /// Known faults that the request was made to name.
+    pub(crate) applied: Option<AppliedFaults>,
     pub(crate) log: RequestLog,
 }
 
@@ -309,6 +312,7 @@ impl CallTerms {
 
     fn refuse(&mut self, failure: &PlanFailure) -> Status {
         let status = to_status(failure);
+        let status = self.applied.as_ref().map_or(status.clone(), |applied| applied.explain(&status));
         self.log.failed(&status);
         if matches!(failure, PlanFailure::Remembered { .. }) {
             self.log.remembered();
@@ -332,6 +336,7 @@ impl CallTerms {
     fn header(&self, verdict: &Verdict, inline_bytes_max: usize, joined: bool) -> PlanReply {
         let Verdict { delivery, fallback, shortfall } = verdict;
         let mut reply = delivery.reply(inline_bytes_max);
+        reply.warnings.extend(self.applied.as_ref().map(AppliedFaults::warning));
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
             let reached = quality.map_or("", |quality| &quality.optimality);

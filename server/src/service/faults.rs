@@ -1,34 +1,37 @@
 //! `canopy.v1.Faults`: what is broken or slow, and what has been planned instead.
 
+mod subject;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_faults::{Directory, Event, Outcome, Record, Remaining, Severity};
+use canopy_faults::{Event, Outcome, Record, Remaining, Severity, Target};
 use canopy_proto::v1;
 use canopy_proto::v1::faults_server::Faults;
+use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    ClearFaultsReply, ClearFaultsRequest, FaultEvent, FaultState, Idle, KnownFault, ListFaultsReply, ListFaultsRequest,
-    OperationError, ReplanEvent, ReportFaultsReply, ReportFaultsRequest, ReportOutcome, ReportedFault,
-    WatchReplansRequest, replan_event,
+    ClearFaultsReply, ClearFaultsRequest, FaultEvent, FaultScope, FaultState, Idle, KnownFault, ListFaultsReply,
+    ListFaultsRequest, OperationError, ReplanEvent, ReportFaultsReply, ReportFaultsRequest, ReportOutcome,
+    ReportedFault, TopologySource, WatchReplansRequest, replan_event,
 };
 use canopy_topology::TopologyLimits;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time;
 use tonic::{Code, Request, Response, Status};
 
+use self::subject::Subject;
 use super::EventStream;
 use super::decode::FAULTS_MAX;
 use super::deliver::STALL_MAX;
-use super::desk::{Desk, shown};
+use super::desk::Desk;
 use super::fields::{Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
-use super::topologies::read_base;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::timestamp;
 use crate::losses;
 use crate::receipts::Open;
-use crate::replan::{Entered, Expired, Replanner, ReportError};
+use crate::replan::{Entered, Expired, Replanner, ReportError, Scope};
 use crate::status::{call_status, to_status};
 use crate::store::Records;
 use crate::tasks;
@@ -45,11 +48,14 @@ const EVENTS_AT_ONCE: usize = 64;
 const STREAM_BUFFER: usize = 8;
 
 const STATES: &[&str] = &["active", "clearing", "held"];
+const SCOPES: &[&str] = &["topology", "placement", "host"];
 const SEVERITIES: &[&str] = &["fatal", "degraded"];
 
 /// What faults are listed by.
 const FIELDS: &[Field<KnownFault>] = &[
     Field { name: "topology", kind: Kind::Text, get: |fault| Value::Text(fault.topology.clone()) },
+    Field { name: "scope", kind: Kind::Word(SCOPES), get: |fault| Value::Text(scope_name(fault).to_owned()) },
+    Field { name: "machines", kind: Kind::Text, get: |fault| Value::Text(fault.machines.clone()) },
     Field { name: "text", kind: Kind::Text, get: |fault| Value::Text(fault.text.clone()) },
     Field { name: "state", kind: Kind::Word(STATES), get: |fault| Value::Text(state_name(fault).to_owned()) },
     Field { name: "severity", kind: Kind::Word(SEVERITIES), get: |fault| Value::Text(severity_name(fault).to_owned()) },
@@ -89,8 +95,8 @@ impl Faults for FaultsService {
         request: Request<ReportFaultsRequest>,
     ) -> Result<Response<ReportFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (replanner, limits) = (self.replanner.clone(), self.limits);
-        let reported = self.desk.run("ReportFaults", &headers, move |_| report(&replanner, request, &limits));
+        let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
+        let reported = self.desk.run("ReportFaults", &headers, move |_| report(&replanner, &viewer?, request, &limits));
         reported.await.map(Response::new)
     }
 
@@ -102,8 +108,9 @@ impl Faults for FaultsService {
 
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (replanner, wanted) = (self.replanner.clone(), request.clone());
-        let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &wanted, open);
+        let (replanner, wanted, limits) = (self.replanner.clone(), request.clone(), self.limits);
+        let viewer = Viewer::of(&headers);
+        let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &viewer?, (&wanted, open), &limits);
         let call = (&headers, &*request.request_id, &request);
         self.desk.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
     }
@@ -193,41 +200,84 @@ impl Watch {
 
 fn report(
     replanner: &Replanner,
+    viewer: &Viewer,
     request: ReportFaultsRequest,
     limits: &TopologyLimits,
 ) -> Result<ReportFaultsReply, CallFailure> {
-    let ReportFaultsRequest { topology, events } = request;
+    let ReportFaultsRequest { topology, events, job } = request;
     if events.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: events.len(), limit: FAULTS_MAX });
     }
-    let (key, base) = read_base(replanner.bases(), topology, limits)?;
-    let now = replanner.leases().now_ms();
-    let read: Vec<Result<Event, ReportedFault>> = events.into_iter().map(|event| read_event(event, now)).collect();
-    let known: Vec<Event> = read.iter().filter_map(|read| read.as_ref().ok().cloned()).collect();
-    let mut entered = replanner.books().report((&key, &base), known)?.into_iter();
-    let mut changes = false;
-    let mut outcome = |read: Result<Event, ReportedFault>| match read.map(|_| entered.next()) {
-        Err(refused) => refused,
-        Ok(Some(Ok(entered))) => {
-            changes |= entered.changes;
-            ReportedFault { outcome: outcome_of(entered).into(), error: None }
-        }
-        Ok(Some(Err(error))) => refused(report_reason(&error), &chain(&error)),
-        // There is one for each that was read.
-        Ok(None) => refused("CALL_FAILED", "the event was lost"),
+    let subject = Subject::of(replanner, viewer, (topology, &job), limits)?;
+    let (names, now) = (subject.entries(), replanner.leases().now_ms());
+    let entries = |event| {
+        let event = read_event(event, now)?;
+        names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
+    };
+    let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
+    let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
+    let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
+    let mut entered = replanner.books().report(all)?.into_iter();
+    let mut changed = Vec::new();
+    let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
+        read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed))
     };
     let outcomes: Vec<ReportedFault> = read.into_iter().map(&mut outcome).collect();
     for reported in &outcomes {
         let label = outcome_name(reported.outcome());
         replanner.metrics().count("canopy_fault_events_total", &[("outcome", label.into())]);
     }
-    let leases = if changes { replanner.concerned(&key, &base) } else { 0 };
-    if changes {
-        replanner.stir(key);
+    let leases = if changed.is_empty() { 0 } else { replanner.concerned(&changed) };
+    if !changed.is_empty() {
+        replanner.stir_changed();
     }
-    let active = replanner.books().count(&key).map_or(0, |count| count.losses.len());
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    Ok(ReportFaultsReply { topology: id_of(&key), outcomes, active: number(active), leases: number(leases) })
+    Ok(ReportFaultsReply {
+        topology: subject.topology(),
+        outcomes,
+        active: number(subject.active(replanner.books(), &named)),
+        leases: number(leases),
+        placed_leases: number(subject.placed_leases(replanner)),
+    })
+}
+
+/// What became of an event that was entered in one scope or several: what changed anything, else what became of it in the first.
+fn outcome_of_all(
+    entries: Vec<(Scope, Event)>,
+    entered: &mut impl Iterator<Item = Result<Entered, ReportError>>,
+    changed: &mut Vec<Scope>,
+) -> ReportedFault {
+    let mut first = None;
+    // There is an outcome for each that was entered.
+    for ((scope, event), entered) in entries.into_iter().zip(entered) {
+        let (changes, found) = match entered {
+            Ok(entered) => (
+                entered.changes,
+                ReportedFault {
+                    outcome: outcome_of(entered).into(),
+                    error: None,
+                    element: event.target.to_string(),
+                    scope: scope_of(&scope).into(),
+                },
+            ),
+            Err(error) => (false, refused(report_reason(&error), &chain(&error))),
+        };
+        if changes {
+            changed.push(scope);
+        }
+        if changes || first.is_none() {
+            first = Some(found);
+        }
+    }
+    first.unwrap_or_else(|| refused("CALL_FAILED", "the event was lost"))
+}
+
+const fn scope_of(scope: &Scope) -> FaultScope {
+    match scope {
+        Scope::Topology(_) => FaultScope::Topology,
+        Scope::Placement { .. } => FaultScope::Placement,
+        Scope::Host(_) => FaultScope::Host,
+    }
 }
 
 fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
@@ -284,13 +334,12 @@ const fn outcome_name(outcome: ReportOutcome) -> &'static str {
 fn refused(reason: &str, message: &str) -> ReportedFault {
     let (reason, message) = (reason.to_owned(), message.chars().take(500).collect());
     let error = OperationError { code: Code::InvalidArgument.into(), reason, message };
-    ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error) }
+    ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error), ..ReportedFault::default() }
 }
 
 const fn report_reason(error: &ReportError) -> &'static str {
     use canopy_faults::BookError;
     match error {
-        ReportError::Meaning(_) => "FAULT_UNKNOWN",
         ReportError::Book(BookError::Event(_) | BookError::Future { .. }) => "FAULT_INVALID",
         ReportError::Book(
             BookError::TooManyElements { .. } | BookError::TooManySources { .. } | BookError::TooManyIds { .. },
@@ -301,27 +350,37 @@ const fn report_reason(error: &ReportError) -> &'static str {
 
 fn clear(
     replanner: &Replanner,
-    request: &ClearFaultsRequest,
-    open: Option<&Open>,
+    viewer: &Viewer,
+    (request, open): (&ClearFaultsRequest, Option<&Open>),
+    limits: &TopologyLimits,
 ) -> Result<ClearFaultsReply, CallFailure> {
-    let unknown = || CallFailure::TopologyUnknown { name: shown(&request.topology) };
-    let (key, base) = replanner.bases().named(&request.topology)?.ok_or_else(unknown)?;
     if request.faults.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
-    let directory = Directory::new(base.topology());
-    let target = |(position, fault)| {
+    let topology = Some(request.topology.clone()).filter(|topology| !topology.is_empty());
+    let topology = topology.map(|id| TopologySource { source: Some(Source::Id(id)) });
+    let subject = Subject::of(replanner, viewer, (topology, &request.job), limits)?;
+    let names = subject.entries();
+    let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();
+    for (position, fault) in request.faults.iter().enumerate() {
         let bad = |problem: String| CallFailure::FaultTarget { position, problem };
         let loss = losses::loss(fault).map_err(|error| bad(chain(&error)))?;
-        directory.canonical(&loss.target).map_err(|error| bad(chain(&error)))
-    };
-    let targets = request.faults.iter().enumerate().map(target).collect::<Result<Vec<_>, _>>()?;
+        let entries = names.of(&loss.target, Remaining::GONE).map_err(bad)?;
+        wanted.extend(entries.into_iter().map(|(scope, target)| (scope, Some(target))));
+    }
+    if request.faults.is_empty() {
+        wanted.extend(subject.scopes().into_iter().map(|scope| (scope, None)));
+        if wanted.is_empty() {
+            let problem = "name the faults, or a topology or job whose faults are all over".to_owned();
+            return Err(CallFailure::Faults { field: "faults", problem });
+        }
+    }
     // Done again after a crash, it must not take out what has broken since.
     let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
-    let until_ms = until_ms.unwrap_or(u64::MAX);
-    let cleared = replanner.books().clear(&key, (!targets.is_empty()).then_some(&targets), until_ms)?;
-    replanner.stir(key);
-    let active = replanner.books().count(&key).map_or(0, |count| count.losses.len());
+    let cleared = replanner.books().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;
+    replanner.stir_changed();
+    let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
+    let active = subject.active(replanner.books(), &named);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
 }
@@ -329,16 +388,18 @@ fn clear(
 fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result<ListFaultsReply, CallFailure> {
     let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-    replanner.books().for_each(|key, record| {
-        let fault = known_fault(replanner, id_of(key), record);
-        let id = [key.as_bytes().as_slice(), fault.text.as_bytes()].concat();
+    replanner.books().for_each(|scope, record| {
+        let fault = known_fault(replanner, scope, record);
+        let place = [fault.topology.as_str(), fault.machines.as_str(), fault.text.as_str()].join("\n");
+        let order = fault.scope.to_be_bytes();
+        let id = [order.as_slice(), place.as_bytes(), scope.key_of("").as_bytes()].concat();
         listing.show(fault, id);
     });
     let page = listing.finish();
     Ok(ListFaultsReply { faults: page.items, next_page_token: page.next_page_token, total_size: page.total })
 }
 
-fn known_fault(replanner: &Replanner, topology: String, record: &Record) -> KnownFault {
+fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFault {
     let loss = canopy_faults::Loss { target: record.target().clone(), remaining: record.counts_as() };
     let better_ms = record.better_at_ms(replanner.books().policy());
     let state = match (record.is_held(), better_ms.is_some()) {
@@ -356,8 +417,14 @@ fn known_fault(replanner: &Replanner, topology: String, record: &Record) -> Know
         Some(Severity::Degraded) => v1::Severity::Degraded,
         None => v1::Severity::Unspecified,
     };
+    let machines = match scope {
+        Scope::Topology(_) => String::new(),
+        Scope::Placement { machines: name, .. } | Scope::Host(name) => name.clone(),
+    };
     KnownFault {
-        topology,
+        topology: scope.base().map(id_of).unwrap_or_default(),
+        scope: scope_of(scope).into(),
+        machines,
         fault: Some(losses::on_the_wire(&loss)),
         state: state.into(),
         severity: severity.into(),
@@ -375,6 +442,14 @@ fn state_name(fault: &KnownFault) -> &'static str {
         FaultState::Clearing => "clearing",
         FaultState::Held => "held",
         FaultState::Active | FaultState::Unspecified => "active",
+    }
+}
+
+fn scope_name(fault: &KnownFault) -> &'static str {
+    match fault.scope() {
+        FaultScope::Placement => "placement",
+        FaultScope::Host => "host",
+        FaultScope::Topology | FaultScope::Unspecified => "topology",
     }
 }
 

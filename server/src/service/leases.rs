@@ -1,5 +1,7 @@
 //! `canopy.v1.Leases`: which job runs on which plans.
 
+mod around;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +25,12 @@ use super::fields::{Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
 use super::topologies::{read_base, resolve};
 use crate::failure::{CallFailure, PlanFailure};
-use crate::job::{Goal, Terms, Worker};
-use crate::key::{PlanKey, RequestKey};
+use crate::key::PlanKey;
 use crate::order::{Order, Priority, RequestError};
 use crate::planner::Planner;
 use crate::queue::Queue;
 use crate::receipts::Open;
-use crate::replan::{Base, Deed, Item, Lease, LinkSet, Replanner, Standing, Valid, number_of};
+use crate::replan::{Base, Deed, Item, Lease, Network, Placed, Replanner, Standing, Valid, number_of};
 use crate::store::Records;
 use crate::tenant::{IsolatedTenant, Viewer};
 use crate::topologies::{Shelf, id_of};
@@ -142,7 +143,7 @@ impl LeasesService {
             Err(_) => return Err(bad("priority", "use PRIORITY_PREFETCH to PRIORITY_REPAIR".to_owned())),
         };
         let mut network: Option<(PlanKey, Arc<Base>)> = None;
-        let mut items = Vec::with_capacity(requests.len());
+        let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
         let mut tenant = String::new();
         for (position, mut request) in requests.into_iter().enumerate() {
             let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
@@ -151,6 +152,10 @@ impl LeasesService {
                 return Err(bad(&field, "a lease is on one topology; acquire one for each".to_owned()));
             }
             request.topology = Some(kept_source(request.topology.take(), &key));
+            if request.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
+                let field = format!("requests[{position}].fault_policy");
+                return Err(bad(&field, "a lease is planned around faults; leave it out, or hold no lease".to_owned()));
+            }
             // What does not change the plan is not kept.
             request.quality = None;
             (request.priority, request.detached, request.request_id) = (0, false, String::new());
@@ -163,38 +168,47 @@ impl LeasesService {
             let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(within)?;
             order.tenant = viewer.owner(&self.isolated);
             tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();
-            items.push(self.item(runtime, request, order, &base)?);
+            let network = Network::new(key, base, Placed::of(&request).as_ref());
+            let (item, first) = self.item(runtime, request, &order, &network)?;
+            items.push(item);
+            valid.push(first);
         }
         let Some((key, _)) = network else { return Err(bad("requests", "give at least one".to_owned())) };
-        let valid = |item: &Item| Valid { plan: item.original_key().plan_id(), ..Valid::default() };
-        let standing = Standing {
-            expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms),
-            ttl_ms,
-            items: items.iter().map(valid).collect(),
-        };
+        let standing =
+            Standing { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
         let deed = Deed { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
         let lease = self.replanner.leases().acquire(deed, standing)?;
         self.replanner.stir(key);
         Ok(self.describe(&lease))
     }
 
-    /// A plan that is held: it must be there.
-    fn item(&self, runtime: &Handle, request: PlanRequest, order: Order, base: &Base) -> Result<Item, CallFailure> {
-        let prepared = self.planner.prepare(&order, &Never)?;
-        let terms = Terms { priority: Priority::Repair, detached: false, worker: Worker::Planner };
-        let mut lookup = self.queue.submit(RequestKey::of(&order), order, Goal::Lookup, terms)?;
-        let found = runtime.block_on(lookup.ended()).map_err(|failure| match Arc::try_unwrap(failure) {
-            Ok(failure) => CallFailure::Plan(failure),
-            // Somebody else asked the same.
-            Err(_) => CallFailure::Plan(PlanFailure::NotCached),
-        })?;
-        let links = LinkSet::projected(base, &prepared.topology, &found.plan.plan.links_used);
-        Ok(Item {
-            request: request.encode_to_vec().into(),
-            original: prepared.key.as_bytes().to_vec().into(),
-            links: links.into_bytes(),
-            ranks: prepared.topology.rank_count(),
-        })
+    /// A plan that is held, and the one that is valid first: it must be there, but where known faults are on its way.
+    fn item(
+        &self,
+        runtime: &Handle,
+        request: PlanRequest,
+        order: &Order,
+        network: &Network,
+    ) -> Result<(Item, Valid), CallFailure> {
+        let prepared = self.planner.prepare(order, &Never)?;
+        let count = network.count(self.replanner.books());
+        let found = match self.cached(runtime, order) {
+            Ok(found) => Some(found),
+            Err(failure) if !count.losses.is_empty() && matches!(*failure, PlanFailure::NotCached) => None,
+            // Somebody else may have asked the same.
+            Err(failure) => {
+                return Err(CallFailure::Plan(Arc::try_unwrap(failure).unwrap_or(PlanFailure::NotCached)));
+            }
+        };
+        let links = self.links(&network.base, (&prepared.topology, order), found.as_ref()).into_bytes();
+        let ranks = prepared.topology.rank_count();
+        let valid = match network.touches(&count, &links) {
+            true => self.around(runtime, order, (&count, ranks))?,
+            false if found.is_some() => Valid { plan: prepared.key.plan_id(), ..Valid::default() },
+            false => return Err(CallFailure::Plan(PlanFailure::NotCached)),
+        };
+        let original = prepared.key.as_bytes().to_vec().into();
+        Ok((Item { request: request.encode_to_vec().into(), original, links, ranks }, valid))
     }
 
     fn describe(&self, lease: &Lease) -> WireLease {

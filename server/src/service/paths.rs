@@ -14,13 +14,12 @@ use crate::order::RequestError;
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (shelf, replanner, limits) = (service.shelf.clone(), service.replanner.clone(), service.limits);
+    let (shelf, limits) = (service.shelf.clone(), service.limits);
     let caller = Presence::default();
     let gone = caller.ended();
     let found = service.bundles.run("Paths", &headers, move |_| {
         let forwarding = forwarding(request.forwarding)?;
-        let source = topologies::with_reported(replanner.as_ref(), request.topology.clone(), &limits)?;
-        let (topology, warnings) = topologies::read(&shelf, source, &limits, &gone)?;
+        let (topology, warnings) = topologies::read(&shelf, request.topology.clone(), &limits, &gone)?;
         find(&topology, &request, forwarding, warnings, &gone)
     });
     found.await

@@ -7,6 +7,7 @@ use std::thread;
 use bytes::Bytes;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
+use canopy_faults::Directory;
 use canopy_finder::{Links, Query};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
@@ -16,11 +17,11 @@ use canopy_proto::v1::{
     FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, Punctured,
     PutTopologyReply, PutTopologyRequest, StoredTopology, TopologySource, UnbalancedNode, UnreachablePair,
 };
-use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
+use canopy_topology::{Fault, Topology, TopologyLimits, identity_hash, read_document, to_yaml};
 use prost::Message as _;
 use tonic::{Request, Response, Status};
 
-use super::decode::topology_input;
+use super::decode::{Sourced, sourced, topology_input};
 use super::desk::{Desk, shown};
 use super::fields::{Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
@@ -29,10 +30,9 @@ use crate::failure::{CallFailure, PlanFailure};
 use crate::finds::Finds;
 use crate::job::timestamp;
 use crate::key::{PlanKey, TopologyKey};
-use crate::losses;
 use crate::order::{RequestError, TopologyInput};
 use crate::pipeline::{read_topology, topology_summary};
-use crate::replan::{Base, Bases, Replanner};
+use crate::replan::{Base, Bases};
 use crate::status::to_topology_problem;
 use crate::store::Records;
 use crate::topologies::{Kept, Shelf, Shelved, id_of};
@@ -175,23 +175,6 @@ pub(crate) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<O
     Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
 }
 
-/// The same source with the faults of the server's book among those that it names, where it asks for them.
-pub(super) fn with_reported(
-    replanner: Option<&Replanner>,
-    source: Option<TopologySource>,
-    limits: &TopologyLimits,
-) -> Result<Option<TopologySource>, CallFailure> {
-    let Some(TopologySource { source: Some(Source::Punctured(punctured)) }) = source else { return Ok(source) };
-    let Punctured { base, mut faults, include_reported } = *punctured;
-    if let Some(replanner) = replanner.filter(|_| include_reported) {
-        let (key, _) = read_base(replanner.bases(), base.clone().map(|base| *base), limits)?;
-        let count = replanner.books().count(&key);
-        faults.extend(count.iter().flat_map(|count| count.losses.iter()).map(losses::on_the_wire));
-    }
-    let punctured = Box::new(Punctured { base, faults, include_reported: false });
-    Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }))
-}
-
 /// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
 fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
     match source {
@@ -210,14 +193,10 @@ pub(super) fn read_base(
     source: Option<TopologySource>,
     limits: &TopologyLimits,
 ) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-    let id = source.as_ref().and_then(|source| source.source.as_ref()).and_then(|source| match source {
-        Source::Id(id) => Some(id.clone()),
-        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => None,
-    });
-    if let Some(id) = id {
-        return bases.named(&id)?.ok_or_else(|| unknown(&id));
+    if let Some(id) = id_in(source.as_ref()) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
     }
-    let key = source.as_ref().map(|source| *blake3::hash(&source.encode_to_vec()).as_bytes());
+    let key = source.as_ref().map(text_hash);
     if let Some(known) = key.and_then(|key| bases.known(&key)) {
         return Ok(known);
     }
@@ -226,6 +205,39 @@ pub(super) fn read_base(
     let found = bases.put(topology)?;
     key.iter().for_each(|key| bases.learn(*key, found.0));
     Ok(found)
+}
+
+/// Reads the healthy network of a request, and stores nothing: in memory, where it has been read before.
+pub(super) fn see_base(
+    bases: &Bases,
+    source: Option<&TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    if let Some(id) = id_in(source) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
+    }
+    let text = source.map(text_hash);
+    if let Some(known) = text.and_then(|text| bases.seen(&text)) {
+        return Ok(known);
+    }
+    let input = topology_input(source.cloned()).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.see(topology);
+    text.iter().for_each(|text| bases.learn(*text, found.0));
+    Ok(found)
+}
+
+/// The id that a source is.
+fn id_in(source: Option<&TopologySource>) -> Option<&str> {
+    match source?.source.as_ref()? {
+        Source::Id(id) => Some(id),
+        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => None,
+    }
+}
+
+/// Tells the text of one source from another.
+fn text_hash(source: &TopologySource) -> [u8; 32] {
+    *blake3::hash(&source.encode_to_vec()).as_bytes()
 }
 
 /// Reads a topology, wherever it comes from.
@@ -237,6 +249,18 @@ pub(super) fn read(
 ) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
     let input = topology_input(resolve(shelf, source)?).map_err(PlanFailure::Request)?;
     Ok(read_deeply(&input, limits, gone)?)
+}
+
+/// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
+pub(super) fn read_punctured(
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<(Topology, Vec<Fault>), CallFailure> {
+    let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&topology, limits, gone)?;
+    let faults = Directory::new(&topology).resolve(&faults).map_err(PlanFailure::FaultMeaning)?;
+    Ok((topology, faults))
 }
 
 /// Reads on a thread whose stack the deepest document cannot exhaust. A panic there ends the call alone.

@@ -17,6 +17,7 @@ const ARTIFACT: &str = "canopy.v1.Artifact";
 const OPERATION: &str = "canopy.v1.Operation";
 const TOPOLOGY: &str = "canopy.v1.Topology";
 const LEASE: &str = "canopy.v1.Lease";
+const JOB: &str = "canopy.v1.Lease.job";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
 
 /// The reason where a plan is for other devices than the caller has.
@@ -66,6 +67,10 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::TooManyNames { limit, .. } => Refusal::input("TOO_MANY_NAMES", "names").with("limit", limit),
         CallFailure::Timeout => Refusal::input("TIMEOUT_INVALID", "timeout"),
         CallFailure::TooManyEvents { limit, .. } => Refusal::input("TOO_MANY_FAULTS", "events").with("limit", limit),
+        CallFailure::AroundFaults { failure, .. } => refusal(failure),
+        CallFailure::Faults { field, .. } => Refusal::input("FAULTS_INVALID", *field),
+        CallFailure::JobUnknown { job } => missing("JOB_UNKNOWN", JOB, job),
+        CallFailure::JointFaults { .. } => Refusal::infeasible("FAULTS_KNOWN", "fault_policy"),
         CallFailure::FaultTarget { position, .. } => Refusal::input("FAULT_UNKNOWN", format!("faults[{position}]")),
         CallFailure::ResumeToken => Refusal::new(Code::OutOfRange, "RESUME_TOKEN_EXPIRED", Detail::None),
         CallFailure::TooManyWatches { limit } => Refusal::limit("WATCHES_FULL", "watches").with("limit", limit),

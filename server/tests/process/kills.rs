@@ -114,7 +114,11 @@ impl Desk {
                 let event = FaultEvent { source, event_id, fault: Some(lost(gpu)), ..FaultEvent::default() };
                 let was_broken = known.broken.remove(&gpu);
                 known.maybe_broken.insert(gpu);
-                let asked = ReportFaultsRequest { topology: request(NETWORK).topology, events: vec![event] };
+                let asked = ReportFaultsRequest {
+                    topology: request(NETWORK).topology,
+                    events: vec![event],
+                    ..Default::default()
+                };
                 let reply = self.faults.report_faults(asked).await?.into_inner();
                 known.maybe_broken.remove(&gpu);
                 // What is seen within the millisecond of a clear is older news than that.

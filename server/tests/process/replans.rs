@@ -49,7 +49,7 @@ async fn lose(process: &Process, expression: &str, gpu: &str) {
     let fault = Some(Fault { target: Some(fault::Target::Device(device)), remaining: None });
     let (source, event_id) = ("test".to_owned(), format!("{expression} {gpu}"));
     let events = vec![FaultEvent { source, event_id, fault, ..FaultEvent::default() }];
-    let asked = ReportFaultsRequest { topology: request(expression).topology, events };
+    let asked = ReportFaultsRequest { topology: request(expression).topology, events, ..Default::default() };
     faults(process).await.report_faults(asked).await.unwrap();
 }
 

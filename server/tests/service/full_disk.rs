@@ -47,7 +47,7 @@ async fn report(server: &TestServer, number: u32) -> Result<(), tonic::Status> {
         fault: Some(Fault { target: Some(fault::Target::Device(device)), remaining: None }),
         ..FaultEvent::default()
     };
-    let asked = ReportFaultsRequest { topology: request("ring:4").topology, events: vec![event] };
+    let asked = ReportFaultsRequest { topology: request("ring:4").topology, events: vec![event], ..Default::default() };
     FaultsClient::new(server.channel.clone()).report_faults(asked).await.map(drop)
 }
 

@@ -25,10 +25,10 @@ use tonic_types::StatusExt as _;
 
 use crate::support::{GatedPlanner, TestServer, request};
 
-const BOXES: &str = "dgx-a100:boxes=2";
+pub(crate) const BOXES: &str = "dgx-a100:boxes=2";
 
 /// A server that believes what it is told sooner than others do.
-async fn start() -> TestServer {
+pub(crate) async fn start() -> TestServer {
     TestServer::start_with(
         quick,
         std::sync::Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD)),
@@ -36,7 +36,7 @@ async fn start() -> TestServer {
     .await
 }
 
-fn quick(options: &mut Options) {
+pub(crate) fn quick(options: &mut Options) {
     options.replans = ReplanOptions {
         window: Duration::from_millis(300),
         debounce: Duration::from_millis(200),
@@ -46,30 +46,30 @@ fn quick(options: &mut Options) {
     };
 }
 
-fn source(expression: &str) -> TopologySource {
+pub(crate) fn source(expression: &str) -> TopologySource {
     TopologySource { source: Some(Source::Expression(expression.to_owned())) }
 }
 
-fn faults(server: &TestServer) -> FaultsClient<Channel> {
+pub(crate) fn faults(server: &TestServer) -> FaultsClient<Channel> {
     FaultsClient::new(server.channel.clone())
 }
 
-fn leases(server: &TestServer) -> LeasesClient<Channel> {
+pub(crate) fn leases(server: &TestServer) -> LeasesClient<Channel> {
     LeasesClient::new(server.channel.clone())
 }
 
-fn gpu(node: &str) -> Fault {
+pub(crate) fn gpu(node: &str) -> Fault {
     let device = DeviceTarget { node: node.to_owned(), ..DeviceTarget::default() };
     Fault { target: Some(fault::Target::Device(device)), remaining: None }
 }
 
-fn link(from: &str, to: &str, remaining: Option<(u64, u64)>) -> Fault {
+pub(crate) fn link(from: &str, to: &str, remaining: Option<(u64, u64)>) -> Fault {
     let ends = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
     let remaining = remaining.map(|(numerator, denominator)| Ratio { numerator, denominator });
     Fault { target: Some(fault::Target::Link(ends)), remaining }
 }
 
-fn event(id: &str, fault: Fault, cleared: bool) -> FaultEvent {
+pub(crate) fn event(id: &str, fault: Fault, cleared: bool) -> FaultEvent {
     FaultEvent {
         source: "test".to_owned(),
         event_id: id.to_owned(),
@@ -79,16 +79,16 @@ fn event(id: &str, fault: Fault, cleared: bool) -> FaultEvent {
     }
 }
 
-async fn report(server: &TestServer, topology: &str, events: Vec<FaultEvent>) -> ReportFaultsReply {
-    let asked = ReportFaultsRequest { topology: Some(source(topology)), events };
+pub(crate) async fn report(server: &TestServer, topology: &str, events: Vec<FaultEvent>) -> ReportFaultsReply {
+    let asked = ReportFaultsRequest { topology: Some(source(topology)), events, ..ReportFaultsRequest::default() };
     faults(server).report_faults(asked).await.unwrap().into_inner()
 }
 
-async fn plan(server: &TestServer, request: PlanRequest) -> String {
+pub(crate) async fn plan(server: &TestServer, request: PlanRequest) -> String {
     server.client().plan(request).await.unwrap().into_inner().plan.unwrap().id
 }
 
-async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Lease {
+pub(crate) async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> Lease {
     for request in &requests {
         plan(server, request.clone()).await;
     }
@@ -96,17 +96,17 @@ async fn acquire(server: &TestServer, job: &str, requests: Vec<PlanRequest>) -> 
     leases(server).acquire_lease(asked).await.unwrap().into_inner()
 }
 
-async fn watch(server: &TestServer, resume_token: &str) -> Streaming<ReplanEvent> {
+pub(crate) async fn watch(server: &TestServer, resume_token: &str) -> Streaming<ReplanEvent> {
     let asked = WatchReplansRequest { resume_token: resume_token.to_owned(), ..WatchReplansRequest::default() };
     faults(server).watch_replans(asked).await.unwrap().into_inner()
 }
 
-async fn next(events: &mut Streaming<ReplanEvent>) -> ReplanEvent {
+pub(crate) async fn next(events: &mut Streaming<ReplanEvent>) -> ReplanEvent {
     timeout(Duration::from_secs(20), events.message()).await.expect("an event comes in time").unwrap().unwrap()
 }
 
 /// The next plan that nothing better follows.
-async fn next_final(events: &mut Streaming<ReplanEvent>) -> (ReplanEvent, PlanSuperseded) {
+pub(crate) async fn next_final(events: &mut Streaming<ReplanEvent>) -> (ReplanEvent, PlanSuperseded) {
     loop {
         let event = next(events).await;
         if let Some(Event::Superseded(superseded)) = event.event.clone()
@@ -117,7 +117,7 @@ async fn next_final(events: &mut Streaming<ReplanEvent>) -> (ReplanEvent, PlanSu
     }
 }
 
-async fn silence(events: &mut Streaming<ReplanEvent>, how_long: u64) {
+pub(crate) async fn silence(events: &mut Streaming<ReplanEvent>, how_long: u64) {
     let heard = timeout(Duration::from_millis(how_long), events.message()).await;
     assert!(heard.is_err(), "{heard:?}");
 }

@@ -104,7 +104,7 @@ async fn broken(client: &Client, number: usize, concerned: usize) -> Result<(Dur
         ..FaultEvent::default()
     };
     let watch = Stopwatch::start();
-    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event] };
+    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event], ..Default::default() };
     let reply = client.report_faults(asked, None).await?;
     let report = watch.elapsed();
     // Those that have other plans already are looked at, too.

@@ -368,7 +368,11 @@ async fn storm() -> Result<(), Failure> {
                     cleared: round % 2 == 1,
                     ..FaultEvent::default()
                 };
-                let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event] };
+                let asked = ReportFaultsRequest {
+                    topology: Some(expression(NETWORK)),
+                    events: vec![event],
+                    ..Default::default()
+                };
                 let sent = now();
                 client.report_faults(asked, None).await?;
                 slowest = slowest.max(now().duration_since(sent));

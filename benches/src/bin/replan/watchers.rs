@@ -123,6 +123,6 @@ async fn report(client: &Client, round: u64) -> Result<(), ClientError> {
         cleared: round % 2 == 1,
         ..FaultEvent::default()
     };
-    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event] };
+    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event], ..Default::default() };
     client.report_faults(asked, None).await.map(drop)
 }

@@ -1,32 +1,32 @@
 //! `canopy faults clear`: an operator's word that elements are sound.
 
 use canopy_client::RequestId;
-use canopy_faults::Loss;
 use canopy_proto::v1::{ClearFaultsReply, ClearFaultsRequest};
 use serde::Serialize;
 
-use super::network::Network;
-use super::report::loss;
+use super::network::Subject;
 use super::wire;
 use crate::commands::operate::CommonArgs;
 use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, print, print_json};
 
-/// Take faults out of the book at once, whoever reported them
+/// Take back faults at once, whoever reported them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   canopy faults clear dgx-a100:boxes=2 nic:b0g3
-  canopy faults clear topologies/0123abcd --all")]
+  canopy faults clear topologies/0123abcd --all
+  canopy faults clear nic:gpu01:3
+  canopy faults clear --job 18 --all")]
 pub(crate) struct ClearArgs {
-    /// Generator expression, file, or id of a stored topology
-    #[arg(value_name = "T")]
-    topology: String,
-    /// What is sound, such as nic:b0g3
-    #[arg(value_name = "FAULT", required_unless_present = "all", conflicts_with = "all", value_parser = loss)]
-    faults: Vec<Loss>,
-    /// All of the topology
+    /// Generator expression, file, or id of a stored topology, if one is meant; then what is healthy, such as nic:b0g3 or nic:gpu01:3
+    #[arg(value_name = "[T] FAULT", required_unless_present = "job")]
+    names: Vec<String>,
+    /// Job whose leases say which network is meant and on which machines it is
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
+    /// All of the topology, or of the job's networks and machines
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -45,11 +45,14 @@ struct Cleared {
 
 /// Clears them.
 pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
-    let network = Network::read(&args.topology, &args.common).await?;
-    let faults = network.named(&args.faults)?.iter().map(wire::fault).collect();
-    let topology = network.id(&args.common).await?;
+    let (subject, named) = Subject::read(&args.names, args.job.as_deref(), &args.common).await?;
+    if named.is_empty() != args.all {
+        return Err(Failure::input("either faults are named, or --all is given").help("do one of the two"));
+    }
+    let faults = named.iter().map(wire::fault).collect();
+    let (topology, job) = subject.on_the_wire(&args.common).await?;
     let request =
-        ClearFaultsRequest { topology: topology.clone(), faults, request_id: RequestId::random().to_string() };
+        ClearFaultsRequest { topology: topology.clone(), job, faults, request_id: RequestId::random().to_string() };
     let ClearFaultsReply { cleared, active } =
         ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
             connection.shared().clear_faults(request.clone(), left).await
@@ -58,5 +61,6 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     if args.common.json {
         return print_json(&Cleared { canopy: FORMAT_VERSION, command: "faults clear", topology, cleared, active });
     }
-    print(&format!("{topology}: elements that count as sound again {cleared}, still in the book {active}"))
+    let of = subject.words(&topology);
+    print(&format!("{of}: elements that count as healthy again {cleared}, still known to be broken or slow {active}"))
 }

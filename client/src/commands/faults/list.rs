@@ -21,7 +21,11 @@ struct Listed {
 #[derive(Serialize)]
 struct Row {
     fault: String,
+    scope: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
     topology: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    machines: String,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<&'static str>,
@@ -37,8 +41,10 @@ impl Row {
         Self {
             state: wire::state_name(fault.state()),
             severity: wire::severity_name(fault.severity()),
+            scope: wire::scope_name(fault.scope()),
             fault: fault.text,
             topology: fault.topology,
+            machines: fault.machines,
             sources: fault.sources,
             since: fault.since_time.map(|time| time.to_string()),
             reported: fault.reported_time.map(|time| time.to_string()),
@@ -61,12 +67,19 @@ pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
         return print_json(&Listed { canopy: FORMAT_VERSION, command: "faults list", faults, total });
     }
     let count = faults.len();
-    let mut table = Table::new(&["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "TOPOLOGY"]);
+    let head = ["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "SCOPE", "OF"];
+    let mut table = Table::new(&head);
     for row in faults {
         let (since, until) = (row.since.unwrap_or_default(), row.until.unwrap_or_default());
         let severity = row.severity.unwrap_or_default().to_owned();
         let (flaps, sources) = (row.suppressed.to_string(), row.sources.join(","));
-        table.row([row.fault, row.state.to_owned(), severity, since, until, flaps, sources, row.topology]);
+        let of = match row.scope {
+            "placement" => format!("{} on {}", row.topology, row.machines),
+            "host" => row.machines,
+            _ => row.topology,
+        };
+        let (state, scope) = (row.state.to_owned(), row.scope.to_owned());
+        table.row([row.fault, state, severity, since, until, flaps, sources, scope, of]);
     }
     print(&table.text())?;
     say_rest(count, total, "faults");

@@ -1,4 +1,5 @@
-//! The topology that faults are about: read here, so that names are understood before anything is sent.
+//! What faults are about: a topology is read here, so that names are understood before anything is sent; names of a job's network
+//! and of machines are for the server to understand.
 
 use canopy_client::RequestId;
 use canopy_faults::{Directory, Event, Loss, MeaningError};
@@ -61,15 +62,96 @@ impl Network {
 
     /// Reports events, and hands over the answer that has an outcome for each of them.
     pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsReply, Failure> {
-        let events: Vec<_> = events.iter().map(wire::event).collect();
-        let request = ReportFaultsRequest { topology: Some(self.source.clone()), events };
-        let reply = ask(&common.server, Some(common.deadline), async |connection, left| {
-            connection.shared().report_faults(request.clone(), left).await
-        })
-        .await?;
-        match reply.outcomes.len() == request.events.len() {
-            true => Ok(reply),
-            false => Err(Failure::fault("the server does not answer for every event")),
+        let topology = Some(self.source.clone());
+        send(ReportFaultsRequest { topology, ..ReportFaultsRequest::default() }, events, common).await
+    }
+}
+
+/// What faults are said of.
+#[derive(Debug)]
+pub(super) enum Subject {
+    /// A topology.
+    Topology(Network),
+    /// The networks that a job's leases are on.
+    Job(String),
+    /// Machines, by their names.
+    Machines,
+}
+
+impl Subject {
+    /// Reads names given on a command line, T first where there is one, and the job where one is given.
+    pub(super) async fn read(
+        names: &[String],
+        job: Option<&str>,
+        common: &CommonArgs,
+    ) -> Result<(Self, Vec<Loss>), Failure> {
+        let (topology, faults) = match names.split_first() {
+            Some((first, faults)) if job.is_none() && !is_fault(first) => (Some(first), faults),
+            _ => (None, names),
+        };
+        let loss =
+            |text: &String| super::report::loss(text).map_err(|words| Failure::input(format!("{text}: {words}")));
+        let losses = faults.iter().map(loss).collect::<Result<Vec<Loss>, Failure>>()?;
+        match (topology, job) {
+            (Some(topology), _) => {
+                let network = Network::read(topology, common).await?;
+                let losses = network.named(&losses)?;
+                Ok((Self::Topology(network), losses))
+            }
+            (None, Some(job)) => Ok((Self::Job(job.to_owned()), losses)),
+            (None, None) => Ok((Self::Machines, losses)),
         }
+    }
+
+    /// Reports events, and hands over the answer that has an outcome for each of them.
+    pub(super) async fn report(&self, events: &[Event], common: &CommonArgs) -> Result<ReportFaultsReply, Failure> {
+        match self {
+            Self::Topology(network) => network.report(events, common).await,
+            Self::Job(job) => {
+                send(ReportFaultsRequest { job: job.clone(), ..ReportFaultsRequest::default() }, events, common).await
+            }
+            Self::Machines => send(ReportFaultsRequest::default(), events, common).await,
+        }
+    }
+
+    /// The id of the topology, which the server keeps from now on, and the job; empty where there is none.
+    pub(super) async fn on_the_wire(&self, common: &CommonArgs) -> Result<(String, String), Failure> {
+        Ok(match self {
+            Self::Topology(network) => (network.id(common).await?, String::new()),
+            Self::Job(job) => (String::new(), job.clone()),
+            Self::Machines => (String::new(), String::new()),
+        })
+    }
+
+    /// In a word; `topology` is what the server calls it, where it is one.
+    pub(super) fn words(&self, topology: &str) -> String {
+        match self {
+            Self::Topology(_) => topology.to_owned(),
+            Self::Job(job) => format!("job {job}"),
+            Self::Machines => "machines".to_owned(),
+        }
+    }
+}
+
+/// Whether a text begins as names of faults do, and names of topologies do not.
+fn is_fault(text: &str) -> bool {
+    const KINDS: [&str; 8] = ["link", "nic", "gpu", "host", "node", "switch", "feature", "plane"];
+    text.split_once(':').is_some_and(|(word, _)| KINDS.contains(&word))
+}
+
+/// Sends a report.
+async fn send(
+    request: ReportFaultsRequest,
+    events: &[Event],
+    common: &CommonArgs,
+) -> Result<ReportFaultsReply, Failure> {
+    let request = ReportFaultsRequest { events: events.iter().map(wire::event).collect(), ..request };
+    let reply = ask(&common.server, Some(common.deadline), async |connection, left| {
+        connection.shared().report_faults(request.clone(), left).await
+    })
+    .await?;
+    match reply.outcomes.len() == request.events.len() {
+        true => Ok(reply),
+        false => Err(Failure::fault("the server does not answer for every event")),
     }
 }

@@ -7,28 +7,34 @@ use canopy_faults::{Event, Loss, Severity};
 use canopy_proto::v1::{ReportFaultsReply, ReportOutcome};
 use serde::Serialize;
 
-use super::network::Network;
+use super::network::Subject;
 use super::wire;
 use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
-use crate::exit::Failure;
+use crate::exit::{Failure, say};
 use crate::output::{FORMAT_VERSION, print, print_json};
 
-/// Report faults of a topology, or that elements are sound again
+/// Report faults of a topology, of a job's network or of machines, or that elements are healthy again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   canopy faults report dgx-a100:boxes=2 nic:b0g3 'link:b1g2>ib*1/2'
   canopy faults report topologies/0123abcd host:node7 --expires 2h
-  canopy faults report cluster.yaml host:node7 --cleared")]
+  canopy faults report --job 18 nic:gpu01:3
+  canopy faults report nic:gpu01:3 host:gpu07
+  canopy faults report cluster.yaml host:node7 --cleared
+
+Devices belong to machines: a fault of one concerns all jobs that run there. Without T and --job, faults name hosts, and devices as
+HOST:INDEX; with --job, they have the names of its topology or of its machines.")]
 pub(crate) struct ReportArgs {
-    /// Generator expression, file, or id of a stored topology
-    #[arg(value_name = "T")]
-    topology: String,
-    /// What is broken, such as nic:b0g3 or link:a>b*1/2
-    #[arg(value_name = "FAULT", required = true, value_parser = loss)]
-    faults: Vec<Loss>,
+    /// Generator expression, file, or id of a stored topology, if one is meant; then what is broken, such as nic:b0g3, link:a>b*1/2 or
+    /// nic:gpu01:3
+    #[arg(value_name = "[T] FAULT", required = true)]
+    names: Vec<String>,
+    /// Job whose leases say which network is meant and on which machines it is
+    #[arg(long, value_name = "J")]
+    job: Option<String>,
     /// They are sound again, as far as this source knows
     #[arg(long)]
     cleared: bool,
@@ -59,6 +65,13 @@ struct Reported {
     outcomes: Vec<Row>,
     active: u32,
     leases: u32,
+    /// Leases on the topology that names of its own do not concern.
+    #[serde(skip_serializing_if = "is_none")]
+    placed_leases: u32,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What became of one fault.
@@ -66,14 +79,19 @@ struct Reported {
 struct Row {
     fault: String,
     outcome: &'static str,
+    /// Whose element it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
 /// Reports the faults, and fails if any of them was refused.
 pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let network = Network::read(&args.topology, &args.common).await?;
-    let named = network.named(&args.faults)?;
+    let (subject, named) = Subject::read(&args.names, args.job.as_deref(), &args.common).await?;
+    if named.is_empty() {
+        return Err(Failure::input("no fault is named").help("say what is broken, such as `nic:gpu01:3`"));
+    }
     let observed_ms = clock::since_1970_ms();
     let lifetime_ms = args.expires.map(|expires| u64::try_from(expires.as_millis()).unwrap_or(u64::MAX));
     let by_chance = RequestId::random();
@@ -93,18 +111,19 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::input(error.to_string()))
     };
     let events = named.iter().enumerate().map(event).collect::<Result<Vec<Event>, Failure>>()?;
-    let reply = network.report(&events, &args.common).await?;
+    let reply = subject.report(&events, &args.common).await?;
     let rows: Vec<Row> = named
         .iter()
         .zip(&reply.outcomes)
         .map(|(loss, outcome)| Row {
-            fault: loss.to_string(),
+            fault: Some(&outcome.element).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| loss.to_string()),
+            scope: outcome.error.is_none().then(|| wire::scope_name(outcome.scope())),
             outcome: wire::outcome_name(outcome.outcome()),
             problem: outcome.error.as_ref().map(|error| error.message.clone()),
         })
         .collect();
     let refused = reply.outcomes.iter().filter(|outcome| outcome.outcome() == ReportOutcome::Refused).count();
-    let ReportFaultsReply { topology, active, leases, .. } = reply;
+    let ReportFaultsReply { topology, active, leases, placed_leases, .. } = reply;
     if args.common.json {
         print_json(&Reported {
             canopy: FORMAT_VERSION,
@@ -113,14 +132,22 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
             outcomes: rows,
             active,
             leases,
+            placed_leases,
         })?;
     } else {
         let lines = rows.iter().map(|row| match &row.problem {
             Some(problem) => format!("{}  {}: {problem}", row.fault, row.outcome),
-            None => format!("{}  {}", row.fault, row.outcome),
+            None => format!("{}  {}, scope {}", row.fault, row.outcome, row.scope.unwrap_or("unknown")),
         });
         let text = lines.collect::<Vec<_>>().join("\n");
-        print(&format!("{text}\n{topology}: broken or slow elements {active}, leases concerned {leases}"))?;
+        let of = subject.words(&topology);
+        print(&format!("{text}\n{of}: broken or slow elements {active}, leases concerned {leases}"))?;
+        if placed_leases > 0 && rows.iter().any(|row| row.scope == Some("topology")) {
+            say(&format!(
+                "{placed_leases} leases place this topology on machines that it does not name, and are not concerned\nhelp: name \
+                 the device by its machine, such as `nic:HOST:INDEX`, or add `--job J`"
+            ));
+        }
     }
     if refused > 0 {
         return Err(Failure::new(ErrorClass::Input, format!("faults that were refused: {refused}")));

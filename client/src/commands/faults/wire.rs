@@ -33,6 +33,40 @@ fn device(device: Device) -> v1::DeviceTarget {
     }
 }
 
+/// A fault that came over the wire, as it is written on the command line; none: it names nothing.
+pub(in crate::commands) fn text(fault: &v1::Fault) -> Option<String> {
+    use v1::fault::Target as Wire;
+    let device = |of: &v1::DeviceTarget| match of.node.is_empty() {
+        true => format!("{}:{}", of.host, of.index),
+        false => of.node.clone(),
+    };
+    let target = match fault.target.as_ref()? {
+        Wire::Link(v1::LinkTarget { from, to, one_way }) => {
+            format!("link:{from}{}{to}", if *one_way { '>' } else { '=' })
+        }
+        Wire::Nic(v1::NicTarget { device: of, port }) => {
+            let port = if port.is_empty() { String::new() } else { format!(">{port}") };
+            format!("nic:{}{port}", device(of.as_ref()?))
+        }
+        Wire::Device(of) => format!("gpu:{}", device(of)),
+        Wire::Host(name) => format!("host:{name}"),
+        Wire::Node(id) => format!("node:{id}"),
+        Wire::SwitchName(id) => format!("switch:{id}"),
+        Wire::Plane(name) => format!("plane:{name}"),
+        Wire::SwitchFeature(v1::SwitchFeature { switch_name, multicast, aggregate }) => {
+            let what = match (multicast, aggregate) {
+                (true, true) => "multicast+aggregate",
+                (true, false) => "multicast",
+                (false, _) => "aggregate",
+            };
+            format!("feature:{switch_name}:{what}")
+        }
+    };
+    let remaining = fault.remaining.as_ref();
+    let left = remaining.map(|left| format!("*{}/{}", left.numerator, left.denominator)).unwrap_or_default();
+    Some(format!("{target}{left}"))
+}
+
 /// An event on the wire.
 pub(super) fn event(event: &Event) -> v1::FaultEvent {
     let severity = match event.severity {
@@ -87,6 +121,16 @@ pub(super) const fn outcome_name(outcome: v1::ReportOutcome) -> &'static str {
     }
 }
 
+/// The word for whose element it is.
+pub(super) const fn scope_name(scope: v1::FaultScope) -> &'static str {
+    match scope {
+        v1::FaultScope::Unspecified => "unknown",
+        v1::FaultScope::Topology => "topology",
+        v1::FaultScope::Placement => "placement",
+        v1::FaultScope::Host => "host",
+    }
+}
+
 /// The word for how a fault stands.
 pub(super) const fn state_name(state: v1::FaultState) -> &'static str {
     match state {
@@ -105,6 +149,9 @@ mod tests {
     fn what_is_gone_has_no_fraction_and_times_keep_their_milliseconds() {
         let wire = |text: &str| fault(&text.parse().unwrap());
         assert_eq!(wire("link:a>b").remaining, None);
+        for name in ["link:a=b*1/2", "nic:h:3>p", "gpu:g", "host:h", "switch:s", "plane:p", "feature:s:multicast"] {
+            assert_eq!(text(&wire(name)).as_deref(), Some(name));
+        }
         assert_eq!(wire("nic:a>b*2/4").remaining, Some(v1::Ratio { numerator: 1, denominator: 2 }));
         let Some(v1::fault::Target::Link(link)) = wire("link:b=a").target else { panic!() };
         assert_eq!((link.from.as_str(), link.to.as_str(), link.one_way), ("a", "b", false));

@@ -7,6 +7,7 @@ use canopy_proto::v1::{CacheOutcome, HashKind, OutputFormat, Plan, PlanReply, Ti
 use canopy_topology::Rate;
 use serde::Serialize;
 
+use crate::commands::faults::wire;
 use crate::exit::{Failure, say};
 use crate::form::FormSummary;
 use crate::output::{
@@ -41,6 +42,9 @@ struct Planned {
     /// Why the plan stands in for the one that was asked for, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<FallbackSummary>,
+    /// Known faults that it is planned around.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
     /// Weights of the ranks' shares in lowest terms; not there where all are of one size.
@@ -103,6 +107,9 @@ struct TimingsSummary {
 pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
     for warning in &outcome.reply.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
+        if warning.code == "FAULTS_APPLIED" {
+            say("help: add `--faults ignore` for the plan of the healthy network");
+        }
     }
     let planned = planned(outcome)?;
     if json {
@@ -140,6 +147,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             operation: fallback.operation.clone(),
             plan: fallback.plan.clone(),
         }),
+        faults: outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults).filter_map(wire::text).collect(),
         root: collective.root,
         shares: plan.shares.clone(),
         algorithm: plan.algorithm.clone(),

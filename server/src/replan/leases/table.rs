@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use canopy_proto::v1::PlanRequest;
+use prost::Message as _;
 
+use super::super::network::Placed;
 use super::{Item, Lease};
 use crate::key::PlanKey;
 
@@ -34,11 +37,24 @@ struct OnBase {
     moved: BTreeSet<u64>,
 }
 
+/// A plan that leases hold on a topology, and where it may be hit.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldFootprint {
+    /// The plan for the healthy network.
+    pub(crate) plan: PlanKey,
+    /// Where its request places ranks.
+    pub(crate) placed: Option<Arc<Placed>>,
+    /// The links that it is on.
+    pub(crate) links: Bytes,
+}
+
 /// A plan for the sound network, and who holds it.
 #[derive(Debug)]
 struct HeldPlan {
     /// What is the same for most who hold it, whose bytes they share.
     shared: Item,
+    /// Where its request places ranks, which is part of what a plan is kept under.
+    placed: Option<Arc<Placed>>,
     /// The links that it is on. Empty, which may be any links, should leases not agree.
     links: Bytes,
     leases: BTreeSet<u64>,
@@ -46,7 +62,8 @@ struct HeldPlan {
 
 impl HeldPlan {
     fn new(item: &Item) -> Self {
-        Self { shared: item.clone(), links: item.links.clone(), leases: BTreeSet::new() }
+        let placed = PlanRequest::decode(item.request.clone()).ok().and_then(|request| Placed::of(&request));
+        Self { shared: item.clone(), placed, links: item.links.clone(), leases: BTreeSet::new() }
     }
 
     /// Has a lease hold the plan; gives it the same item with the bytes that others have as well.
@@ -142,12 +159,31 @@ impl Table {
         self.bases.keys()
     }
 
-    /// Leases on a topology with a plan on links that `crosses` picks, or with another plan than the original. O(plans held on it +
-    /// leases found).
-    pub(super) fn concerned(&self, base: &PlanKey, crosses: impl Fn(&[u8]) -> bool) -> BTreeSet<u64> {
+    /// Plans that are held on a topology.
+    pub(super) fn held_on(&self, base: &PlanKey) -> Vec<HeldFootprint> {
+        let plans = self.bases.get(base).into_iter().flat_map(|of_base| &of_base.plans);
+        let footprint = |(plan, held): (&PlanKey, &HeldPlan)| HeldFootprint {
+            plan: *plan,
+            placed: held.placed.clone(),
+            links: held.links.clone(),
+        };
+        plans.map(footprint).collect()
+    }
+
+    /// Leases on a topology that hold one of some plans. O(plans · log plans + leases found).
+    pub(super) fn holding<'a>(&self, base: &PlanKey, plans: impl Iterator<Item = &'a PlanKey>) -> BTreeSet<u64> {
         let Some(of_base) = self.bases.get(base) else { return BTreeSet::new() };
-        let crossing = of_base.plans.values().filter(|held| crosses(&held.links)).flat_map(|held| &held.leases);
-        crossing.chain(&of_base.moved).copied().collect()
+        plans.filter_map(|plan| of_base.plans.get(plan)).flat_map(|held| &held.leases).copied().collect()
+    }
+
+    /// Leases on a topology with another plan than the original.
+    pub(super) fn moved(&self, base: &PlanKey) -> BTreeSet<u64> {
+        self.bases.get(base).map(|of_base| of_base.moved.clone()).unwrap_or_default()
+    }
+
+    /// Where the request for a plan that is held places ranks.
+    pub(super) fn placed(&self, base: &PlanKey, plan: &PlanKey) -> Option<Arc<Placed>> {
+        self.bases.get(base)?.plans.get(plan)?.placed.clone()
     }
 
     /// Topologies and the plans for them that are held, with one of the leases that hold each.
@@ -225,7 +261,11 @@ mod tests {
                     let moved = lease.standing.items.iter().any(|valid| !valid.avoided.is_empty());
                     lease.base() == Some(base) && (moved || lease.deed.items.iter().any(|item| crosses(&item.links)))
                 };
-                prop_assert_eq!(table.concerned(&base, crosses), of(&is_concerned));
+                let held = table.held_on(&base);
+                let crossing = held.iter().filter(|held| crosses(&held.links)).map(|held| &held.plan);
+                let mut concerned = table.holding(&base, crossing);
+                concerned.append(&mut table.moved(&base));
+                prop_assert_eq!(concerned, of(&is_concerned));
                 prop_assert_eq!(table.bases().any(|known| *known == base), !of(&|lease| lease.base() == Some(base)).is_empty());
             }
             prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.standing.expire_ms <= now_ms));

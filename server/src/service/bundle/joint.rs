@@ -18,7 +18,7 @@ use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::plan_header;
 use crate::order::RequestError;
 use crate::service::decode::{self, Method};
-use crate::service::topologies;
+use crate::service::{known_faults, topologies};
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ pub(super) struct JointWanted {
     collectives: Vec<v1::JointCollective>,
     outputs: Vec<v1::OutputSpec>,
     priority: i32,
+    fault_policy: i32,
 }
 
 impl JointWanted {
@@ -49,7 +50,9 @@ impl JointWanted {
         if let Some((field, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
             return Err(RequestError::NotApplicable { field, method: "a bundle of plans in common" });
         }
-        let v1::PlanBundleRequest { topology, joint_collectives: collectives, mut outputs, priority, .. } = request;
+        let v1::PlanBundleRequest {
+            topology, joint_collectives: collectives, mut outputs, priority, fault_policy, ..
+        } = request;
         if collectives.is_empty() {
             let remedy = "say which collectives run at the same time";
             return Err(RequestError::Missing { field: "joint_collectives", remedy });
@@ -58,7 +61,7 @@ impl JointWanted {
         if outputs.iter().all(|output| output.format != i32::from(v1::OutputFormat::Json)) {
             outputs.push(v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() });
         }
-        let wanted = Self { topology, collectives, outputs, priority };
+        let wanted = Self { topology, collectives, outputs, priority, fault_policy };
         // All that a plan would be refused for, whatever the network is.
         let source = v1::topology_source::Source::Expression(String::new());
         let probe = wanted.request(0, Some(v1::TopologySource { source: Some(source) }));
@@ -72,6 +75,7 @@ impl JointWanted {
             topology,
             outputs: self.outputs.clone(),
             priority: self.priority,
+            fault_policy: self.fault_policy,
             joint_collectives: self.collectives.clone(),
             joint_position: position,
             ..v1::PlanRequest::default()
@@ -82,11 +86,16 @@ impl JointWanted {
 /// Has all plans made and judged together; inside, the refusal of one of them.
 pub(super) async fn answer(
     session: &Session<'_>,
-    mut wanted: JointWanted,
+    wanted: JointWanted,
 ) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
-    let (shelf, source) = (session.service.shelf.clone(), wanted.topology.take());
+    let mut first = wanted.request(0, wanted.topology.clone());
+    let service = session.service.clone();
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
-    let source = session.compute(session.left(), move |_| topologies::resolve(&shelf, source)).await?;
+    let resolve = move |_: &(dyn Fn() -> bool + Sync)| {
+        known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
+        topologies::resolve(&service.shelf, first.topology)
+    };
+    let source = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
     for (position, collective) in (0_u32..).zip(&wanted.collectives) {
         let reply = match plan(session, wanted.request(position, source.clone())).await {

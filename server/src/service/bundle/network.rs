@@ -2,16 +2,19 @@
 
 use canopy_bundle::{Communicator, NcclNetwork};
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_proto::v1::OperationError;
 use canopy_synth::{Algorithm, family_algorithms};
-use canopy_topology::{Rank, Topology, Transit, content_hash};
+use canopy_topology::{Fault, Rank, Topology, Transit, content_hash};
 
 use crate::failure::{CallFailure, PlanFailure};
+use crate::pipeline::seen_by;
+use crate::status::to_operation_error;
 
 /// Most ranks of a network that is looked at for its family: some milliseconds.
 const FAMILY_RANKS_MAX: u32 = 1024;
 
 /// A communicator whose network is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Party {
     /// Number of its ranks.
     pub(super) ranks: u32,
@@ -21,6 +24,8 @@ pub(super) struct Party {
     pub(super) nccl: NcclNetwork,
     /// Algorithms that are made for networks of its family.
     pub(super) family: &'static [Algorithm],
+    /// Why there is no plan for what faults leave of it.
+    pub(super) failure: Option<OperationError>,
     /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
     /// that can be told within the budget of the canonical form, else where they are equal as they stand.
     wiring: Vec<u8>,
@@ -33,12 +38,13 @@ impl Party {
     }
 }
 
-/// The networks of some groups of ranks; an empty list is all of them.
+/// The networks of some groups of ranks, as faults leave them; an empty list is all of them.
 ///
 /// # Errors
 /// Ranks that are no group of the topology; stopped.
 pub(super) fn parties(
     topology: &Topology,
+    faults: &[Fault],
     members: &[Vec<u32>],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Party>, CallFailure> {
@@ -50,11 +56,18 @@ pub(super) fn parties(
                 topology.group(&ranks, Transit::Unused).map_err(PlanFailure::Group)?
             }
         };
+        // Where too little is left, it is the healthy network that is told from others.
+        let left = Some(seen_by(&group, faults)).filter(|seen| !seen.is_empty()).map(|seen| group.puncture(&seen));
+        let (group, failure) = match left {
+            None => (group, None),
+            Some(Ok(left)) => (left.topology, None),
+            Some(Err(error)) => (group, Some(to_operation_error(&PlanFailure::Fault(error)))),
+        };
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
         let (ranks_per_node, nccl) = (per_box(&group), nccl(&group));
-        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, wiring })
+        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, failure, wiring })
     };
     members.iter().map(party).collect()
 }
@@ -125,7 +138,7 @@ mod tests {
     fn wirings(expression: &str, members: &[&[u32]]) -> Vec<Party> {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let members: Vec<Vec<u32>> = members.iter().map(|ranks| ranks.to_vec()).collect();
-        parties(&topology, &members, &|| false).unwrap()
+        parties(&topology, &[], &members, &|| false).unwrap()
     }
 
     #[test]
@@ -169,10 +182,29 @@ mod tests {
     }
 
     #[test]
+    fn faults_leave_communicators_smaller_or_on_other_wiring() {
+        let topology = generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap();
+        let faults = [Fault::Node { id: "b0g3".to_owned() }, Fault::Node { id: "b1nv".to_owned() }];
+        let of_box = |first: u32| (first..first + 8).collect::<Vec<u32>>();
+        let members = [of_box(0), of_box(8), vec![2, 3]];
+        let found = parties(&topology, &faults, &members, &|| false).unwrap();
+        assert_eq!(found.iter().map(|party| party.ranks).collect::<Vec<_>>(), [7, 8, 2]);
+        let failures: Vec<_> =
+            found.iter().map(|party| party.failure.as_ref().map(|failure| &*failure.reason)).collect();
+        assert_eq!(failures, [None, None, Some("TOO_FEW_RANKS")]);
+        let healthy = parties(&topology, &[], &members, &|| false).unwrap();
+        assert_eq!(healthy[0].wiring, healthy[1].wiring);
+        assert_ne!(found[1].wiring, healthy[1].wiring);
+    }
+
+    #[test]
     fn what_is_no_group_is_refused() {
         let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
         for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
-            assert!(matches!(parties(&topology, &[wrong], &|| false), Err(CallFailure::Plan(PlanFailure::Group(_)))));
+            assert!(matches!(
+                parties(&topology, &[], &[wrong], &|| false),
+                Err(CallFailure::Plan(PlanFailure::Group(_)))
+            ));
         }
     }
 }

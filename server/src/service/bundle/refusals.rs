@@ -5,6 +5,7 @@ use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use tonic::Code;
 
+use super::Item;
 use super::network::Party;
 
 pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
@@ -37,4 +38,21 @@ pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::Oper
     };
     let refused = || refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text());
     (!runtime.names(kind)).then(refused)
+}
+
+/// Gives items that share the files of a failed one its failure.
+pub(super) fn inherit(items: &mut [Item]) {
+    let failed: Vec<(String, i32, v1::OperationError)> = items
+        .iter()
+        .filter(|item| item.reply.served_by.is_empty())
+        .filter_map(|item| {
+            let kind = item.reply.collective.as_ref()?.kind;
+            Some((item.reply.communicator.clone(), kind, item.reply.error.clone()?))
+        })
+        .collect();
+    for item in items.iter_mut().filter(|item| !item.reply.served_by.is_empty()) {
+        let kind = item.reply.collective.as_ref().map(|collective| collective.kind);
+        let found = failed.iter().find(|(name, failed, _)| *name == item.reply.served_by && Some(*failed) == kind);
+        item.reply.error = found.map(|(_, _, error)| error.clone());
+    }
 }

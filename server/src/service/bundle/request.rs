@@ -33,6 +33,7 @@ pub(super) struct Wanted {
     in_place: Option<bool>,
     pub(super) strict: bool,
     priority: i32,
+    pub(super) fault_policy: i32,
     model: Model,
 }
 
@@ -47,7 +48,7 @@ impl Wanted {
         if let Some((field, _)) = joint.into_iter().find(|&(_, is_given)| is_given) {
             return Err(RequestError::NotApplicable { field, method: "a bundle without `joint`" });
         }
-        let v1::PlanBundleRequest { topology, collectives, in_place, strict, priority, .. } = request;
+        let v1::PlanBundleRequest { topology, collectives, in_place, strict, priority, fault_policy, .. } = request;
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
             request.output.ok_or_else(|| missing("output", "say for which format and runtime the files are"))?;
@@ -88,6 +89,7 @@ impl Wanted {
                 collective: Some(*spec),
                 outputs: if is_advice { Vec::new() } else { vec![output.clone()] },
                 priority,
+                fault_policy,
                 ..v1::PlanRequest::default()
             };
             let within = |error: RequestError| RequestError::InBundle {
@@ -125,6 +127,7 @@ impl Wanted {
             in_place,
             strict,
             priority,
+            fault_policy,
             model,
         })
     }

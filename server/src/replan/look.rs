@@ -1,0 +1,242 @@
+//! Which leases need other plans, now that other things count as broken or slow.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use canopy_faults::{Directory, Loss};
+use tokio::task::AbortHandle;
+
+use super::bases::Base;
+use super::books::Books;
+use super::course;
+use super::docket::Seat;
+use super::footprint::LinkSet;
+use super::leases::{Avoided, HeldFootprint, Item, Valid};
+use super::network::{Network, Placed};
+use super::scope::Scope;
+use super::{Known, Shared};
+use crate::failure::chain;
+use crate::key::PlanKey;
+
+/// What a seat needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// Its plan stays.
+    Nothing,
+    /// A plan for what counts now.
+    Plan,
+}
+
+/// Whose faults may matter: machines by the first part of their names, topologies and placements.
+#[derive(Debug, Default)]
+pub(super) struct Suspects {
+    machines: HashSet<String>,
+    placements: HashSet<PlanKey>,
+    topologies: HashSet<PlanKey>,
+}
+
+impl Suspects {
+    /// Those of some scopes.
+    pub(super) fn of<'a>(scopes: impl IntoIterator<Item = &'a Scope>) -> Self {
+        let mut suspects = Self::default();
+        for scope in scopes {
+            match scope {
+                Scope::Topology(base) => {
+                    suspects.topologies.insert(*base);
+                }
+                Scope::Placement { placement, .. } => {
+                    suspects.placements.insert(*placement);
+                }
+                Scope::Host(name) => {
+                    suspects.machines.insert(short(name).to_owned());
+                }
+            }
+        }
+        suspects
+    }
+
+    /// Whether they may matter to a plan; false: they do not. O(machines).
+    fn may_concern(&self, key: &PlanKey, base: &Base, placed: Option<&Placed>) -> bool {
+        let is_suspect = |name: &str| self.machines.contains(short(name));
+        self.topologies.contains(key)
+            || base.devices().is_some_and(|devices| devices.machines().any(is_suspect))
+            || placed
+                .is_some_and(|placed| self.placements.contains(placed.digest()) || placed.machines().any(is_suspect))
+    }
+}
+
+/// The part of a name that all names of the machine have.
+fn short(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// What counts as broken or slow in a network.
+#[derive(Debug)]
+struct Counting {
+    losses: Arc<Vec<Loss>>,
+    touched: LinkSet,
+    digest: Avoided,
+}
+
+impl Counting {
+    fn new(base: &Base, losses: Arc<Vec<Loss>>) -> Arc<Self> {
+        Arc::new(Self { touched: touched(base, &losses), digest: course::digest(&losses), losses })
+    }
+}
+
+/// What counts in a topology by where it is placed, found out once for each placement.
+struct Views<'a> {
+    books: &'a Books,
+    key: PlanKey,
+    base: Arc<Base>,
+    suspects: Suspects,
+    healthy: Arc<Counting>,
+    known: HashMap<Option<PlanKey>, Arc<Counting>>,
+}
+
+impl<'a> Views<'a> {
+    fn new(books: &'a Books, key: PlanKey, base: &Arc<Base>) -> Self {
+        let (base, healthy) = (Arc::clone(base), Counting::new(base, Arc::default()));
+        Self { books, key, base, suspects: books.suspects(), healthy, known: HashMap::new() }
+    }
+
+    /// What counts for a plan by where its request places ranks.
+    fn of(&mut self, placed: Option<&Arc<Placed>>) -> Arc<Counting> {
+        if !self.suspects.may_concern(&self.key, &self.base, placed.map(Arc::as_ref)) {
+            return Arc::clone(&self.healthy);
+        }
+        let Self { books, key, base, known, .. } = self;
+        let found = known.entry(placed.map(|placed| *placed.digest())).or_insert_with(|| {
+            let network = Network::new(*key, Arc::clone(base), placed);
+            Counting::new(base, network.count(books).losses)
+        });
+        Arc::clone(found)
+    }
+}
+
+impl Shared {
+    /// Topologies whose leases are to be looked at where other things count in some scopes than before.
+    pub(super) fn bases_of(&self, scopes: &[Scope]) -> Vec<PlanKey> {
+        let mut found: BTreeSet<PlanKey> = scopes.iter().filter_map(Scope::base).copied().collect();
+        let hosts = Suspects::of(scopes.iter().filter(|scope| matches!(scope, Scope::Host(_))));
+        if !hosts.machines.is_empty() {
+            for key in self.leases.bases() {
+                // What cannot be read is told of where it is looked at.
+                let Ok(Some(base)) = self.bases.get(&key) else { continue };
+                let held = self.leases.held_on(&key);
+                if held.iter().any(|held| hosts.may_concern(&key, &base, held.placed.as_deref())) {
+                    found.insert(key);
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// Leases that some scopes matter to, and whose plans cross what counts as broken or slow, or have until now.
+    pub(super) fn concerned(&self, scopes: &[Scope]) -> BTreeSet<u64> {
+        let mut concerned = BTreeSet::new();
+        let changed = Suspects::of(scopes);
+        for key in self.bases_of(scopes) {
+            let Ok(Some(base)) = self.bases.get(&key) else { continue };
+            let mut views = Views::new(&self.books, key, &base);
+            let mut held = self.leases.held_on(&key);
+            held.retain(|held| {
+                changed.may_concern(&key, &base, held.placed.as_deref()) && {
+                    let network = Network::new(key, Arc::clone(&base), held.placed.as_ref());
+                    scopes.iter().any(|scope| network.has(scope))
+                }
+            });
+            let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
+            let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
+            concerned.append(&mut self.leases.holding(&key, crossing.iter()));
+            let moved = self.leases.moved(&key);
+            let mut all = self.leases.holding(&key, held.iter().map(|held| &held.plan));
+            all.retain(|number| moved.contains(number));
+            concerned.append(&mut all);
+        }
+        concerned
+    }
+
+    /// Puts those in line whose plans on a topology do not do any more. O(plans held on it · links / 8 + leases concerned + seats).
+    pub(super) fn look_at(&self, key: &PlanKey, base: &Arc<Base>) {
+        let mut views = Views::new(&self.books, *key, base);
+        let held = self.leases.held_on(key);
+        let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
+        let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
+        let placements: HashMap<PlanKey, Option<Arc<Placed>>> =
+            held.into_iter().map(|HeldFootprint { plan, placed, .. }| (plan, placed)).collect();
+        let mut numbers = self.leases.holding(key, crossing.iter());
+        numbers.append(&mut self.leases.moved(key));
+        {
+            // Those whose plan is made for what counts no more are concerned as well.
+            let state = self.lock();
+            numbers.extend(state.docket.seats().chain(state.seats.keys()).map(|(number, _)| number));
+        }
+        let (mut added, now) = (HashMap::new(), self.elapsed_ms());
+        let concerned = numbers.into_iter().filter_map(|number| self.leases.get(number));
+        for lease in concerned.filter(|lease| lease.base().as_ref() == Some(key)) {
+            for ((number, item), valid) in (0..).zip(&lease.deed.items).zip(&lease.standing.items) {
+                let seat: Seat = (lease.deed.number, number);
+                let known = self.lock().seats.get(&seat).cloned().unwrap_or_default();
+                let all = views.of(placements.get(&item.original_key()).and_then(Option::as_ref));
+                if let Some(running) = &known.running {
+                    // It has had its time, and its plan would be for what does not count any more.
+                    if running.digest != all.digest && running.begun_ms.saturating_add(self.window_ms) <= now {
+                        running.abort.iter().for_each(AbortHandle::abort);
+                    }
+                    continue;
+                }
+                match all.need(base, item, valid, &known, &mut added) {
+                    Need::Nothing => self.lock().docket.strike(seat),
+                    Need::Plan => self.lock().docket.enter(seat, lease.priority(), 0),
+                }
+            }
+        }
+    }
+}
+
+/// By what counts, and by what plans avoid: the links touched by what counts beside it.
+type Beside = HashMap<(Avoided, Vec<u8>), Option<LinkSet>>;
+
+impl Counting {
+    /// What a seat needs. `added` is worked out on the way.
+    fn need(&self, base: &Base, item: &Item, valid: &Valid, known: &Known, added: &mut Beside) -> Need {
+        if !self.touched.meets_bytes(&item.links) {
+            // The original does: it stays, or comes back.
+            return if valid.avoided.is_empty() { Need::Nothing } else { Need::Plan };
+        }
+        if valid.avoided == self.digest {
+            return if valid.is_provisional { Need::Plan } else { Need::Nothing };
+        }
+        if valid.avoided.is_empty() || valid.plan.is_empty() {
+            return Need::Plan;
+        }
+        let Some((_, links)) = known.links.as_ref().filter(|(plan, _)| *plan == valid.plan) else { return Need::Plan };
+        let beside = added.entry((self.digest, valid.avoided.clone())).or_insert_with(|| {
+            let avoided: Vec<Loss> = valid.faults.iter().map(|text| text.parse()).collect::<Result<_, _>>().ok()?;
+            let still = avoided.iter().all(|loss| self.losses.binary_search(loss).is_ok());
+            let is_whole = course::digest(&avoided).as_slice() == valid.avoided;
+            let new: Vec<Loss> =
+                self.losses.iter().filter(|loss| avoided.binary_search(loss).is_err()).cloned().collect();
+            (still && is_whole).then(|| touched(base, &new))
+        });
+        match beside {
+            Some(beside) if !beside.meets(links) => Need::Nothing,
+            _ => Need::Plan,
+        }
+    }
+}
+
+/// The links that losses touch. All of them are known to mean something on this topology.
+pub(super) fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
+    if losses.is_empty() {
+        return LinkSet::none(base);
+    }
+    match Directory::new(base.topology()).resolve(losses) {
+        Ok(faults) => LinkSet::touched(base, &faults),
+        Err(error) => {
+            tracing::error!(error = chain(&error), "a known fault means nothing on its topology");
+            LinkSet::all(base)
+        }
+    }
+}

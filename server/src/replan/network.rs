@@ -1,0 +1,330 @@
+//! A network as a request or a lease means it, a topology and where its ranks are: which faults are its own, and by which names.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use canopy_faults::{Device, Directory, Loss, MeaningError, Remaining, Target};
+use canopy_proto::v1;
+use canopy_topology::{NodeIndex, Rank, Slot, Topology, devices, names_hosts, same_host};
+
+use super::bases::Base;
+use super::books::{Books, Count};
+use super::look::touched;
+use super::scope::Scope;
+use crate::key::PlanKey;
+use crate::order;
+
+/// Most machines of a placement that are named.
+const MACHINES_SHOWN: usize = 4;
+
+/// Where a request places ranks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Ranks of the topology; empty: all.
+    ranks: Vec<Rank>,
+    slots: Vec<Slot>,
+    /// Tells it from other placements.
+    digest: PlanKey,
+}
+
+impl Placed {
+    /// What a request says of it; none: nothing, or nothing that could be.
+    pub(crate) fn of(request: &v1::PlanRequest) -> Option<Arc<Self>> {
+        let slots = order::slots(request.placement.as_ref()?).ok().filter(|slots| !slots.is_empty())?;
+        let mut hasher = blake3::Hasher::new_derive_key("canopy placement 1");
+        hasher.update(&(request.ranks.len() as u64).to_le_bytes());
+        for rank in &request.ranks {
+            hasher.update(&rank.to_le_bytes());
+        }
+        for Slot { node, device } in &slots {
+            hasher.update(&(node.len() as u64).to_le_bytes()).update(node.as_bytes()).update(&device.to_le_bytes());
+        }
+        let digest = PlanKey::from_bytes(*hasher.finalize().as_bytes());
+        Some(Arc::new(Self { ranks: request.ranks.iter().copied().map(Rank::new).collect(), slots, digest }))
+    }
+
+    /// Tells it from other placements.
+    pub(crate) const fn digest(&self) -> &PlanKey {
+        &self.digest
+    }
+
+    /// Names of machines, in the order in which they first come.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &str> {
+        let mut last = None;
+        self.slots.iter().map(|slot| slot.node.as_str()).filter(move |&name| last.replace(name) != Some(name))
+    }
+
+    /// The first of them in a row.
+    fn machines_shown(&self) -> String {
+        let mut names: Vec<&str> = self.machines().collect();
+        names.sort_unstable();
+        names.dedup();
+        let more = names.len().saturating_sub(MACHINES_SHOWN);
+        names.truncate(MACHINES_SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", names.join(","))
+    }
+}
+
+/// Which devices of which machines nodes are.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    /// By machine, by the number of the device there.
+    machines: BTreeMap<String, BTreeMap<u32, NodeIndex>>,
+    slots: HashMap<NodeIndex, Slot>,
+}
+
+impl Devices {
+    /// Those of a topology that names its hosts.
+    pub(super) fn own(topology: &Topology) -> Option<Arc<Self>> {
+        names_hosts(topology).then(|| devices(topology, None, None).ok().flatten().map(Self::new)).flatten()
+    }
+
+    /// Those of a topology whose ranks are placed on machines that it does not name.
+    fn placed(topology: &Topology, placed: &Placed) -> Option<Arc<Self>> {
+        let listed = Some(placed.ranks.as_slice()).filter(|ranks| !ranks.is_empty());
+        devices(topology, listed, Some(&placed.slots)).ok().flatten().map(Self::new)
+    }
+
+    fn new(known: Vec<(Rank, Slot)>) -> Arc<Self> {
+        let mut machines: BTreeMap<String, BTreeMap<u32, NodeIndex>> = BTreeMap::new();
+        for (rank, Slot { node, device }) in &known {
+            machines.entry(node.clone()).or_default().insert(*device, rank.node());
+        }
+        Arc::new(Self { machines, slots: known.into_iter().map(|(rank, slot)| (rank.node(), slot)).collect() })
+    }
+
+    /// Names of machines.
+    pub(super) fn machines(&self) -> impl Iterator<Item = &str> {
+        self.machines.keys().map(String::as_str)
+    }
+
+    /// The one machine that a name means, whole or short.
+    fn machine(&self, name: &str) -> Option<(&str, &BTreeMap<u32, NodeIndex>)> {
+        if let Some((name, nodes)) = self.machines.get_key_value(name) {
+            return Some((name, nodes));
+        }
+        let mut found = self.machines.iter().filter(|(known, _)| same_host(known, name));
+        let (known, nodes) = found.next()?;
+        found.next().is_none().then_some((known.as_str(), nodes))
+    }
+}
+
+/// A topology, and where its ranks are.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    pub(crate) key: PlanKey,
+    pub(crate) base: Arc<Base>,
+    /// The placement, where it says more of devices than the topology.
+    placed: Option<Arc<Placed>>,
+    devices: Option<Arc<Devices>>,
+}
+
+impl Network {
+    pub(crate) fn new(key: PlanKey, base: Arc<Base>, placed: Option<&Arc<Placed>>) -> Self {
+        if let Some(own) = base.devices() {
+            return Self { key, placed: None, devices: Some(Arc::clone(own)), base };
+        }
+        let devices = placed.and_then(|placed| Devices::placed(base.topology(), placed));
+        let placed = placed.filter(|_| devices.is_some()).map(Arc::clone);
+        Self { key, base, placed, devices }
+    }
+
+    /// Whether its ranks are placed on machines that the topology does not name.
+    pub(crate) const fn is_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
+    /// Where elements have their names that are no machine's.
+    pub(crate) fn own_scope(&self) -> Scope {
+        match &self.placed {
+            None => Scope::Topology(self.key),
+            Some(placed) => {
+                Scope::Placement { base: self.key, placement: placed.digest, machines: placed.machines_shown() }
+            }
+        }
+    }
+
+    /// Its machines, where they are known.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &str> {
+        self.devices.iter().flat_map(|devices| devices.machines.keys()).map(String::as_str)
+    }
+
+    /// Whether elements of a scope may be its own.
+    pub(crate) fn has(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Host(name) => self.machines().any(|machine| same_host(machine, name)),
+            Scope::Topology(_) | Scope::Placement { .. } => *scope == self.own_scope(),
+        }
+    }
+
+    /// What counts as broken or slow here, by the names of the topology: each element once, in a fixed order.
+    pub(crate) fn count(&self, books: &Books) -> Count {
+        let mut losses: BTreeMap<Target, Remaining> = BTreeMap::new();
+        let mut since_ms = 0;
+        let mut add = |Loss { target, remaining }: Loss| {
+            let left = losses.entry(target).or_insert(remaining);
+            *left = remaining.min(*left);
+        };
+        if let Some(count) = books.count(&self.own_scope()) {
+            since_ms = count.since_ms;
+            count.losses.iter().cloned().for_each(&mut add);
+        }
+        if let Some(devices) = self.devices.as_ref().filter(|_| books.has_hosts()) {
+            let directory = OnceCell::new();
+            let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
+            for (machine, nodes) in &devices.machines {
+                for count in books.of_host(machine) {
+                    since_ms = since_ms.max(count.since_ms);
+                    count
+                        .losses
+                        .iter()
+                        .flat_map(|loss| self.here(directory(), (machine, nodes), loss))
+                        .for_each(&mut add);
+                }
+            }
+        }
+        let losses = losses.into_iter().map(|(target, remaining)| Loss { target, remaining });
+        Count { losses: Arc::new(losses.collect()), since_ms }
+    }
+
+    /// Whether what counts here is on links, see [`LinkSet::into_bytes`](super::LinkSet::into_bytes).
+    pub(crate) fn touches(&self, count: &Count, links: &[u8]) -> bool {
+        touched(&self.base, &count.losses).meets_bytes(links)
+    }
+
+    /// Where an element is entered of which so much is left, and by which name.
+    ///
+    /// # Errors
+    /// It means nothing here.
+    pub(crate) fn entry(
+        &self,
+        directory: &Directory<'_>,
+        target: &Target,
+        remaining: Remaining,
+    ) -> Result<(Scope, Target), MeaningError> {
+        if let Some(entry) = self.of_machine(directory, target)? {
+            return Ok(entry);
+        }
+        let target = directory.canonical_loss(&Loss { target: target.clone(), remaining })?.target;
+        Ok(self.on_machine(&target).unwrap_or_else(|| (self.own_scope(), target)))
+    }
+
+    /// What a loss on one of its machines is by the names of the topology. What this network does not see of the machine is nothing.
+    fn here(
+        &self,
+        directory: &Directory<'_>,
+        (machine, nodes): (&str, &BTreeMap<u32, NodeIndex>),
+        Loss { target, remaining }: &Loss,
+    ) -> Vec<Loss> {
+        let device = |index: &u32| nodes.get(index).map(|&node| self.device(node));
+        let targets = match target {
+            Target::Gpu { device: Device::Slot { index, .. } } => {
+                device(index).map(|device| Target::Gpu { device }).into_iter().collect()
+            }
+            Target::Nic { device: Device::Slot { index, .. }, port } => {
+                let card = device(index).map(|device| Target::Nic { device, port: port.clone() });
+                // A port that this topology knows by another name, if at all: the card is not to be trusted.
+                let whole = device(index).map(|device| Target::Nic { device, port: None });
+                card.filter(|card| directory.canonical(card).is_ok()).or(whole).into_iter().collect()
+            }
+            Target::Host { .. } => self.machine(machine, nodes),
+            _ => Vec::new(),
+        };
+        let loss = |target| directory.canonical_loss(&Loss { target, remaining: *remaining }).ok();
+        targets.into_iter().filter_map(loss).collect()
+    }
+
+    /// A machine by the names of the topology: its host, the box that is on it, or else its ranks.
+    fn machine(&self, name: &str, nodes: &BTreeMap<u32, NodeIndex>) -> Vec<Target> {
+        if self.placed.is_none() {
+            return vec![Target::Host { name: name.to_owned() }];
+        }
+        let first = nodes.values().next().map(|&node| self.base.topology().node(node));
+        match first.and_then(|node| node.attributes.box_name.clone()) {
+            Some(name) => vec![Target::Host { name }],
+            None => nodes.values().map(|&node| Target::Gpu { device: self.device(node) }).collect(),
+        }
+    }
+
+    fn device(&self, node: NodeIndex) -> Device {
+        Device::Node { id: self.base.topology().node(node).id.clone() }
+    }
+
+    /// Of a target that names one of its machines: its name on that machine.
+    fn of_machine(&self, directory: &Directory<'_>, target: &Target) -> Result<Option<(Scope, Target)>, MeaningError> {
+        let (Target::Gpu { device: Device::Slot { host: name, .. } }
+        | Target::Nic { device: Device::Slot { host: name, .. }, .. }
+        | Target::Host { name }) = target
+        else {
+            return Ok(None);
+        };
+        let Some((machine, nodes)) = self.devices.as_ref().and_then(|devices| devices.machine(name)) else {
+            return Ok(None);
+        };
+        let here = |index: u32| match nodes.get(&index) {
+            Some(&node) => Ok(self.device(node)),
+            None => Err(MeaningError::NoSuchDevice { host: machine.to_owned(), index, devices: nodes.len() }),
+        };
+        // It must mean something here as well.
+        match target {
+            Target::Gpu { device: Device::Slot { index, .. } } => {
+                here(*index)?;
+            }
+            Target::Nic { device: Device::Slot { index, .. }, port } => {
+                directory.canonical(&Target::Nic { device: here(*index)?, port: port.clone() })?;
+            }
+            _ => {}
+        }
+        let scope = Scope::Host(machine.to_owned());
+        let target = scope.rehosted(target.clone());
+        Ok(Some((scope, target)))
+    }
+
+    /// Of a target by the names of the topology that is a machine or on one: its name there.
+    fn on_machine(&self, target: &Target) -> Option<(Scope, Target)> {
+        let devices = self.devices.as_ref()?;
+        let slot = |id: &str| devices.slots.get(&self.base.node(id)?);
+        let device = |slot: &Slot| Device::Slot { host: slot.node.clone(), index: slot.device };
+        let (host, target) = match target {
+            Target::Gpu { device: Device::Node { id } } => {
+                let slot = slot(id)?;
+                (slot.node.clone(), Target::Gpu { device: device(slot) })
+            }
+            Target::Nic { device: Device::Node { id }, port } => {
+                let slot = slot(id)?;
+                (slot.node.clone(), Target::Nic { device: device(slot), port: port.clone() })
+            }
+            Target::Host { name } => {
+                let host = self.host_of(devices, name)?;
+                (host.to_owned(), Target::Host { name: host.to_owned() })
+            }
+            _ => return None,
+        };
+        Some((Scope::Host(host), target))
+    }
+}
+
+impl Network {
+    /// The machine of this name, or the one that all devices of the box of this name are on.
+    fn host_of<'a>(&self, devices: &'a Devices, name: &str) -> Option<&'a str> {
+        if let Some((host, _)) = devices.machines.get_key_value(name) {
+            return Some(host);
+        }
+        let is_in_box = |node: NodeIndex| self.base.topology().node(node).attributes.box_name.as_deref() == Some(name);
+        let mut hosts = devices.machines.iter().filter(|(_, nodes)| nodes.values().any(|&node| is_in_box(node)));
+        let (host, _) = hosts.next()?;
+        hosts.next().is_none().then_some(host)
+    }
+}
+
+/// The machine of an element that no topology is named for; none: it is a machine by no name, or a device by the id of a node.
+pub(crate) fn entry_by_host(target: &Target) -> Option<Scope> {
+    match target {
+        Target::Gpu { device: Device::Slot { host, .. } }
+        | Target::Nic { device: Device::Slot { host, .. }, .. }
+        | Target::Host { name: host } => Some(Scope::Host(host.clone())),
+        _ => None,
+    }
+}
