@@ -15,6 +15,7 @@ mod family;
 mod form;
 mod hosts;
 mod input;
+mod known_faults;
 mod material;
 mod output;
 mod path_choice;

@@ -83,6 +83,7 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("seed", "--seed"),
         ("form", "--form"),
         ("root_policy", "--root-policy"),
+        ("fault_policy", "--faults"),
         ("outputs[0].profile", "--profile"),
         ("outputs[0].instances", "--instances"),
         ("outputs[0].max_layers", "--max-layers"),

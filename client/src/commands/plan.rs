@@ -22,6 +22,7 @@ use crate::args::{self, CollectiveArgs, CollectiveName, LimitArgs, PartArgs, Ran
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
+use crate::known_faults::FaultArgs;
 use crate::output::cannot_write;
 use crate::placement::PlacementArgs;
 use crate::request;
@@ -108,6 +109,8 @@ pub(crate) struct PlanArgs {
     /// Output and input are different memory [default: except for allreduce]
     #[arg(long)]
     out_of_place: bool,
+    #[command(flatten)]
+    faults: FaultArgs,
     /// Print one JSON object as the last line of standard output; needs --output
     #[arg(long)]
     json: bool,
@@ -278,6 +281,7 @@ fn plan_request(args: &PlanArgs) -> Result<PlanRequest, Failure> {
         ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
         transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
         placement: args.placement.placement.clone(),
+        fault_policy: args.faults.policy().into(),
         ..PlanRequest::default()
     }))
 }

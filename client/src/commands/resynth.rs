@@ -153,6 +153,8 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
         algorithm: args.algorithm.name().to_owned(),
         outputs,
+        // Nothing counts but what is named here.
+        fault_policy: v1::FaultPolicy::Ignore.into(),
         ..PlanRequest::default()
     };
     let faults = args.fault.iter().map(faults::wire::fault).collect();

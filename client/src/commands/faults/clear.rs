@@ -46,8 +46,15 @@ struct Cleared {
 /// Clears them.
 pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     let (subject, named) = Subject::read(&args.names, args.job.as_deref(), &args.common).await?;
-    if named.is_empty() != args.all {
-        return Err(Failure::input("either faults are named, or --all is given").help("do one of the two"));
+    match (named.is_empty(), args.all) {
+        (true, false) => {
+            let help = "name a fault that is over, such as `nic:b0g3`, or add `--all`";
+            return Err(Failure::input("no fault is named").help(help));
+        }
+        (false, true) => {
+            return Err(Failure::input("--all is given, and faults as well").help("leave out one of the two"));
+        }
+        (true, true) | (false, false) => {}
     }
     let faults = named.iter().map(wire::fault).collect();
     let (topology, job) = subject.on_the_wire(&args.common).await?;

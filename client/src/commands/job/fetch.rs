@@ -98,6 +98,10 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
         // What an earlier call left may be for other nodes.
         bundle::withdraw(&folder);
     })?;
+    if args.lease.is_some() && args.wanted.faults.ignores() {
+        return Err(Failure::input("a lease is planned around faults, and --faults ignore is given")
+            .help("leave out --lease, or --faults ignore"));
+    }
     if args.ranks.is_some() && wanted.format != Format::MscclXml {
         let (name, runtime) = (wanted.format.name(), wanted.runtime);
         return Err(Failure::input(format!("{name} has no parts: every rank of {runtime} reads the whole file"))

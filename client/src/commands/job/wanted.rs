@@ -10,6 +10,7 @@ use canopy_topology::expand_hosts;
 use crate::args::{self, LimitArgs};
 use crate::commands::plan::target::{Format, Target};
 use crate::exit::Failure;
+use crate::known_faults::FaultArgs;
 use crate::{hosts, input, placement, request};
 
 use super::later::Later;
@@ -53,6 +54,8 @@ pub(super) struct WantedArgs {
     /// Output and input are different memory [default: except for allreduce]
     #[arg(long)]
     out_of_place: bool,
+    #[command(flatten)]
+    pub(super) faults: FaultArgs,
     #[command(flatten)]
     later: Later,
 }
@@ -119,6 +122,7 @@ impl WantedArgs {
                 placement: placement.clone(),
                 priority: priority.into(),
                 detached,
+                fault_policy: self.faults.policy().into(),
                 ..PlanRequest::default()
             };
             (kind, self.limits.on(request))

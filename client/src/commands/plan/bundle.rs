@@ -167,6 +167,7 @@ fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
     let format = if is_advice { v1::OutputFormat::Unspecified } else { args.format.on_the_wire() };
     let instancing = super::instancing(args.instances);
     Ok(PlanBundleRequest {
+        fault_policy: args.faults.policy().into(),
         topology: Some(request::topology(&args.topology)?),
         communicators: args.bundle.communicator.clone(),
         collectives: collectives.collect(),

@@ -29,6 +29,8 @@ pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind) -> Result<PlanR
         topology: Some(request::topology(text)?),
         collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
         outputs: vec![v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }],
+        // What is simulated is the network as it is named.
+        fault_policy: v1::FaultPolicy::Ignore.into(),
         ..PlanRequest::default()
     })
 }

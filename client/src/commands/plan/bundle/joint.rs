@@ -124,6 +124,7 @@ fn joint_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
         max_layers: args.max_layers.map_or(0, std::num::NonZeroU32::get),
     };
     Ok(PlanBundleRequest {
+        fault_policy: args.faults.policy().into(),
         topology: Some(request::topology(&args.topology)?),
         joint: true,
         joint_collectives: args.joint.joint.clone(),

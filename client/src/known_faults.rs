@@ -1,0 +1,35 @@
+//! The argument that says what to make of faults that a server knows.
+
+use canopy_proto::v1;
+
+/// What is made of the faults that the server knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
+pub(crate) struct FaultArgs {
+    /// What to make of the faults that the server knows
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "apply")]
+    faults: FaultsName,
+}
+
+/// What is made of known faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FaultsName {
+    /// Plan around them
+    Apply,
+    /// Plan for the healthy network
+    Ignore,
+}
+
+impl FaultArgs {
+    /// The same on the wire.
+    pub(crate) fn policy(self) -> v1::FaultPolicy {
+        match self.faults {
+            FaultsName::Apply => v1::FaultPolicy::Apply,
+            FaultsName::Ignore => v1::FaultPolicy::Ignore,
+        }
+    }
+
+    /// Whether they are left out of account.
+    pub(crate) fn ignores(self) -> bool {
+        self.faults == FaultsName::Ignore
+    }
+}
