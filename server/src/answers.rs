@@ -113,7 +113,7 @@ mod tests {
     fn stored(key: PlanKey) -> StoredPlan {
         let file = Artifact { content: Some("{}".into()), ..Artifact::default() };
         let plan = Plan { content_key: key.to_string(), artifacts: vec![file], ..Plan::default() };
-        StoredPlan { plan, warnings: Vec::new() }
+        StoredPlan::new(plan, Vec::new())
     }
 
     fn delivery(plan: Arc<StoredPlan>, cache: CacheOutcome) -> Delivery {

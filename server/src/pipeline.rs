@@ -263,7 +263,7 @@ impl Pipeline {
         if let (Some(made), Some(joint)) = (&joint, &prepared.joint) {
             plan.joint = made.describe(joint);
         }
-        Ok(Produced { plan: StoredPlan { plan, warnings }, timings, is_recalled })
+        Ok(Produced { plan: StoredPlan::new(plan, warnings), timings, is_recalled })
     }
 }
 

@@ -35,7 +35,9 @@ use crate::receipts::{ReceiptOptions, Receipts};
 use crate::refusals::Refusals;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
-use crate::service::{DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PlanSpace, PlannerService, operators};
+use crate::service::{
+    DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PartsLayer, PlanSpace, PlannerService, operators,
+};
 use crate::socket::{self, SocketPath};
 use crate::store::{RecordOptions, Records, Recovery, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
@@ -460,7 +462,7 @@ fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflection_error = |error| RunError(Box::new(error));
-    let planner = GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(planner));
+    let planner = GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(PartsLayer.layer(planner)));
     Ok(operators(Routes::new(planner), options, office, message_bytes_max)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))

@@ -16,6 +16,7 @@ mod leases;
 mod listing;
 mod operations;
 mod oversize;
+mod parts;
 mod paths;
 mod plan_admin;
 mod rank_map;
@@ -56,11 +57,12 @@ use tower::Layer as _;
 
 use self::archives::Archives;
 use self::cached::ChosenFile;
-use self::deliver::{Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
+use self::deliver::{Answer, Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
 use self::faults::FaultsService;
 use self::known_faults::AppliedFaults;
 use self::leases::LeasesService;
 use self::operations::OperationsService;
+use self::parts::Parts;
 use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
@@ -71,7 +73,7 @@ use crate::config::Options;
 use crate::drain::{DrainHandle, GateLayer};
 use crate::failure::CallFailure;
 use crate::finds::Finds;
-use crate::job::{Goal, Terms, plan_header};
+use crate::job::{Goal, Terms};
 use crate::key::RequestKey;
 use crate::order::Order;
 use crate::queue::Queue;
@@ -88,6 +90,7 @@ pub(crate) use deadline::DeadlinePolicy;
 pub(crate) use decode::{Decoded, Method, OnMiss, decode};
 pub(crate) use desk::Desk;
 pub(crate) use oversize::OversizeLayer;
+pub(crate) use parts::PartsLayer;
 pub(crate) use stand_in::StandIn;
 pub(crate) use topologies::{read_deeply, resolve};
 
@@ -318,15 +321,15 @@ impl PlannerService {
     }
 
     /// Answers a request at once if its plan is known, else when its job has ended.
-    async fn answer(&self, request: Request<PlanRequest>, method: Method, inline: usize) -> Result<PlanReply, Status> {
+    async fn answer(&self, request: Request<PlanRequest>, method: Method) -> Result<Answer, Status> {
         let (call, order, terms) = self.read(request, method)?;
         let Some(Found { delivery, write_back }) = self.answers.find(&call.key) else {
-            return self.submit(call, order, terms, method.goal())?.reply(inline).await;
+            return self.submit(call, order, terms, method.goal())?.reply().await;
         };
         if write_back {
             self.desk.write_back().await;
         }
-        call.reply_at_once(delivery, inline)
+        call.reply_at_once(delivery)
     }
 }
 
@@ -334,7 +337,8 @@ impl PlannerService {
 impl Planner for PlannerService {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
         let request = self.resolve(request, Method::Plan).await?;
-        self.answer(request, Method::Plan, INLINE_BYTES_MAX).await.map(Response::new)
+        let answer = self.answer(request, Method::Plan).await?;
+        Ok(one(PlanReply::default(), answer.parts(INLINE_BYTES_MAX)))
     }
 
     type PlanStreamStream = EventStream<PlanEvent>;
@@ -348,12 +352,13 @@ impl Planner for PlannerService {
         }
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("plan-stream", call.stream(Sink::new(sender), self.progress_interval));
-        Ok(Response::new(EventStream::new(receiver, task)))
+        Ok(parts::respond(EventStream::empty(), EventStream::new(receiver, task)))
     }
 
     async fn lookup_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
         let request = self.resolve(request, Method::LookupPlan).await?;
-        self.answer(request, Method::LookupPlan, 0).await.map(Response::new)
+        let answer = self.answer(request, Method::LookupPlan).await?;
+        Ok(one(PlanReply::default(), answer.parts(0)))
     }
 
     async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
@@ -386,10 +391,10 @@ impl Planner for PlannerService {
         let found = self.desk.run("GetPlan", &headers, move |records| {
             let plan = desk::plan_of(records, &viewer?, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
-            let superseded_by = desk::successor(records, &plan)?;
-            Ok(Plan { superseded_by, ..plan_header(&plan.plan, 0) })
+            let successor = Plan { superseded_by: desk::successor(records, &plan)?, ..Plan::default() };
+            Ok(Parts::plan(plan.header_sent(), &successor))
         });
-        found.await.map(Response::new)
+        found.await.map(|found| one(Plan::default(), found))
     }
 
     async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
@@ -452,17 +457,27 @@ async fn send_file(
     }
 }
 
+/// A response that is one message, in parts.
+fn one<T>(shell: T, message: Parts) -> Response<T> {
+    parts::respond(shell, tokio_stream::once(Ok(message)))
+}
+
 /// The events of one call. Dropping it, as a cancelled call does, ends the task that fills it.
 #[derive(Debug)]
 pub(crate) struct EventStream<T> {
     events: ReceiverStream<Result<T, Status>>,
-    _task: Task<()>,
+    _task: Option<Task<()>>,
 }
 
 impl<T> EventStream<T> {
     /// The events that `task` sends to this receiver.
     fn new(receiver: mpsc::Receiver<Result<T, Status>>, task: Task<()>) -> Self {
-        Self { events: ReceiverStream::new(receiver), _task: task }
+        Self { events: ReceiverStream::new(receiver), _task: Some(task) }
+    }
+
+    /// No events: what is sent is sent in parts.
+    fn empty() -> Self {
+        Self { events: ReceiverStream::new(mpsc::channel(1).1), _task: None }
     }
 }
 

@@ -102,5 +102,5 @@ fn plan(key: &PlanKey, seed: u64, size: usize) -> StoredPlan {
     let text = key.to_string();
     let id = format!("plans/{text:.32}");
     let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
-    StoredPlan { plan, warnings: Vec::new() }
+    StoredPlan::new(plan, Vec::new())
 }

@@ -19,7 +19,7 @@ impl Job {
             JobState::Working(status) if phase.runs() => (v1::OperationState::Running, Some(status.progress()), None),
             JobState::Working(status) => (v1::OperationState::Queued, Some(status.progress()), None),
             JobState::Done(Ok(delivery)) => {
-                let response = v1::operation::Result::Response(delivery.reply(0));
+                let response = v1::operation::Result::Response(delivery.reply());
                 (v1::OperationState::Succeeded, None, Some(response))
             }
             JobState::Done(Err(failure)) => {
@@ -63,14 +63,18 @@ impl Status {
 }
 
 impl Delivery {
-    /// The plan with the content of files of at most `inline_bytes_max` bytes, and what goes with it.
-    pub(crate) fn reply(&self, inline_bytes_max: usize) -> v1::PlanReply {
+    /// The plan without content, and what goes with it.
+    fn reply(&self) -> v1::PlanReply {
+        v1::PlanReply { plan: Some(plan_header(&self.plan.plan, 0)), ..self.besides() }
+    }
+
+    /// What goes with the plan.
+    pub(crate) fn besides(&self) -> v1::PlanReply {
         let mut warnings = self.warnings.clone();
         warnings.extend_from_slice(&self.plan.warnings);
-        let plan = plan_header(&self.plan.plan, inline_bytes_max);
         let (cache, timings) = (self.cache.into(), Some(self.timings));
         let puncture = self.puncture.as_deref().cloned();
-        v1::PlanReply { plan: Some(plan), cache, timings, warnings, fallback: None, puncture }
+        v1::PlanReply { plan: None, cache, timings, warnings, fallback: None, puncture }
     }
 }
 

@@ -119,7 +119,7 @@ impl Process {
 }
 
 fn delivery() -> Outcome {
-    let plan = StoredPlan { plan: v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, warnings: Vec::new() };
+    let plan = StoredPlan::new(v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, Vec::new());
     Ok(Delivery {
         plan: Arc::new(plan),
         cache: v1::CacheOutcome::Miss,

@@ -28,7 +28,7 @@ fn key(byte: u8) -> PlanKey {
 }
 
 fn plan(key: &PlanKey) -> StoredPlan {
-    StoredPlan { plan: Plan { content_key: key.to_string(), ..Plan::default() }, warnings: Vec::new() }
+    StoredPlan::new(Plan { content_key: key.to_string(), ..Plan::default() }, Vec::new())
 }
 
 /// A data directory with two plans, one of them pinned.

@@ -63,7 +63,7 @@ fn read(job: &Job) -> Read {
 }
 
 fn delivery() -> Delivery {
-    let plan = StoredPlan { plan: v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, warnings: Vec::new() };
+    let plan = StoredPlan::new(v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, Vec::new());
     Delivery {
         plan: Arc::new(plan),
         cache: CacheOutcome::Miss,

@@ -41,6 +41,7 @@ use self::network::{Party, parties};
 use self::refusals::{ambiguous, broken, inherit, mixed_sizes, refusal, unnamed};
 use self::request::Wanted;
 use super::decode::Method;
+use super::deliver::Answer;
 use super::known_faults::{self, AppliedFaults};
 use super::{PlannerService, desk, topologies};
 use crate::clock;
@@ -383,7 +384,7 @@ impl Session<'_> {
         if let Some(applied) = self.applied.get() {
             request.extensions_mut().insert(applied.clone());
         }
-        let answer = self.service.answer(request, Method::Plan, usize::MAX).await;
+        let answer = self.service.answer(request, Method::Plan).await.map(Answer::into_whole);
         answer.map_err(|status| {
             let info = status.get_details_error_info();
             let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();

@@ -16,6 +16,7 @@ use tonic::Status;
 use super::deadline::Deadline;
 use super::decode::{OnMiss, Quality};
 use super::known_faults::AppliedFaults;
+use super::parts::{Parts, PlanField};
 use super::request_log::RequestLog;
 use super::stand_in::StandIn;
 use crate::answers::Answers;
@@ -26,6 +27,7 @@ use crate::job::{Delivery, Job, JobState, Outcome};
 use crate::key::RequestKey;
 use crate::queue::Subscription;
 use crate::status::{to_fallback, to_status};
+use crate::store::StoredPlan;
 
 /// Largest file that travels inside a reply.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -69,8 +71,28 @@ struct Verdict {
 /// Where the events of a stream go, numbered on the way.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    sender: mpsc::Sender<Result<PlanEvent, Status>>,
+    sender: mpsc::Sender<Result<Parts, Status>>,
     sequence: u64,
+}
+
+/// A plan on its way to one caller.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    plan: Arc<StoredPlan>,
+    /// What goes with it; the plan itself is not in there.
+    reply: PlanReply,
+}
+
+impl Answer {
+    /// The message, with the content of files of at most `inline_bytes_max`.
+    pub(super) fn parts(&self, inline_bytes_max: usize) -> Parts {
+        Parts::reply(&self.reply, self.plan.inline_sent(inline_bytes_max))
+    }
+
+    /// The same as a message, with the content of every file: a copy of its own.
+    pub(super) fn into_whole(self) -> PlanReply {
+        PlanReply { plan: Some(self.plan.plan.clone()), ..self.reply }
+    }
 }
 
 /// The reader of a stream has gone.
@@ -78,14 +100,22 @@ pub(crate) struct Sink {
 struct Gone;
 
 impl Sink {
-    pub(crate) fn new(sender: mpsc::Sender<Result<PlanEvent, Status>>) -> Self {
+    pub(crate) fn new(sender: mpsc::Sender<Result<Parts, Status>>) -> Self {
         Self { sender, sequence: 0 }
     }
 
     /// Waits for room: a slow reader slows its own stream down, and nothing else. One that takes nothing for a long
     /// time is given up, because a plan is held in memory for it.
     async fn send(&mut self, event: Event) -> Result<(), Gone> {
-        let event = PlanEvent { sequence: self.sequence, event: Some(event) };
+        self.send_with(|sequence| Parts::of(&PlanEvent { sequence, event: Some(event) })).await
+    }
+
+    async fn send_plan(&mut self, field: PlanField, answer: &Answer) -> Result<(), Gone> {
+        self.send_with(|sequence| Parts::plan_event(sequence, field, answer.parts(0))).await
+    }
+
+    async fn send_with(&mut self, event: impl FnOnce(u64) -> Parts) -> Result<(), Gone> {
+        let event = event(self.sequence);
         self.sequence += 1;
         let sent = time::timeout(STALL_MAX, self.sender.send(Ok(event))).await;
         sent.map_err(|_| Gone)?.map_err(|_| Gone)
@@ -93,8 +123,8 @@ impl Sink {
 }
 
 impl Call {
-    /// Waits for the plan and answers with it, and with the content of files of at most `inline_bytes_max`.
-    pub(crate) async fn reply(mut self, inline_bytes_max: usize) -> Result<PlanReply, Status> {
+    /// Waits for the plan and answers with it.
+    pub(crate) async fn reply(mut self) -> Result<Answer, Status> {
         let limit = time::Instant::from_std(self.terms.arrived) + self.terms.deadline.work;
         let Self { subscription, stand_in, .. } = &mut self;
         let ended = async {
@@ -103,7 +133,7 @@ impl Call {
         };
         let done = time::timeout_at(limit, beside(ended, stand_in)).await;
         let found = self.judge(done.is_err(), limit).await?;
-        Ok(self.terms.reply(&found, inline_bytes_max, self.subscription.joined))
+        Ok(self.terms.reply(&found, self.subscription.joined))
     }
 
     /// Leaves the job to itself and answers with what it is.
@@ -137,10 +167,10 @@ impl Call {
             Ok(found) => found,
             Err(status) => return sink.sender.send(Err(status)).await.map_err(|_| Gone),
         };
-        let header = self.terms.header(&found, 0, self.subscription.joined);
-        sink.send(Event::Final(header.clone())).await?;
-        send_content(&found.delivery.plan.plan, sink).await?;
-        self.terms.log.answered(&header);
+        let answer = self.terms.answer(&found, self.subscription.joined);
+        sink.send_plan(PlanField::Final, &answer).await?;
+        send_content(&answer.plan, sink).await?;
+        self.terms.log.answered(&answer.reply, &answer.plan.plan);
         Ok(())
     }
 
@@ -234,9 +264,9 @@ impl Candidates<'_> {
     }
 
     /// The message that brings a plan, which is known from then on to stand in for the one that was asked for.
-    fn event(&self, delivery: Delivery) -> Event {
+    fn answer(&self, delivery: Delivery) -> Answer {
         let _wanted = self.answers.stood_in(&delivery, &self.job);
-        Event::Candidate(self.terms.header(&Verdict { delivery, fallback: None, shortfall: None }, 0, false))
+        self.terms.answer(&Verdict { delivery, fallback: None, shortfall: None }, false)
     }
 }
 
@@ -271,7 +301,7 @@ async fn report_progress(
                 better = candidates.next() => {
                     let quality = better.plan.plan.quality.as_ref();
                     incumbent = quality.map(|quality| quality.achieved.clone()).unwrap_or_default();
-                    sink.send(candidates.event(better)).await?;
+                    sink.send_plan(PlanField::Candidate, &candidates.answer(better)).await?;
                     is_new = true;
                 }
                 changed = state.changed(), if !is_new => match changed {
@@ -286,18 +316,18 @@ async fn report_progress(
 
 impl CallTerms {
     /// The reply with a plan that needs no waiting for, if it is good enough.
-    pub(crate) fn reply_at_once(mut self, found: Delivery, inline_bytes_max: usize) -> Result<PlanReply, Status> {
+    pub(crate) fn reply_at_once(mut self, found: Delivery) -> Result<Answer, Status> {
         match self.accept(found) {
-            Ok(verdict) => Ok(self.reply(&verdict, inline_bytes_max, false)),
+            Ok(verdict) => Ok(self.reply(&verdict, false)),
             Err(failure) => Err(self.refuse(&failure)),
         }
     }
 
     /// The reply of a delivery; the call has ended with it.
-    fn reply(mut self, verdict: &Verdict, inline_bytes_max: usize, joined: bool) -> PlanReply {
-        let reply = self.header(verdict, inline_bytes_max, joined);
-        self.log.answered(&reply);
-        reply
+    fn reply(mut self, verdict: &Verdict, joined: bool) -> Answer {
+        let answer = self.answer(verdict, joined);
+        self.log.answered(&answer.reply, &answer.plan.plan);
+        answer
     }
 
     /// The delivery if it is good enough, else why it is not.
@@ -331,11 +361,10 @@ impl CallTerms {
         (achieved < minimum).then_some(PlanFailure::BelowMinimum(Box::new(Shortfall { achieved, minimum })))
     }
 
-    /// The reply of a delivery, with the content of files of at most `inline_bytes_max`. `joined`: the job was there
-    /// before the call.
-    fn header(&self, verdict: &Verdict, inline_bytes_max: usize, joined: bool) -> PlanReply {
+    /// The reply of a delivery. `joined`: the job was there before the call.
+    fn answer(&self, verdict: &Verdict, joined: bool) -> Answer {
         let Verdict { delivery, fallback, shortfall } = verdict;
-        let mut reply = delivery.reply(inline_bytes_max);
+        let mut reply = delivery.besides();
         reply.warnings.extend(self.applied.as_ref().map(AppliedFaults::warning));
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
@@ -358,16 +387,19 @@ impl CallTerms {
         if delivery.cache == CacheOutcome::Miss && joined && fallback.is_none() {
             reply.set_cache(CacheOutcome::Joined);
         }
-        reply
+        Answer { plan: Arc::clone(&delivery.plan), reply }
     }
 }
 
 /// Sends every file of a plan in pieces, which share its memory.
-async fn send_content(plan: &Plan, sink: &mut Sink) -> Result<(), Gone> {
-    for (artifact, file) in (0_u32..).zip(&plan.artifacts) {
+async fn send_content(stored: &StoredPlan, sink: &mut Sink) -> Result<(), Gone> {
+    for ((artifact, position), file) in (0_u32..).zip(0..).zip(&stored.plan.artifacts) {
         let content = file.content.clone().unwrap_or_default();
-        for piece in pieces(artifact, content, 0) {
-            sink.send(Event::Content(piece)).await?;
+        for (number, sha256) in stored.piece_digests(position, PIECE_BYTES).iter().enumerate() {
+            let begin = number.saturating_mul(PIECE_BYTES).min(content.len());
+            let data = content.slice(begin..content.len().min(begin.saturating_add(PIECE_BYTES)));
+            let piece = ContentPiece { artifact, offset: begin as u64, data, sha256: sha256.clone() };
+            sink.send_with(|sequence| Parts::piece_event(sequence, piece)).await?;
         }
     }
     Ok(())

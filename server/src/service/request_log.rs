@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use canopy_proto::v1::{Fallback, PlanReply};
+use canopy_proto::v1::{Fallback, Plan, PlanReply};
 use tonic::{Code, Status};
 
 use crate::call::{self, CallContext};
@@ -51,13 +51,12 @@ impl RequestLog {
         self.collective = order.kind.name();
     }
 
-    pub(crate) fn answered(&mut self, reply: &PlanReply) {
+    pub(crate) fn answered(&mut self, reply: &PlanReply, plan: &Plan) {
         self.code = Code::Ok;
         self.message.clear();
         self.cache = reply.cache().as_str_name();
-        let topology = reply.plan.as_ref().and_then(|plan| plan.topology.as_ref());
-        self.ranks = topology.map_or(0, |topology| topology.ranks);
-        self.plan = reply.plan.as_ref().map(|plan| plan.id.clone()).unwrap_or_default();
+        self.ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
+        self.plan.clone_from(&plan.id);
     }
 
     /// Another plan than the one that was asked for is sent.

@@ -6,7 +6,8 @@ use super::{Records, StoredPlan};
 use crate::key::PlanKey;
 use crate::recent::{self, MemoryUsage};
 
-/// What a decoded plan takes beside the bytes of its record, which its files share; a guess on the safe side.
+/// What any decoded plan takes beside the bytes of its record, which its files share; a guess on the safe side. One with
+/// a large proof takes more.
 const OVERHEAD_BYTES: u64 = 4096;
 
 /// Plans in memory; those that have not been asked for the longest leave first.
@@ -45,7 +46,7 @@ impl Recent {
 
     /// Takes in a plan that was read from a record of so many bytes, unless the store has changed since `read`.
     pub(super) fn keep(&self, key: &PlanKey, plan: &Arc<StoredPlan>, record_bytes: usize, read: Moment) {
-        let bytes = (record_bytes as u64).saturating_add(OVERHEAD_BYTES);
+        let bytes = (record_bytes as u64).saturating_add(OVERHEAD_BYTES.max(plan.memory_bytes() as u64));
         let mut plans = self.lock();
         if plans.change_count == read.0 {
             plans.by_key.keep(*key, Arc::clone(plan), bytes);
@@ -94,7 +95,7 @@ mod tests {
 
     fn plan(byte: u8) -> Arc<StoredPlan> {
         let plan = Plan { content_key: key(byte).to_string(), ..Plan::default() };
-        Arc::new(StoredPlan { plan, warnings: Vec::new() })
+        Arc::new(StoredPlan::new(plan, Vec::new()))
     }
 
     /// Room for four plans whose records have no bytes.

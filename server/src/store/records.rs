@@ -2,6 +2,7 @@
 
 mod codec;
 mod pins;
+mod sent;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use canopy_proto::v1::{Plan, Warning};
 
 pub(super) use self::codec::{decode_plan, request_of};
 use self::codec::{encode_plan, key_range};
+use self::sent::Sent;
 use super::ledger::Ledger;
 use super::recent::Recent;
 use super::summary::Uses;
@@ -72,6 +74,8 @@ pub struct StoredPlan {
     pub plan: Plan,
     /// What everybody who gets it should know.
     pub warnings: Vec<Warning>,
+    /// What is sent of it.
+    sent: Sent,
 }
 
 /// What a plan was asked for by; whoever stores the plan says what these bytes mean.

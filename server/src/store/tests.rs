@@ -26,7 +26,7 @@ fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let text = key.to_string();
     let id = format!("plans/{text:.32}");
     let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
-    StoredPlan { plan, warnings: vec![Warning { code: "W".to_owned(), text: "w".to_owned() }] }
+    StoredPlan::new(plan, vec![Warning { code: "W".to_owned(), text: "w".to_owned() }])
 }
 
 fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {

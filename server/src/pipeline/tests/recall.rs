@@ -48,7 +48,7 @@ fn recalled(pipeline: &Pipeline, order: &Order) -> Option<Produced> {
 
 /// Everything of a plan but how long it took.
 fn timeless(produced: Produced) -> (v1::Plan, Vec<v1::Warning>) {
-    let StoredPlan { mut plan, warnings } = produced.plan;
+    let StoredPlan { mut plan, warnings, .. } = produced.plan;
     if let Some(provenance) = &mut plan.provenance {
         provenance.wall_ms = 0.0;
     }

@@ -18,6 +18,7 @@ use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::plan_header;
 use crate::order::RequestError;
 use crate::service::decode::{self, Method};
+use crate::service::deliver::Answer;
 use crate::service::{known_faults, topologies};
 
 /// A request whose form is right.
@@ -126,7 +127,7 @@ async fn plan(session: &Session<'_>, request: v1::PlanRequest) -> Result<v1::Pla
     let mut request = Request::new(request);
     *request.metadata_mut() = session.headers.clone();
     request.set_timeout(session.left().max(SEARCH_MIN));
-    session.service.answer(request, Method::Plan, usize::MAX).await
+    session.service.answer(request, Method::Plan).await.map(Answer::into_whole)
 }
 
 /// The plan file and the size that it is for.

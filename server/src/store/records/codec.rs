@@ -32,7 +32,7 @@ struct Beside {
 /// The record of a plan that was asked for by this request.
 pub(in crate::store) fn encode_plan(plan: &StoredPlan, request: Vec<u8>) -> Vec<u8> {
     // A reply is a plan and its warnings; what belongs to one request is left out.
-    let StoredPlan { plan, warnings } = plan.clone();
+    let StoredPlan { plan, warnings, .. } = plan.clone();
     let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
     let mut payload = payload.encode_to_vec();
     payload.extend(Beside { request }.encode_to_vec());
@@ -53,7 +53,7 @@ pub(in crate::store) fn decode_plan(key: &PlanKey, record: Bytes) -> Result<Stor
     // An intact record under the wrong key would be a wrong answer.
     let complete = plan.artifacts.iter().all(|artifact| artifact.content.is_some());
     if plan.content_key == key.to_string() && complete {
-        Ok(StoredPlan { plan, warnings })
+        Ok(StoredPlan::new(plan, warnings))
     } else {
         Err(DamagedRecord::Payload)
     }
