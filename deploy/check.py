@@ -98,6 +98,7 @@ def check_documents():
     objects = documents[DEPLOY / "kubernetes/canopyd.yaml"]
     by_kind = {document["kind"]: document["spec"] for document in objects if "spec" in document}
     template = by_kind["StatefulSet"]["template"]
+    require(by_kind["StatefulSet"]["replicas"] == 1, "leases and faults are those of one server: canopyd has one replica")
     labels = template["metadata"]["labels"]
     selectors = [
         by_kind["Service"]["selector"],

@@ -5,8 +5,6 @@
 
 mod queue_page;
 
-use std::future::IntoFuture as _;
-use std::io;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,18 +13,26 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use tokio::time;
 
 use self::queue_page::QueuePage;
 use crate::drain::DrainHandle;
+use crate::listener::{self, Places};
 use crate::metrics::Metrics;
 use crate::server::WeakStatistics;
 use crate::store::Upkeep;
-use crate::tasks::{self, Task};
 
 /// How often recorded times are folded into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
+/// Longest time from a connection to the end of the headers on it, and to the end of the answer.
+const HEADERS_MAX: Duration = Duration::from_secs(5);
+const PAGE_MAX: Duration = Duration::from_secs(30);
 
 /// What the pages show.
 #[derive(Clone, Debug)]
@@ -37,20 +43,31 @@ pub(crate) struct Pages {
     pub(crate) upkeep: Upkeep,
 }
 
-/// Serves the pages until the task is dropped.
-pub(crate) fn serve(listener: TcpListener, pages: Pages) -> Task<io::Result<()>> {
-    tasks::spawn("admin", async move {
-        let metrics = pages.metrics.clone();
-        let serving = axum::serve(listener, router(pages)).into_future();
-        tokio::pin!(serving);
-        let mut upkeep = tokio::time::interval(UPKEEP);
-        loop {
-            tokio::select! {
-                ended = &mut serving => return ended,
-                _ = upkeep.tick() => metrics.upkeep(),
-            }
+/// Serves the pages for as long as the future lives.
+pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
+    let metrics = pages.metrics.clone();
+    let router = router(pages);
+    // It stays to the end of the process, and nobody has to be told.
+    let (_stop, stopped) = watch::channel(false);
+    let serving = listener::serve(listener, places, move |stream, _| show(stream, router.clone()), stopped);
+    tokio::pin!(serving);
+    let mut upkeep = time::interval(UPKEEP);
+    loop {
+        tokio::select! {
+            () = &mut serving => return,
+            _ = upkeep.tick() => metrics.upkeep(),
         }
-    })
+    }
+}
+
+/// Answers one request: the next one comes over a connection of its own, so that none stays open for nothing.
+async fn show(stream: TcpStream, router: Router) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
+    let shown = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Ok(Err(error)) = time::timeout(PAGE_MAX, shown).await {
+        tracing::debug!(%error, "a connection of the port for operators broke");
+    }
 }
 
 fn router(pages: Pages) -> Router {

@@ -59,6 +59,8 @@ pub struct Options {
     pub max_deadline: Duration,
     /// How long requests may go on after the server was asked to end.
     pub drain_timeout: Duration,
+    /// Whether programs on this host may drain the server over TCP, not over the Unix socket alone.
+    pub loopback_drain: bool,
     /// Whether the server outlives the command that started it.
     pub tenure: Tenure,
 }
@@ -104,6 +106,7 @@ impl Options {
             default_deadline: Duration::from_secs(30),
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
+            loopback_drain: false,
             tenure: Tenure::Command,
         }
     }

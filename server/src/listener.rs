@@ -2,11 +2,16 @@
 //!
 //! What is said over a connection is the business of the service it is given.
 
+mod limits;
+mod preface;
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -19,10 +24,13 @@ use tokio::task::JoinSet;
 use tokio::time;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
 
-/// Most connections of one listener; the next ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 8192;
+pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
+use self::preface::Prefaced;
+use crate::clock;
+use crate::peer::{Host, Peer};
+
 /// Most calls in flight on one connection.
 const CALLS_PER_CONNECTION_MAX: u32 = 4096;
 /// Most bytes of the headers of a call.
@@ -35,71 +43,89 @@ const CONNECTION_WINDOW_BYTES: u32 = CALLS_PER_CONNECTION_MAX * 2 * 256 * 2;
 /// Silence after which the other end is asked whether it is still there, and how long it has to say so.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_ANSWER_MAX: Duration = Duration::from_secs(20);
-/// Longest time from a connection to the first byte on it.
-const FIRST_BYTE_MAX: Duration = Duration::from_secs(10);
+/// Longest time from a connection to the last byte of its preface: what is open by then and silent is hostile, or is
+/// not HTTP/2.
+const PREFACE_MAX: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be accepted: most likely there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Shortest time between two lines of the log about connections that were not taken.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Where connections come from.
 pub(crate) trait Port: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next connection.
-    fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// The same port, to be waited for by the present runtime.
+    fn adopt(self) -> io::Result<Self>
+    where
+        Self: Sized;
 
-    /// Waits until the other end has sent something, or has gone.
-    fn first_byte(stream: &Self::Stream) -> impl Future<Output = io::Result<()>> + Send;
+    /// The next connection, and who is at its other end.
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Host)>> + Send;
 }
 
 impl Port for TcpListener {
     type Stream = TcpStream;
 
-    async fn next(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept().await?;
-        // Small messages must not wait for the acknowledgement of earlier ones.
-        stream.set_nodelay(true)?;
-        Ok(stream)
+    fn adopt(self) -> io::Result<Self> {
+        Self::from_std(self.into_std()?)
     }
 
-    async fn first_byte(stream: &TcpStream) -> io::Result<()> {
-        stream.readable().await
+    async fn next(&self) -> io::Result<(TcpStream, Host)> {
+        let (stream, address) = self.accept().await?;
+        // Small messages must not wait for the acknowledgement of earlier ones.
+        stream.set_nodelay(true)?;
+        Ok((stream, Host::at(address.ip())))
     }
 }
 
 impl Port for UnixListener {
     type Stream = UnixStream;
 
-    async fn next(&self) -> io::Result<UnixStream> {
-        Ok(self.accept().await?.0)
+    fn adopt(self) -> io::Result<Self> {
+        Self::from_std(self.into_std()?)
     }
 
-    async fn first_byte(stream: &UnixStream) -> io::Result<()> {
-        stream.readable().await
+    async fn next(&self) -> io::Result<(UnixStream, Host)> {
+        Ok((self.accept().await?.0, Host::Local))
     }
 }
 
-/// Serves every connection of a port until told to stop, and then until the last call has ended. Dropping the future
-/// ends all connections.
-pub(crate) async fn serve<P, S>(port: P, service: S, mut stopped: watch::Receiver<bool>)
+/// Gives every connection of a port to `connect`, one task each, until told to stop, and then waits until the last one
+/// has ended. One for which there is no place is closed at once: its caller tries again, rather than wait without a
+/// word. Dropping the future ends all connections.
+pub(crate) async fn serve<P, C, F>(port: P, places: Places, connect: C, mut stopped: watch::Receiver<bool>)
 where
     P: Port,
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
+    C: Fn(P::Stream, Peer) -> F + Send,
+    F: Future<Output = ()> + Send + 'static,
 {
+    let port = match port.adopt() {
+        Ok(port) => port,
+        Err(error) => return tracing::error!(%error, "a port cannot be served"),
+    };
     let mut connections = JoinSet::new();
-    let stop = stopped.clone();
+    let mut complaints = Complaints::default();
     loop {
-        let has_room = connections.len() < CONNECTIONS_MAX;
         tokio::select! {
             () = told(&mut stopped) => break,
             Some(_) = connections.join_next() => {}
-            accepted = port.next(), if has_room => match accepted {
-                Ok(stream) => {
-                    connections.spawn(connection::<P, S>(stream, service.clone(), stop.clone()));
-                }
+            accepted = port.next() => match accepted {
+                Ok((stream, host)) => match places.take(host) {
+                    Ok((place, peer)) => {
+                        let served = connect(stream, peer);
+                        connections.spawn(async move {
+                            let _place = place;
+                            served.await;
+                        });
+                    }
+                    Err(full) => complaints.note(|count| {
+                        tracing::warn!(count, limit = full.limit, host = ?full.host, "connections were refused: {full}")
+                    }),
+                },
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    complaints.note(|count| tracing::warn!(count, %error, "connections could not be accepted"));
                     time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -110,20 +136,36 @@ where
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection.
-async fn connection<P, S>(stream: P::Stream, service: S, mut stopped: watch::Receiver<bool>)
+/// Keeps the log from growing with what is refused.
+#[derive(Default)]
+struct Complaints {
+    count: u64,
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn note(&mut self, say: impl FnOnce(u64)) {
+        self.count += 1;
+        let now = clock::now();
+        if self.last.is_none_or(|last| now.duration_since(last) >= COMPLAINT_INTERVAL) {
+            say(std::mem::take(&mut self.count));
+            self.last = Some(now);
+        }
+    }
+}
+
+/// Serves one HTTP/2 connection. Every request says who its peer is.
+pub(crate) async fn serve_http2<I, S>(stream: I, peer: Peer, service: S, mut stopped: watch::Receiver<bool>)
 where
-    P: Port,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
-    let arrived = tokio::select! {
-        arrived = time::timeout(FIRST_BYTE_MAX, P::first_byte(&stream)) => arrived,
+    let begun = tokio::select! {
+        begun = time::timeout(PREFACE_MAX, Prefaced::read(stream)) => begun,
         () = told(&mut stopped) => return,
     };
-    if !matches!(arrived, Ok(Ok(()))) {
-        return;
-    }
+    let Ok(Ok(stream)) = begun else { return };
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -133,6 +175,10 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE_ANSWER_MAX);
+    let service = service.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request
+    });
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
@@ -148,7 +194,7 @@ where
 }
 
 /// Waits for the word to stop.
-async fn told(stopped: &mut watch::Receiver<bool>) {
+pub(crate) async fn told(stopped: &mut watch::Receiver<bool>) {
     // A sender that is gone means that nobody will ever say stop: the server itself is gone.
     let _said = stopped.wait_for(|&stop| stop).await;
 }

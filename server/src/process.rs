@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{Options, ServerFlags};
 use crate::failure::chain;
+use crate::listener::raise_descriptor_limit;
 use crate::notify::Notifier;
 use crate::reload::Reload;
 use crate::server::{RunError, Server, StartError};
@@ -64,6 +65,7 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
         let _runtime = runtime.enter();
         telemetry.start()
     };
+    raise_descriptor_limit();
     let reload = Reload { flags, filter: telescope.filter() };
     let result = runtime.block_on(serve(options, reload));
     // The runtime still carries the connection to the collector.

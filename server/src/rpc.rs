@@ -29,6 +29,7 @@ use self::received::Received;
 use crate::call::{CallContext, LineLimit};
 use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
+use crate::peer::{Host, Peer};
 use crate::trace::call_span;
 
 pub(crate) use self::received::{Arrived, UploadBudget};
@@ -113,9 +114,10 @@ where
         let span = call_span(&method.method, request.headers());
         let metrics = self.layer.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
-        let uploads = self.layer.uploads.clone();
+        let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
+        let upload = self.layer.uploads.upload(host);
         let arrived = Arrived::default();
-        let received = |body| Body::new(Received::new(body, uploads, arrived.clone(), metrics.clone()));
+        let received = |body| Body::new(Received::new(body, upload, arrived.clone(), metrics.clone()));
         let mut request = request.map(received);
         request.extensions_mut().insert(arrived);
         let context = CallContext::begin(metrics, self.layer.lines.clone(), request.headers(), &span);

@@ -10,6 +10,7 @@ use canopy_proto::FILE_DESCRIPTOR_SET;
 use canopy_proto::v1::planner_server::PlannerServer;
 use metrics::SharedString;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::service::Routes;
@@ -23,8 +24,9 @@ use crate::call::LineLimit;
 use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
 use crate::finds::Finds;
+use crate::front::Front;
 use crate::journal::Journal;
-use crate::listener;
+use crate::listener::{self, ConnectionLimits, Places, serve_http2};
 use crate::malformed::MalformedLayer;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
@@ -264,7 +266,15 @@ impl Server {
         let Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain, metrics, upkeep } = self;
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
-        let _admin = admin.map(|listener| admin::serve(listener, pages));
+        let front = match options.tenure {
+            Tenure::Standing => Front::start().map_err(|error| RunError(Box::new(error)))?,
+            Tenure::Command => Front::none(),
+        };
+        let places = ConnectionLimits::of_process();
+        let _admin = admin.map(|listener| {
+            let places = Places::new("admin", places.admin, metrics.clone());
+            front.pages("admin", admin::serve(listener, places, pages))
+        });
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
@@ -277,14 +287,25 @@ impl Server {
             (options.tenure == Tenure::Standing).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
         let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
-        let record = RecordLayer { metrics, methods: methods(), uploads, lines: LineLimit::default() };
+        let record = RecordLayer { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
-        let service = record.layer(TimeoutLayer(deadlines(&options)).layer(MalformedLayer.layer(routes)));
+        let timeout = TimeoutLayer { policy: deadlines(&options), runtime: Handle::current() };
+        let service = record.layer(timeout.layer(MalformedLayer.layer(routes)));
         let (stop, stopped) = watch::channel(false);
-        let mut listeners =
-            vec![tasks::spawn("unix-listener", listener::serve(unix, service.clone(), stopped.clone()))];
+        let (unix_places, tcp_places) =
+            (Places::new("unix", places.unix, metrics.clone()), Places::new("tcp", places.tcp, metrics));
+        let serve_unix = {
+            let (service, stopped) = (service.clone(), stopped.clone());
+            move |stream, peer| serve_http2(stream, peer, service.clone(), stopped.clone())
+        };
+        let unix = listener::serve(unix, unix_places, serve_unix, stopped.clone());
+        let mut listeners = vec![front.connections("unix-listener", unix)];
         if let Some(tcp) = tcp {
-            listeners.push(tasks::spawn("tcp-listener", listener::serve(tcp, service, stopped)));
+            let serve_tcp = {
+                let stopped = stopped.clone();
+                move |stream, peer| serve_http2(stream, peer, service.clone(), stopped.clone())
+            };
+            listeners.push(front.connections("tcp-listener", listener::serve(tcp, tcp_places, serve_tcp, stopped)));
         }
         tokio::select! {
             () = shutdown => {}
@@ -462,7 +483,8 @@ fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflection_error = |error| RunError(Box::new(error));
-    let planner = GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(PartsLayer.layer(planner)));
+    let planner =
+        GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(PartsLayer.layer(planner)));
     Ok(operators(Routes::new(planner), options, office, message_bytes_max)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument as _;
 
@@ -25,23 +26,30 @@ impl<T> Drop for Task<T> {
 }
 
 /// Starts a task under a name that its log lines carry, for the call that is being handled.
-#[expect(clippy::disallowed_methods, reason = "this is the named-task helper")]
 pub(crate) fn spawn<T, F>(name: &'static str, future: F) -> Task<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    let call = CallContext::current();
-    Task(tokio::spawn(call::within(call, future).instrument(tracing::info_span!("task", task = name))))
+    spawn_on(&Handle::current(), name, future)
 }
 
-/// Starts a task that handles the present call, within its spans.
-#[expect(clippy::disallowed_methods, reason = "its name is that of the call's span")]
-pub(crate) fn spawn_call<T, F>(future: F) -> Task<T>
+/// The same on another runtime.
+pub(crate) fn spawn_on<T, F>(runtime: &Handle, name: &'static str, future: F) -> Task<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
     let call = CallContext::current();
-    Task(tokio::spawn(call::within(call, future).in_current_span()))
+    Task(runtime.spawn(call::within(call, future).instrument(tracing::info_span!("task", task = name))))
+}
+
+/// Starts a task that handles the present call on this runtime, within the spans of the call.
+pub(crate) fn spawn_call<T, F>(runtime: &Handle, future: F) -> Task<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let call = CallContext::current();
+    Task(runtime.spawn(call::within(call, future).in_current_span()))
 }

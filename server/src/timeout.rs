@@ -27,22 +27,29 @@ use crate::tasks;
 /// Requests longer than this are not handled on threads that other calls need: reading one takes some milliseconds.
 const LONG_BYTES: u64 = 1 << 20;
 
+/// Where health is asked for: answered on the threads of the connection, which never have much to do.
+const HEALTH: &str = "/grpc.health.v1.Health/";
+
 /// Wraps a service in [`Timeout`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimeoutLayer(pub(crate) DeadlinePolicy);
+#[derive(Clone, Debug)]
+pub(crate) struct TimeoutLayer {
+    pub(crate) policy: DeadlinePolicy,
+    /// Where calls are handled.
+    pub(crate) runtime: Handle,
+}
 
 /// Answers DEADLINE_EXCEEDED when the inner service has not answered in time, or its answer has not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeout<S> {
     inner: S,
-    policy: DeadlinePolicy,
+    layer: TimeoutLayer,
 }
 
 impl<S> Layer<S> for TimeoutLayer {
     type Service = Timeout<S>;
 
     fn layer(&self, inner: S) -> Timeout<S> {
-        Timeout { inner, policy: self.0 }
+        Timeout { inner, layer: self.clone() }
     }
 }
 
@@ -60,15 +67,23 @@ where
     }
 
     fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        let limit = self.policy.limit(request.headers());
+        let limit = self.layer.policy.limit(request.headers());
         let late = move || {
             let deadline_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
             call_status(&CallFailure::Late { deadline_ms })
         };
         let over = time::sleep(limit);
+        if request.uri().path().starts_with(HEALTH) {
+            let answer = self.inner.call(request);
+            return Box::pin(async move {
+                let over = Box::pin(over);
+                answer.await.map(|answer| answer.map(|body| Body::new(Limited { body: Some(body), over, late })))
+            });
+        }
         let arrived = request.extensions().get().cloned().unwrap_or_default();
         // A task of its own: one that is busy with a long message cannot look at the clock. Dropping it ends it.
-        let answer = tasks::spawn_call(Aside { arrived, handled: Box::pin(self.inner.call(request)) });
+        let handled = Box::pin(self.inner.call(request));
+        let answer = tasks::spawn_call(&self.layer.runtime, Aside { arrived, handled });
         Box::pin(async move {
             let mut over = Box::pin(over);
             tokio::select! {
@@ -153,6 +168,10 @@ mod tests {
 
     use super::*;
 
+    fn layer(policy: DeadlinePolicy) -> TimeoutLayer {
+        TimeoutLayer { policy, runtime: Handle::current() }
+    }
+
     /// Calls a service that answers after a second, with these headers.
     async fn code(timeout: Option<&str>) -> Code {
         let policy = DeadlinePolicy { default: Duration::from_millis(100), max: Duration::from_secs(2) };
@@ -164,7 +183,7 @@ mod tests {
         if let Some(timeout) = timeout {
             request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
         }
-        let answer = TimeoutLayer(policy).layer(slow).call(request).await.unwrap();
+        let answer = layer(policy).layer(slow).call(request).await.unwrap();
         Status::from_header_map(answer.headers()).unwrap().code()
     }
 
@@ -209,7 +228,7 @@ mod tests {
         for (timeout, bytes, code) in [("550m", 6, Some(Code::DeadlineExceeded)), ("5S", 10, None)] {
             let mut request = http::Request::new(());
             request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
-            let answer = TimeoutLayer(policy).layer(service).call(request).await.unwrap();
+            let answer = layer(policy).layer(service).call(request).await.unwrap();
             let mut body = answer.into_body();
             let (mut found, mut status) = (0, None);
             while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -238,7 +257,7 @@ mod tests {
         let mut request = http::Request::new(());
         request.headers_mut().insert("grpc-timeout", "20m".parse().unwrap());
         request.extensions_mut().insert(Arrived::of(LONG_BYTES + 1));
-        let call = tasks::spawn("test", TimeoutLayer(policy).layer(service).call(request));
+        let call = tasks::spawn("test", layer(policy).layer(service).call(request));
         let answer = call.join().await.unwrap().unwrap();
         assert_eq!(Status::from_header_map(answer.headers()).unwrap().code(), Code::DeadlineExceeded);
         drop(let_go);
@@ -258,7 +277,7 @@ mod tests {
                     .headers_mut()
                     .insert(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), "1".parse().unwrap())
             });
-            let answer = TimeoutLayer(policy).layer(service).call(request).await.unwrap();
+            let answer = layer(policy).layer(service).call(request).await.unwrap();
             assert_eq!(Status::from_header_map(answer.headers()).unwrap().code(), code);
         }
     }

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
@@ -123,8 +123,17 @@ const PLANNER_NICENESS: i32 = 10;
 
 /// Lets the other threads of this process, and its neighbours, go first.
 fn step_back() {
-    // Without a process named, Linux means the calling thread. Where it is refused, planning is as urgent as all else.
-    let _refused = rustix::process::nice(PLANNER_NICENESS);
+    static SAID: Once = Once::new();
+    // Without a process named, Linux means the calling thread.
+    if let Err(error) = rustix::process::nice(PLANNER_NICENESS) {
+        SAID.call_once(|| {
+            tracing::warn!(
+                %error,
+                "planning threads cannot lower their priority (setpriority), so answers may wait for searches; allow the \
+                 call, for instance with SystemCallFilter=setpriority in the unit"
+            );
+        });
+    }
 }
 
 impl Drop for Workers {

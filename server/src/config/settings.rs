@@ -105,6 +105,10 @@ pub struct Settings {
     /// How long requests may go on after the server was asked to end [default: 25s].
     #[arg(long, env = "CANOPY_DRAIN_TIMEOUT", value_name = "TIME")]
     pub drain_timeout: Option<Time>,
+    /// Let programs on this host drain the server over TCP, too, not over the Unix socket alone [default: false].
+    #[arg(long, env = "CANOPY_ALLOW_LOOPBACK_DRAIN", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub allow_loopback_drain: Option<bool>,
     /// What is logged: a level, or targets with levels [default: $RUST_LOG, else info].
     #[arg(long, env = "CANOPY_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -225,6 +229,7 @@ impl Settings {
             default_deadline: Some(Time(Duration::from_secs(30))),
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
+            allow_loopback_drain: Some(false),
             log: None,
             log_format: Some(LogFormat::Auto),
             otlp_endpoint: None,
@@ -292,6 +297,7 @@ impl Settings {
             default_deadline: all.default_deadline.expect(GIVEN).0,
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
+            loopback_drain: all.allow_loopback_drain.expect(GIVEN),
             tenure: Tenure::Standing,
         })
     }
@@ -339,6 +345,7 @@ impl Settings {
             default_deadline,
             max_deadline,
             drain_timeout,
+            allow_loopback_drain,
             log,
             log_format,
             otlp_endpoint,

@@ -52,7 +52,9 @@ pub(crate) enum CallFailure {
     PathsRank { field: &'static str, rank: u32, count: u32 },
     #[error(transparent)]
     Paths(#[from] MultiPathError),
-    #[error("there is no operation `{name}`, or no more; list the operations")]
+    #[error(
+        "operation `{name}` does not exist or has expired, or another server behind this address has it; list the operations"
+    )]
     OperationUnknown { name: String },
     #[error("the filter cannot be read at position {position}: {problem}")]
     Filter { position: usize, problem: String },
@@ -84,9 +86,11 @@ pub(crate) enum CallFailure {
         "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
     )]
     ResumeToken,
-    #[error("{limit} watches are open, as many as may be; end some, or watch all leases with one")]
-    TooManyWatches { limit: usize },
-    #[error("there is no lease `{name}`, or no more; acquire it again, or list the leases")]
+    #[error("{limit} watches are open, as many as a {of} may have; end some, or watch all leases with one")]
+    TooManyWatches { of: &'static str, limit: u64 },
+    #[error(
+        "lease `{name}` does not exist or has ended, or another server behind this address has it (canopyd runs as one replica); acquire it again, or list the leases"
+    )]
     LeaseUnknown { name: String },
     #[error("{field}: {problem}")]
     Lease { field: String, problem: String },
@@ -104,10 +108,19 @@ pub(crate) enum CallFailure {
     Piece { offset: u64, problem: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(
+        "only the Unix socket in the data directory may drain the server{}; use `canopy drain --server unix:…/canopy.sock`, or send SIGTERM",
+        if *.is_here { ", unless allow_loopback_drain is set" } else { "" }
+    )]
+    DrainRefused { is_here: bool },
     #[error("the deadline of {deadline_ms} ms was reached before the answer; allow more time")]
     Late { deadline_ms: u64 },
     #[error("nothing of the request has arrived for {seconds} s; send it again")]
     Silence { seconds: u64 },
+    #[error(
+        "only {arrived} of the {length} bytes of a message have arrived in time; send at least {rate} bytes per second"
+    )]
+    Slow { arrived: u64, length: u64, rate: u64 },
     #[error("the call failed inside the server; this is a bug in canopy, please report it")]
     Broken { what: String },
 }

@@ -19,6 +19,8 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Histogram, "canopy_rpc_duration_seconds", "Time from a call's arrival to the last byte of its answer."),
     (Gauge, "canopy_rpc_in_flight", "Calls that have not ended."),
     (Histogram, "canopy_rpc_message_bytes", "Length of a message."),
+    (Gauge, "canopy_connections", "Connections that are open."),
+    (Counter, "canopy_connections_refused_total", "Connections that were closed at once for lack of a place."),
     (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),
     (Histogram, "canopy_plan_latency_seconds", "Time to a plan that was found, joined or made."),
     (Counter, "canopy_plan_fallbacks_total", "Plans that were sent in place of the ones asked for."),

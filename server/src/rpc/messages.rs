@@ -41,6 +41,11 @@ impl Messages {
         }
     }
 
+    /// The length of a message that has not ended, once it is known.
+    pub(super) fn announced(&self) -> Option<u64> {
+        (self.prefix_length == PREFIX_BYTES).then_some(self.length)
+    }
+
     /// Bytes of a message that has not ended.
     pub(super) const fn arrived(&self) -> u64 {
         self.arrived

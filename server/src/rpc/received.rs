@@ -14,22 +14,66 @@ use tonic::codegen::Bytes;
 use super::messages::Messages;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::metrics::Metrics;
+use crate::peer::{Host, Share, Shares};
 use crate::status::{call_status, to_status};
 
 /// Longest time in which nothing of a request arrives.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// A message that has begun must be whole after this time, and as much more as it takes at the slowest rate that is
+/// waited for, in bytes per second: it holds room that others need.
+const MESSAGE_MAX: Duration = Duration::from_secs(10);
+const RATE_MIN: u64 = 512 << 10;
 
-/// Bytes of messages that have begun to arrive, of all calls together; clones share it.
+/// Bytes of messages that have begun to arrive, of all calls together; clones share it. One host may have half of it,
+/// or one message.
 #[derive(Clone, Debug)]
 pub(crate) struct UploadBudget {
-    held: Arc<AtomicU64>,
+    held: Shares<()>,
+    by_host: Shares<Host>,
     limit: u64,
 }
 
 impl UploadBudget {
     /// At most so many bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { held: Arc::default(), limit }
+        Self { held: Shares::default(), by_host: Shares::default(), limit }
+    }
+
+    /// What one call from this host has of it: nothing yet.
+    pub(crate) fn upload(&self, host: Host) -> Upload {
+        Upload { held: self.held.empty(()), of_host: self.by_host.empty(host), bytes: 0, limit: self.limit }
+    }
+}
+
+/// What one call has of the budget; dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    held: Share<()>,
+    of_host: Share<Host>,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Upload {
+    /// Has so many bytes from now on.
+    fn hold(&mut self, bytes: u64) -> Result<(), Status> {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        if bytes <= before {
+            self.held.shrink(before - bytes);
+            self.of_host.shrink(before - bytes);
+            return Ok(());
+        }
+        let (all, of_host) = (self.held.grow(bytes - before), self.of_host.grow(bytes - before));
+        let (held, limit) = match of_host > bytes && of_host > self.limit / 2 {
+            true => (of_host, self.limit / 2),
+            false => (all, self.limit),
+        };
+        if held <= limit {
+            return Ok(());
+        }
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let (held, found, limit) = (size(held - bytes), size(bytes), size(limit));
+        Err(to_status(&PlanFailure::QueueBudget { held, found, limit }))
     }
 }
 
@@ -58,43 +102,49 @@ impl Arrived {
 pub(super) struct Received<B> {
     body: B,
     messages: Messages,
-    budget: UploadBudget,
-    /// What this body has of the budget.
-    held: u64,
+    upload: Upload,
     arrived: Arrived,
     metrics: Metrics,
     silence: Option<Pin<Box<Sleep>>>,
+    /// When the message that has begun must be whole.
+    whole_by: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Received<B> {
-    pub(super) fn new(body: B, budget: UploadBudget, arrived: Arrived, metrics: Metrics) -> Self {
-        Self { body, messages: Messages::default(), budget, held: 0, arrived, metrics, silence: None }
+    pub(super) fn new(body: B, upload: Upload, arrived: Arrived, metrics: Metrics) -> Self {
+        Self { body, messages: Messages::default(), upload, arrived, metrics, silence: None, whole_by: None }
     }
 
     /// Counts bytes that have arrived.
     fn take(&mut self, data: &[u8]) -> Result<(), Status> {
         let metrics = &self.metrics;
         self.arrived.add(data.len());
-        self.messages.take(data, |length| metrics.message_bytes("in", length));
-        let (before, now) = (self.held, self.messages.arrived());
-        self.held = now;
-        if now <= before {
-            self.budget.held.fetch_sub(before - now, Ordering::Relaxed);
-            return Ok(());
+        let mut ended = 0_u32;
+        self.messages.take(data, |length| {
+            ended += 1;
+            metrics.message_bytes("in", length);
+        });
+        let begun = self.messages.announced();
+        if ended > 0 || begun.is_none() {
+            self.whole_by = None;
         }
-        let all = self.budget.held.fetch_add(now - before, Ordering::Relaxed).saturating_add(now - before);
-        if all <= self.budget.limit {
-            return Ok(());
+        if let (None, Some(length)) = (&self.whole_by, begun) {
+            self.whole_by = Some(Box::pin(sleep(MESSAGE_MAX + Duration::from_secs(length / RATE_MIN))));
         }
-        let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let (held, found, limit) = (bytes(all - now), bytes(now), bytes(self.budget.limit));
-        Err(to_status(&PlanFailure::QueueBudget { held, found, limit }))
+        self.upload.hold(self.messages.arrived())
     }
-}
 
-impl<B> Drop for Received<B> {
-    fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.held, Ordering::Relaxed);
+    /// Why a request that does not go on is given up, once it is.
+    fn poll_given_up(&mut self, context: &mut Context<'_>) -> Poll<CallFailure> {
+        if let Some(whole_by) = &mut self.whole_by
+            && whole_by.as_mut().poll(context).is_ready()
+        {
+            let (arrived, length) = (self.messages.arrived(), self.messages.announced().unwrap_or_default());
+            return Poll::Ready(CallFailure::Slow { arrived, length, rate: RATE_MIN });
+        }
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE_MAX)));
+        ready!(silence.as_mut().poll(context));
+        Poll::Ready(CallFailure::Silence { seconds: SILENCE_MAX.as_secs() })
     }
 }
 
@@ -108,10 +158,8 @@ where
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
-            let silence = this.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE_MAX)));
-            ready!(silence.as_mut().poll(context));
-            let seconds = SILENCE_MAX.as_secs();
-            return Poll::Ready(Some(Err(call_status(&CallFailure::Silence { seconds }))));
+            let failure = ready!(this.poll_given_up(context));
+            return Poll::Ready(Some(Err(call_status(&failure))));
         };
         this.silence = None;
         Poll::Ready(match frame {
@@ -142,6 +190,8 @@ mod tests {
 
     use super::*;
 
+    const HOST: Host = Host::Local;
+
     /// Frames, and then nothing for ever.
     struct Trickle(VecDeque<Bytes>);
 
@@ -158,10 +208,13 @@ mod tests {
     fn begun(arrived: usize, budget: &UploadBudget) -> Received<Trickle> {
         let mut data = vec![0, 0, 0, 0, 100];
         data.resize(5 + arrived, 7);
-        Received::new(Trickle([data.into()].into()), budget.clone(), Arrived::default(), Metrics::off())
+        Received::new(Trickle([data.into()].into()), budget.upload(HOST), Arrived::default(), Metrics::off())
     }
 
-    async fn next(body: &mut Received<Trickle>) -> Option<Result<Frame<Bytes>, Status>> {
+    async fn next<B>(body: &mut Received<B>) -> Option<Result<Frame<Bytes>, Status>>
+    where
+        B: HttpBody<Data = Bytes, Error = Status> + Unpin,
+    {
         poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
     }
 
@@ -173,10 +226,11 @@ mod tests {
         let refused = next(&mut second).await.unwrap().unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted);
         drop((first, second));
-        assert_eq!(budget.held.load(Ordering::Relaxed), 0);
         let mut whole = begun(100, &budget);
         assert!(next(&mut whole).await.unwrap().is_ok());
-        assert_eq!(budget.held.load(Ordering::Relaxed), 0, "a message that is there is its decoder's");
+        assert_eq!(whole.upload.bytes, 0, "a message that is there is its decoder's");
+        let mut again = begun(100, &budget);
+        assert!(next(&mut again).await.unwrap().is_ok(), "all of the budget is there");
     }
 
     #[tokio::test(start_paused = true)]
@@ -184,5 +238,60 @@ mod tests {
         let mut body = begun(10, &UploadBudget::new(100));
         assert!(next(&mut body).await.unwrap().is_ok());
         assert_eq!(next(&mut body).await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    #[tokio::test]
+    async fn one_host_leaves_half_of_the_budget_to_others_but_may_always_send_a_message() {
+        let budget = UploadBudget::new(100);
+        let other = Host::at([10, 0, 0, 1].into());
+        let mut large = begun(90, &budget);
+        assert!(next(&mut large).await.unwrap().is_ok(), "it is the only one of its host");
+        drop(large);
+        let (mut first, mut second) = (begun(45, &budget), begun(10, &budget));
+        assert!(next(&mut first).await.unwrap().is_ok());
+        assert_eq!(next(&mut second).await.unwrap().unwrap_err().code(), Code::ResourceExhausted);
+        drop(second);
+        let mut third = begun(45, &budget);
+        third.upload = budget.upload(other);
+        assert!(next(&mut third).await.unwrap().is_ok());
+    }
+
+    /// A message that goes on, a byte at a time.
+    struct Drops(Pin<Box<dyn tokio_stream::Stream<Item = Bytes> + Send>>);
+
+    impl HttpBody for Drops {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            self.0.as_mut().poll_next(context).map(|next| next.map(|data| Ok(Frame::data(data))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_trickles_in_is_given_up_after_the_time_that_its_length_deserves() {
+        use tokio_stream::StreamExt as _;
+
+        for length in [100_u32, 64 << 20] {
+            let mut head = vec![0];
+            head.extend(length.to_be_bytes());
+            let drops = std::iter::once(Bytes::from(head)).chain(std::iter::repeat_n(Bytes::from_static(&[7]), 99));
+            let drops = tokio_stream::iter(drops).throttle(Duration::from_secs(20)).chain(tokio_stream::pending());
+            let upload = UploadBudget::new(1 << 30).upload(HOST);
+            let mut body = Received::new(Drops(Box::pin(drops)), upload, Arrived::default(), Metrics::off());
+            let started = tokio::time::Instant::now();
+            let status = loop {
+                match next(&mut body).await.unwrap() {
+                    Ok(_) => {}
+                    Err(status) => break status,
+                }
+            };
+            assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+            let (expected, taken) = (MESSAGE_MAX.as_secs() + u64::from(length) / RATE_MIN, started.elapsed().as_secs());
+            assert!(taken.abs_diff(expected) <= 1, "{length}: {taken} s");
+        }
     }
 }

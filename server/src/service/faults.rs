@@ -2,7 +2,6 @@
 
 mod subject;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_faults::{Event, Outcome, Record, Remaining, Severity, Target};
@@ -15,7 +14,7 @@ use canopy_proto::v1::{
     ReportedFault, TopologySource, WatchReplansRequest, replan_event,
 };
 use canopy_topology::TopologyLimits;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time;
 use tonic::{Code, Request, Response, Status};
 
@@ -30,6 +29,7 @@ use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::timestamp;
 use crate::losses;
+use crate::peer::{Host, Peer, Shares};
 use crate::receipts::Open;
 use crate::replan::{Entered, Expired, Replanner, ReportError, Scope};
 use crate::status::{call_status, to_status};
@@ -40,8 +40,11 @@ use crate::topologies::id_of;
 
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
-/// Most watches at once: those that nobody reads hold what was sent to them.
-const WATCHES_MAX: usize = 4096;
+/// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
+/// connection far fewer than it may have calls.
+const WATCHES_MAX: u64 = 4096;
+const WATCHES_PER_HOST_MAX: u64 = WATCHES_MAX / 2;
+const WATCHES_PER_CONNECTION_MAX: u64 = 256;
 /// Events read from the log at a time.
 const EVENTS_AT_ONCE: usize = 64;
 /// Events a stream holds before the one who fills it waits for its reader.
@@ -78,13 +81,34 @@ pub(crate) struct FaultsService {
     replanner: Replanner,
     drain: DrainHandle,
     limits: TopologyLimits,
-    /// Places of watches.
-    watches: Arc<Semaphore>,
+    watches: Watches,
+}
+
+/// Places of watches.
+#[derive(Clone, Debug, Default)]
+struct Watches {
+    all: Shares<()>,
+    by_host: Shares<Host>,
+    by_connection: Shares<Peer>,
+}
+
+impl Watches {
+    /// A place for a watch over this connection.
+    fn take(&self, peer: Peer) -> Result<impl Send + use<>, CallFailure> {
+        let full = |of, limit| CallFailure::TooManyWatches { of, limit };
+        let of_connection = self.by_connection.take(peer, WATCHES_PER_CONNECTION_MAX);
+        let of_connection = of_connection.ok_or(full("connection", WATCHES_PER_CONNECTION_MAX))?;
+        // Whoever has the Unix socket may have all: there is one host behind it.
+        let host_limit = if peer.host == Host::Local { WATCHES_MAX } else { WATCHES_PER_HOST_MAX };
+        let of_host = self.by_host.take(peer.host, host_limit).ok_or(full("host", host_limit))?;
+        let of_all = self.all.take((), WATCHES_MAX).ok_or(full("server", WATCHES_MAX))?;
+        Ok((of_connection, of_host, of_all))
+    }
 }
 
 impl FaultsService {
     pub(crate) fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
-        Self { desk, replanner, drain, limits, watches: Arc::new(Semaphore::new(WATCHES_MAX)) }
+        Self { desk, replanner, drain, limits, watches: Watches::default() }
     }
 }
 
@@ -121,13 +145,13 @@ impl Faults for FaultsService {
         &self,
         request: Request<WatchReplansRequest>,
     ) -> Result<Response<Self::WatchReplansStream>, Status> {
-        let (headers, _, request) = request.into_parts();
+        let (headers, extensions, request) = request.into_parts();
         let failed = |failure: CallFailure| call_status(&failure);
         let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
         let position =
             self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
-        let place = Arc::clone(&self.watches).try_acquire_owned();
-        let place = place.map_err(|_| failed(CallFailure::TooManyWatches { limit: WATCHES_MAX }))?;
+        let peer = extensions.get().copied().unwrap_or(Peer { host: Host::Local, connection: u64::MAX });
+        let place = self.watches.take(peer).map_err(failed)?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
         let drain = self.drain.clone();
@@ -463,5 +487,34 @@ fn severity_name(fault: &KnownFault) -> &'static str {
 impl From<Expired> for CallFailure {
     fn from(_: Expired) -> Self {
         Self::ResumeToken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_connection_nor_a_host_takes_all_watches() {
+        let watches = Watches::default();
+        let peer = |last, connection| Peer { host: Host::at([10, 0, 0, last].into()), connection };
+        let mut held = Vec::new();
+        let mut fill = |last| {
+            for connection in 0.. {
+                loop {
+                    match watches.take(peer(last, connection)) {
+                        Ok(place) => held.push(place),
+                        Err(CallFailure::TooManyWatches { of: "connection", limit: 256 }) => break,
+                        Err(CallFailure::TooManyWatches { of, .. }) => return (of, held.len()),
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+            }
+            unreachable!("there is an end")
+        };
+        assert_eq!(fill(1), ("host", 2048));
+        assert_eq!((fill(2), fill(3)), (("host", 4096), ("server", 4096)));
+        held.clear();
+        assert!(watches.take(peer(1, 1)).is_ok());
     }
 }

@@ -17,9 +17,11 @@ use super::desk::{Desk, log};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
+use crate::failure::CallFailure;
 use crate::job::Job;
 use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
-use crate::status::to_status;
+use crate::peer::{Host, Peer};
+use crate::status::{call_status, to_status};
 use crate::store::Records;
 use crate::tenant::{TenantName, Viewer};
 use crate::topologies::Shelf;
@@ -34,6 +36,7 @@ pub(crate) struct ServerAdminService {
     drain: DrainHandle,
     limits: ServerLimits,
     started: Instant,
+    loopback_drain: bool,
 }
 
 impl ServerAdminService {
@@ -54,7 +57,14 @@ impl ServerAdminService {
             default_deadline: on_the_wire(options.default_deadline),
             max_deadline: on_the_wire(options.max_deadline),
         };
-        Self { workshop, desk, shelf, drain, limits, started: clock::now() }
+        let loopback_drain = options.loopback_drain;
+        Self { workshop, desk, shelf, drain, limits, started: clock::now(), loopback_drain }
+    }
+
+    /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
+    /// from others: the Unix socket is its owner's alone.
+    fn may_drain(&self, host: Host) -> bool {
+        host == Host::Local || (self.loopback_drain && host.is_here())
     }
 }
 
@@ -138,7 +148,14 @@ impl ServerAdmin for ServerAdminService {
     }
 
     async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
-        let (headers, _, request) = request.into_parts();
+        let arrived = clock::now();
+        let (headers, extensions, request) = request.into_parts();
+        let host = extensions.get::<Peer>().map_or(Host::Local, |peer| peer.host);
+        if !self.may_drain(host) {
+            let failure = CallFailure::DrainRefused { is_here: host.is_here() };
+            log("Drain", arrived, Some(&failure));
+            return Err(call_status(&failure));
+        }
         let (workshop, drain) = (Arc::clone(&self.workshop), self.drain.clone());
         let count = move |_: &Records| {
             let counts = workshop.queue.counts();

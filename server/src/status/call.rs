@@ -73,7 +73,9 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::JointFaults { .. } => Refusal::infeasible("FAULTS_KNOWN", "fault_policy"),
         CallFailure::FaultTarget { position, .. } => Refusal::input("FAULT_UNKNOWN", format!("faults[{position}]")),
         CallFailure::ResumeToken => Refusal::new(Code::OutOfRange, "RESUME_TOKEN_EXPIRED", Detail::None),
-        CallFailure::TooManyWatches { limit } => Refusal::limit("WATCHES_FULL", "watches").with("limit", limit),
+        CallFailure::TooManyWatches { of, limit } => {
+            Refusal::limit("WATCHES_FULL", "watches").with("of", of).with("limit", limit)
+        }
         CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(LeaseError::Store(error)) => store(error),
@@ -88,11 +90,16 @@ fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::Archive(error) => archive(error),
         CallFailure::ArchiveRecord { record, .. } => Refusal::input("ARCHIVE_REJECTED", "piece").with("record", record),
         CallFailure::Piece { offset, .. } => Refusal::input("PIECE_INVALID", "piece").with("offset", offset),
+        CallFailure::DrainRefused { .. } => Refusal::new(Code::PermissionDenied, "DRAIN_NOT_PERMITTED", Detail::None),
         CallFailure::Late { deadline_ms } => {
             Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
         }
         CallFailure::Silence { seconds } => {
             Refusal::new(Code::DeadlineExceeded, "REQUEST_STALLED", Detail::None).with("silence_s", seconds)
+        }
+        CallFailure::Slow { arrived, length, .. } => {
+            let refusal = Refusal::new(Code::DeadlineExceeded, "REQUEST_TOO_SLOW", Detail::None);
+            refusal.with("arrived_bytes", arrived).with("length_bytes", length)
         }
         CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
     }
@@ -240,7 +247,7 @@ mod tests {
         let full = StoreError::Full { needed: 9, pinned: 1, limit: 8 };
         check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
         check(LeaseError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "LEASES_FULL", "");
-        check(CallFailure::TooManyWatches { limit: 9 }, Code::ResourceExhausted, "WATCHES_FULL", "");
+        check(CallFailure::TooManyWatches { of: "server", limit: 9 }, Code::ResourceExhausted, "WATCHES_FULL", "");
         check(ShelfError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
         check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
     }
@@ -248,8 +255,11 @@ mod tests {
     #[test]
     fn the_rest_says_whose_fault_it_is() {
         check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
+        check(CallFailure::DrainRefused { is_here: true }, Code::PermissionDenied, "DRAIN_NOT_PERMITTED", "");
         check(CallFailure::ResumeToken, Code::OutOfRange, "RESUME_TOKEN_EXPIRED", "");
         check(CallFailure::Silence { seconds: 30 }, Code::DeadlineExceeded, "REQUEST_STALLED", "");
+        let slow = CallFailure::Slow { arrived: 1, length: 9, rate: 3 };
+        check(slow, Code::DeadlineExceeded, "REQUEST_TOO_SLOW", "");
         check(CallFailure::Broken { what: "x".to_owned() }, Code::Internal, "CALL_FAILED", "");
         check(CallFailure::Plan(PlanFailure::Draining), Code::Unavailable, "DRAINING", "");
     }

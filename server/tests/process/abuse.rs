@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_client::PlannerClient;
-use canopy_proto::v1::{OutputFormat, OutputSpec, PlanRequest};
+use canopy_proto::v1::{Collective, CollectiveSpec, OutputFormat, OutputSpec, PlanRequest};
 use hyper::body::Incoming;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -284,5 +285,122 @@ async fn a_deadline_of_a_millisecond_ends_as_a_deadline() {
         let status = answered(client.plan(asked)).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded, "{timeout}: {status:?}");
     }
+    end(process).await;
+}
+
+/// Reads a connection to its end, which the server makes.
+async fn closed_by_the_server(mut connection: TcpStream) -> bool {
+    tokio::io::AsyncReadExt::read_to_end(&mut connection, &mut Vec::new()).await.is_ok()
+}
+
+/// Few files may be open, and three kinds of silent connections want more than there are: those that fit are closed in
+/// time, the others at once, and calls and pages are answered all along the other way in.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_are_closed_and_leave_room_for_others() {
+    let process = Process::start(|command, _| {
+        let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        let program = command.get_program().to_owned();
+        let mut limited = crate::support::canopyd_as("sh");
+        limited.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]).arg(program).args(arguments);
+        *command = limited;
+    });
+    let mut silent = Vec::new();
+    for port in ["tcp", "admin"] {
+        for begun in [&b""[..], b"P"] {
+            for _ in 0..60 {
+                let mut connection = TcpStream::connect(process.address(port)).await.unwrap();
+                // One that is closed already may refuse it.
+                let _taken = connection.write_all(begun).await;
+                silent.push(spawn(closed_by_the_server(connection)));
+            }
+        }
+    }
+    for connection in silent {
+        tokio::time::timeout(Duration::from_secs(60), connection).await.expect("it is closed in time").unwrap();
+    }
+    assert!(process.page("/healthz").await.starts_with("HTTP/1.0 200"));
+    process.client().await.plan(request("ring:4")).await.unwrap();
+    let page = process.page("/metrics").await;
+    let refused = |port: &str| {
+        let name = format!("canopy_connections_refused_total{{port=\"{port}\",reason=\"host\"}} ");
+        page.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok())
+    };
+    assert!(refused("tcp") > Some(0) && refused("admin") > Some(0), "{page}");
+    process.signal("TERM");
+    let (status, lines) = tokio::task::spawn_blocking(|| process.end()).await.unwrap();
+    assert_eq!(status, Some(0));
+    let complaints = lines.iter().filter(|line| line["level"] == "WARN").count();
+    assert!(complaints <= 8, "{lines:?}");
+}
+
+/// One caller sends almost all of a large message and then a byte now and then; others send theirs all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_does_not_end_holds_no_room_of_others() {
+    let process = Process::start(|command, _| {
+        command.args(["--queue-bytes", "67108864", "--max-request-bytes", "33554432", "--drain-timeout", "0s"]);
+    });
+    let (hand, body) = by_hand();
+    let mut held = plain(&process).await;
+    held.ready().await.unwrap();
+    let answer = spawn(held.call(call(&process, body)));
+    // 32 MiB are announced, which may take 10 s and 64 s more at the slowest rate; a small one gets 10 s.
+    hand.send(vec![0, 0, 0, 4, 0, 1]).await.unwrap();
+    let status = answer.await.unwrap().unwrap();
+    assert_eq!(code(&status), Some(Code::DeadlineExceeded));
+    end(process).await;
+}
+
+/// Memory of the process in bytes: now, and at most so far.
+fn memory(process: &Process) -> (u64, u64) {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let figure = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    };
+    (figure("VmRSS:"), figure("VmHWM:"))
+}
+
+/// A plan with a long proof, asked for by many at once: each of them costs less than the answer, though none has read it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cached_plan_is_in_memory_once_however_many_ask_for_it() {
+    const CALLERS: u64 = 200;
+    let process = Process::start(|command, _| {
+        command.args(["--drain-timeout", "0s"]);
+    });
+    let asked = || PlanRequest {
+        collective: Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None }),
+        ..request("complete:80")
+    };
+    // So that callers who do not read hold back themselves alone.
+    let endpoint = Channel::from_shared(format!("http://{}", process.address("tcp"))).unwrap();
+    let endpoint = endpoint.initial_connection_window_size(1 << 30);
+    let mut client = PlannerClient::new(endpoint.connect().await.unwrap());
+    let stream = async |client: &mut PlannerClient<Channel>| client.plan_stream(asked()).await.unwrap().into_inner();
+    let mut answer_bytes = 0;
+    // The second one finds it in the cache, and has it encoded.
+    for _ in 0..2 {
+        let mut events = stream(&mut client).await;
+        while let Some(event) = events.message().await.unwrap() {
+            if matches!(event.event, Some(Event::Final(_))) {
+                answer_bytes = prost::Message::encoded_len(&event) as u64;
+            }
+        }
+    }
+    assert!(answer_bytes > 100_000, "{answer_bytes}");
+    let (before, _) = memory(&process);
+    let mut held = Vec::new();
+    for _ in 0..CALLERS {
+        let mut events = stream(&mut client).await;
+        // The call has begun; its plan waits for a reader.
+        events.message().await.unwrap().unwrap();
+        held.push(events);
+    }
+    for events in &mut held {
+        while events.message().await.unwrap().is_some() {}
+    }
+    let (_, most) = memory(&process);
+    let each = most.saturating_sub(before) / CALLERS;
+    assert!(each < answer_bytes, "{each} bytes for each of {CALLERS} answers of {answer_bytes}");
+    eprintln!("{each} bytes for each answer of {answer_bytes}");
     end(process).await;
 }

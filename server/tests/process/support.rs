@@ -18,7 +18,12 @@ use tonic::transport::Channel;
 
 /// A command that knows no configuration but what it is given.
 pub(crate) fn canopyd() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_canopyd"));
+    canopyd_as(env!("CARGO_BIN_EXE_canopyd"))
+}
+
+/// The same for a program that starts it.
+pub(crate) fn canopyd_as(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CANOPY_") || name == "RUST_LOG" {
             command.env_remove(name);

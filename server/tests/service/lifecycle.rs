@@ -1,15 +1,19 @@
 //! Health, reflection, drain, and servers inside other processes.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::{CacheOutcome, GetQueueRequest, PinPlanRequest};
+use canopy_proto::v1::{CacheOutcome, DrainRequest, GetQueueRequest, PinPlanRequest};
 use canopy_server::{EmbeddedServer, Options, SocketPath};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
@@ -131,6 +135,65 @@ async fn a_drain_that_may_not_wait_tells_each_of_a_hundred_and_ends_in_time() {
     for call in calls {
         assert_eq!(call.await.unwrap().unwrap_err().code(), Code::Unavailable);
     }
+}
+
+/// The only thread that handles calls is stuck; whoever asks for the health of the process is answered all the same.
+#[test]
+fn health_answers_while_every_thread_that_handles_calls_is_busy() {
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::health_client::HealthClient;
+
+    let calls = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = calls.block_on(async { spawn(TestServer::start()).await.unwrap() });
+    let (let_go, held) = mpsc::channel::<()>();
+    let (began, has_begun) = mpsc::channel();
+    let busy = calls.spawn(async move {
+        began.send(()).unwrap();
+        let _let_go = held.recv();
+    });
+    has_begun.recv().unwrap();
+    let callers = Builder::new_current_thread().enable_all().build().unwrap();
+    let path = SocketPath::of(server.directory.path()).unwrap();
+    let asked = async {
+        let endpoint = Endpoint::from_shared(format!("unix:{}", path.path().display())).unwrap();
+        let mut health = HealthClient::new(endpoint.connect().await.unwrap());
+        let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::Serving);
+        for path in ["/healthz", "/readyz"] {
+            let mut connection = TcpStream::connect(server.admin).await.unwrap();
+            connection.write_all(format!("GET {path} HTTP/1.1\r\nhost: canopy\r\n\r\n").as_bytes()).await.unwrap();
+            let mut page = String::new();
+            connection.read_to_string(&mut page).await.unwrap();
+            assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+        }
+    };
+    callers.block_on(async { timeout(Duration::from_secs(60), asked).await }).expect("health is answered");
+    drop(let_go);
+    calls.block_on(async {
+        busy.await.unwrap();
+        server.stop().await;
+    });
+}
+
+#[tokio::test]
+async fn only_the_unix_socket_drains_a_server_unless_it_says_otherwise() {
+    let pipeline = || Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD));
+    let server = TestServer::start_with(|options| options.loopback_drain = false, pipeline()).await;
+    let asked = DrainRequest::default;
+    let refused = ServerAdminClient::new(server.channel.clone()).drain(asked()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied);
+    assert!(refused.message().contains("unix:") && refused.message().contains("allow_loopback_drain"), "{refused:?}");
+    assert!(!server.drain.is_draining());
+    let path = SocketPath::of(server.directory.path()).unwrap();
+    let endpoint = Endpoint::from_shared(format!("unix:{}", path.path().display())).unwrap();
+    ServerAdminClient::new(endpoint.connect().await.unwrap()).drain(asked()).await.unwrap();
+    assert!(server.drain.is_draining());
+    server.stop().await;
+    let server = TestServer::start().await;
+    ServerAdminClient::new(server.channel.clone()).drain(asked()).await.unwrap();
+    assert!(server.drain.is_draining());
+    server.stop().await;
 }
 
 #[tokio::test]

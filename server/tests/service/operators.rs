@@ -176,6 +176,8 @@ fn check_label_values(samples: &Samples) {
                 "priority" => any_of(&["repair", "job-start", "interactive", "prefetch"], value),
                 "format" => any_of(&["json", "msccl-xml"], value),
                 "profile" => any_of(&["none", "msccl"], value),
+                "port" => any_of(&["admin", "tcp", "unix"], value),
+                "reason" => any_of(&["full", "host"], value),
                 "tier" => any_of(&["disk", "memory"], value),
                 "op" => value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
                 "result" => any_of(&["ok", "error"], value),

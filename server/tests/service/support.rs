@@ -51,6 +51,7 @@ pub(crate) fn options(directory: &TempDir) -> Options {
         default_deadline: Duration::from_secs(30),
         max_deadline: Duration::from_secs(60),
         drain_timeout: Duration::from_secs(10),
+        loopback_drain: true,
         tenure: Tenure::Standing,
         ..Options::embedded(directory.path().to_owned())
     }

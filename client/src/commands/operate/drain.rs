@@ -17,7 +17,7 @@ Examples:
   canopy drain --server unix:/run/canopy/canopy.sock
 
 Answers at once; the server ends when its jobs have, or when its drain time-out has passed. A service manager may start
-it again.")]
+it again. Over TCP it is refused, unless it comes from the server's host and the server runs with --allow-loopback-drain.")]
 pub(crate) struct DrainArgs {
     #[command(flatten)]
     common: CommonArgs,

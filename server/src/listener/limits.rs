@@ -1,0 +1,147 @@
+//! How many connections there may be: fewer than the process may have open files, and of them not all for one host.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::metrics::{GoingOn, Metrics};
+use crate::peer::{Host, Peer, Share, Shares};
+
+/// Open files that a process asks for, if the system allows.
+const DESCRIPTORS_WANTED: u64 = 65_536;
+/// What is assumed where the system does not say.
+const DESCRIPTORS_USUAL: u64 = 1024;
+
+/// Most connections of each port. The Unix socket and the port for operators have places of their own, so that the way
+/// in stays open when callers have taken all others; a quarter of the open files is left to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionLimits {
+    pub(crate) tcp: u64,
+    pub(crate) unix: u64,
+    pub(crate) admin: u64,
+}
+
+impl ConnectionLimits {
+    /// Those of this process.
+    pub(crate) fn of_process() -> Self {
+        Self::within(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_WANTED))
+    }
+
+    /// Those of a process with so many open files.
+    fn within(descriptors: u64) -> Self {
+        let eighth = descriptors / 8;
+        Self { tcp: (eighth * 4).clamp(16, 8192), unix: eighth.clamp(8, 1024), admin: eighth.clamp(8, 128) }
+    }
+}
+
+/// Raises the number of files that this process may have open as far as the system allows and is of use: the usual one
+/// is for programs that know no more.
+pub(crate) fn raise_descriptor_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(DESCRIPTORS_WANTED).min(DESCRIPTORS_WANTED);
+    if current.is_some_and(|current| current < wanted) {
+        // Where that is refused, fewer connections fit.
+        let _refused = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_WANTED);
+    if descriptors < DESCRIPTORS_USUAL {
+        tracing::warn!(descriptors, "few files may be open, so few connections fit; raise the limit (ulimit -n)");
+    }
+}
+
+/// The places of one port; clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    port: &'static str,
+    limit: u64,
+    taken: Shares<()>,
+    by_host: Shares<Host>,
+    metrics: Metrics,
+    numbers: Arc<AtomicU64>,
+}
+
+/// A place of one connection; dropping it frees it.
+pub(crate) struct Place {
+    _all: Share<()>,
+    _of_host: Share<Host>,
+    _open: GoingOn,
+}
+
+/// There is no place.
+#[derive(Debug)]
+pub(crate) struct Full {
+    pub(crate) limit: u64,
+    /// Whose share is used up; none: all places are taken.
+    pub(crate) host: Option<Host>,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.host {
+            Some(_) => "one host has as many as it may",
+            None => "all places are taken",
+        })
+    }
+}
+
+impl Places {
+    /// So many places of a port with this name.
+    pub(crate) fn new(port: &'static str, limit: u64, metrics: Metrics) -> Self {
+        let (taken, by_host) = (Shares::default(), Shares::default());
+        for reason in ["full", "host"] {
+            metrics.none_yet("canopy_connections_refused_total", &[("port", port.into()), ("reason", reason.into())]);
+        }
+        Self { port, limit, taken, by_host, metrics, numbers: Arc::default() }
+    }
+
+    /// A place for a connection from this host, which may have three quarters of all.
+    ///
+    /// # Errors
+    /// There is none, or none for this host.
+    pub(crate) fn take(&self, host: Host) -> Result<(Place, Peer), Full> {
+        let refused = |limit, host: Option<Host>| {
+            let reason = if host.is_some() { "host" } else { "full" };
+            let labels = [("port", self.port.into()), ("reason", reason.into())];
+            self.metrics.count("canopy_connections_refused_total", &labels);
+            Full { limit, host }
+        };
+        let all = self.taken.take((), self.limit).ok_or_else(|| refused(self.limit, None))?;
+        // There is one host behind a Unix socket.
+        let share = if host == Host::Local { self.limit } else { self.limit - self.limit / 4 };
+        let of_host = self.by_host.take(host, share).ok_or_else(|| refused(share, Some(host)))?;
+        let open = self.metrics.going_on("canopy_connections", &[("port", self.port.into())]);
+        let connection = self.numbers.fetch_add(1, Ordering::Relaxed);
+        Ok((Place { _all: all, _of_host: of_host, _open: open }, Peer { host, connection }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_a_quarter_of_the_open_files_to_the_store() {
+        for descriptors in [128, 256, 1024, 65_536] {
+            let ConnectionLimits { tcp, unix, admin } = ConnectionLimits::within(descriptors);
+            assert!(tcp + unix + admin <= descriptors - descriptors / 4, "{descriptors}");
+        }
+        assert_eq!(ConnectionLimits::within(1 << 20).tcp, 8192);
+        assert!(ConnectionLimits::within(0).admin > 0);
+    }
+
+    #[test]
+    fn one_host_leaves_places_to_others_and_places_come_back() {
+        let places = Places::new("tcp", 8, Metrics::off());
+        let host = |last| Host::at([10, 0, 0, last].into());
+        let mut held: Vec<_> = (0..6).map(|_| places.take(host(1)).unwrap()).collect();
+        assert_eq!(places.take(host(1)).err().unwrap().host, Some(host(1)));
+        held.extend((0..2).map(|_| places.take(host(2)).unwrap()));
+        assert!(places.take(host(3)).err().unwrap().host.is_none());
+        let numbers: std::collections::HashSet<u64> = held.iter().map(|(_, peer)| peer.connection).collect();
+        assert_eq!(numbers.len(), 8);
+        held.clear();
+        assert!(places.take(host(1)).is_ok());
+    }
+}
