@@ -1,6 +1,16 @@
 //! The one place that reads the clock.
 
+mod steady;
+
+use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use self::steady::Mark;
+pub(crate) use self::steady::Steady;
+
+/// The clock of this process that nobody sets, and when it was started.
+static STEADY: LazyLock<(Steady, Instant)> = LazyLock::new(|| (Steady::beginning_at(unix_ms()), now()));
 
 /// The present, for measuring how long something takes.
 #[expect(clippy::disallowed_methods, reason = "this module is the clock")]
@@ -16,6 +26,58 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 /// Time since `start` in milliseconds, for display.
 pub(crate) fn millis_since(start: Instant) -> f64 {
     millis(now().duration_since(start))
+}
+
+/// The time by a clock that nobody sets, in milliseconds since about 1970 UTC: for all that ends after a time.
+pub(crate) fn steady_ms() -> u64 {
+    STEADY.0.now_ms(elapsed_ms())
+}
+
+/// A time of that clock as the time of day, for people.
+pub(crate) fn shown_ms(steady_ms: u64) -> u64 {
+    observe();
+    STEADY.0.shown_ms(steady_ms)
+}
+
+/// A time of day, as somebody states it, as a time of that clock.
+pub(crate) fn meant_ms(unix_ms: u64) -> u64 {
+    observe();
+    STEADY.0.meant_ms(unix_ms)
+}
+
+/// Notices whether the time of day was set.
+pub(crate) fn observe() {
+    if let Some(by_ms) = STEADY.0.observe(unix_ms(), elapsed_ms()) {
+        tracing::warn!(by_ms, "the clock of the system was set; leases and faults go on as if it had not been");
+    }
+}
+
+/// How often the time of day was set.
+pub(crate) fn jump_count() -> u64 {
+    STEADY.0.jump_count()
+}
+
+/// Has the clock go on where the process was that had this data directory before; the first one in a process decides.
+pub(crate) fn resume(data_dir: &Path) {
+    static RESUMED: LazyLock<std::sync::Mutex<bool>> = LazyLock::new(std::sync::Mutex::default);
+    let mut resumed = RESUMED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(mark) = Mark::read(data_dir).filter(|_| !*resumed) {
+        STEADY.0.resume(&mark, (unix_ms(), elapsed_ms()), steady::boot().as_ref());
+    }
+    *resumed = true;
+}
+
+/// Writes down what the clock says, for the next process that has this data directory.
+///
+/// # Errors
+/// The directory cannot be written.
+pub(crate) fn write_down(data_dir: &Path) -> std::io::Result<()> {
+    Mark { steady_ms: steady_ms(), wall_ms: unix_ms(), boot: steady::boot() }.write(data_dir)
+}
+
+/// Time since the clock was first asked.
+fn elapsed_ms() -> u64 {
+    u64::try_from(now().saturating_duration_since(STEADY.1).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The time of day in milliseconds since 1970 UTC, for the records of what happened when.

@@ -46,7 +46,7 @@ pub(crate) struct ReceiptOptions {
 impl ReceiptOptions {
     /// 65,536 receipts of 64 MiB for 24 hours, by the clock of the system.
     pub(crate) const STANDARD: Self =
-        Self { count_max: 65_536, bytes_max: 64 << 20, age_max_ms: 24 * 3_600_000, now_ms: clock::unix_ms };
+        Self { count_max: 65_536, bytes_max: 64 << 20, age_max_ms: 24 * 3_600_000, now_ms: clock::steady_ms };
 }
 
 struct Shared {

@@ -156,7 +156,7 @@ impl Replanner {
         let books = Books::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
         let leases = Leases::open(spaces.leases, LeaseOptions::STANDARD)?;
         let events = EventLog::open(spaces.replans, EventOptions::STANDARD)?;
-        course::catch_up(&leases, &events);
+        course::catch_up(&leases, &events)?;
         let state = State {
             docket: Docket::new(options.pace()),
             seats: HashMap::new(),
@@ -329,6 +329,7 @@ impl Drop for Occupied {
 impl Shared {
     /// Lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
     fn look(&self) -> Option<u64> {
+        clock::observe();
         let (changed, wake) = self.books.tick();
         if !changed.is_empty() {
             self.unwritten.notify_one();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tower::Layer as _;
 use crate::admin::{self, Pages};
 use crate::answers::Answers;
 use crate::call::LineLimit;
+use crate::clock;
 use crate::config::{ConfigError, Options, Tenure};
 use crate::drain::{DrainHandle, GateLayer};
 use crate::finds::Finds;
@@ -137,6 +139,7 @@ impl Server {
         planner: impl FnOnce(&Options, Arc<dyn Store>) -> Arc<dyn Planner>,
     ) -> Result<Self, StartError> {
         options.validate()?;
+        clock::resume(&options.data_dir);
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
         let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
@@ -285,6 +288,8 @@ impl Server {
         let replanner = cabinet.replanner.clone();
         let replans =
             (options.tenure == Tenure::Standing).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
+        let _clock = (options.tenure == Tenure::Standing)
+            .then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
         let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = RecordLayer { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
@@ -336,6 +341,11 @@ impl Server {
         let ended = join(listeners).await;
         // Solvers that were asked to stop do so soon, but a last write to the disk may take its time.
         let joined = spawn_blocking(move || workers.join()).await;
+        if options.tenure == Tenure::Standing
+            && let Err(error) = clock::write_down(&options.data_dir)
+        {
+            tracing::warn!(%error, "the clock could not be written down");
+        }
         // While the directory is still this process's, so that no successor loses its socket.
         let _nothing_to_remove = std::fs::remove_file(socket.path());
         drop((workshop, socket));
@@ -365,6 +375,19 @@ async fn keep_up(upkeep: Upkeep, metrics: Metrics, health: HealthReporter, drain
                 health.set_service_status(name, status).await;
             }
         }
+    }
+}
+
+/// Writes down again and again what the clock of leases and faults says, for the next process on the directory.
+async fn write_clock_down(data_dir: PathBuf) {
+    /// What a crash of the machine may cost where its time of day is wrong afterwards.
+    const INTERVAL: Duration = Duration::from_secs(60);
+    let mut ticks = tokio::time::interval(INTERVAL);
+    loop {
+        ticks.tick().await;
+        let directory = data_dir.clone();
+        // Where that fails, so do reports and leases, which say so.
+        let _written = spawn_blocking(move || clock::write_down(&directory)).await;
     }
 }
 
@@ -429,6 +452,7 @@ impl Statistics {
             metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
             metrics.set("canopy_synthesis_running", &label, planning as f64);
         }
+        metrics.count_is("canopy_clock_jumps_total", &[], clock::jump_count());
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
         const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];

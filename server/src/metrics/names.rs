@@ -19,6 +19,11 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Histogram, "canopy_rpc_duration_seconds", "Time from a call's arrival to the last byte of its answer."),
     (Gauge, "canopy_rpc_in_flight", "Calls that have not ended."),
     (Histogram, "canopy_rpc_message_bytes", "Length of a message."),
+    (
+        Counter,
+        "canopy_clock_jumps_total",
+        "Times that the clock of the system was set; leases and faults go by one that is not.",
+    ),
     (Gauge, "canopy_connections", "Connections that are open."),
     (Counter, "canopy_connections_refused_total", "Connections that were closed at once for lack of a place."),
     (Counter, "canopy_plan_requests_total", "Requests for a plan that have ended."),

@@ -19,14 +19,16 @@ use super::footprint::LinkSet;
 use super::leases::{Avoided, Lease, Leases, Valid, number_of};
 use super::look::touched;
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared};
+use crate::clock;
 use crate::failure::{CallFailure, PlanFailure, chain};
-use crate::job::{Delivery, Goal, Outcome, Terms, Worker};
+use crate::job::{Delivery, Goal, Outcome, Terms, Worker, timestamp};
 use crate::key::RequestKey;
 use crate::losses;
 use crate::metrics::size_class;
 use crate::order::{Order, Priority};
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
 use crate::status::to_operation_error;
+use crate::store::StoreError;
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -379,7 +381,7 @@ fn worth_telling(leases: &Leases, mut kept: KeptEvent) -> Option<KeptEvent> {
     match kept.event.as_mut()?.event.as_mut()? {
         v1::replan_event::Event::Superseded(superseded) => superseded.old_plan.clone_from(&valid.plan),
         v1::replan_event::Event::Lost(lost) => lost.old_plan.clone_from(&valid.plan),
-        v1::replan_event::Event::Idle(_) => {}
+        v1::replan_event::Event::Expired(_) | v1::replan_event::Event::Idle(_) => {}
     }
     Some(kept)
 }
@@ -393,6 +395,10 @@ fn subject(leases: &Leases, event: &v1::ReplanEvent) -> Option<(Lease, usize)> {
 /// Has a lease say what an event says of it, unless it says something later.
 fn apply(leases: &Leases, kept: &KeptEvent) {
     let Some((lease, item)) = kept.event.as_ref().and_then(|event| subject(leases, event)) else { return };
+    if is_expiry(kept) {
+        // It says nothing of a plan, and the lease goes when all such events are written.
+        return;
+    }
     let Some((ranks, valid)) = lease.deed.items.get(item).map(|item| item.ranks).zip(lease.standing.items.get(item))
     else {
         return;
@@ -422,13 +428,42 @@ fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
             Valid { plan: superseded.new_plan, lost, is_provisional: !superseded.is_final, ..valid }
         }
         Some(v1::replan_event::Event::Lost(lost)) => Valid { error: lost.error, ..valid },
-        Some(v1::replan_event::Event::Idle(_)) | None => valid,
+        Some(v1::replan_event::Event::Expired(_) | v1::replan_event::Event::Idle(_)) | None => valid,
     }
 }
 
-/// Makes leases say what was told of them before the server ended.
-pub(super) fn catch_up(leases: &Leases, events: &EventLog) {
-    events.all().iter().for_each(|event| apply(leases, event));
+/// Makes leases say what was told of them before the server ended, and ends those that were told of as expired.
+///
+/// # Errors
+/// The engine failed.
+pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreError> {
+    let all = events.all();
+    all.iter().for_each(|event| apply(leases, event));
+    let expired = all.iter().filter(|kept| is_expiry(kept));
+    let numbers: Vec<u64> = expired.filter_map(|kept| number_of(&kept.event.as_ref()?.lease)).collect();
+    leases.release(&numbers).map(drop)
+}
+
+fn is_expiry(kept: &KeptEvent) -> bool {
+    let event = kept.event.as_ref().and_then(|event| event.event.as_ref());
+    matches!(event, Some(v1::replan_event::Event::Expired(_)))
+}
+
+/// Writes down that a lease has expired; those who watch are told.
+///
+/// # Errors
+/// It could not be written.
+pub(super) fn tell_expired(events: &EventLog, lease: &Lease) -> Result<(), Arc<StoreError>> {
+    let shown = timestamp(clock::shown_ms(lease.standing.expire_ms));
+    let event = v1::ReplanEvent {
+        lease: lease.name(),
+        job: lease.deed.job.clone(),
+        event: Some(v1::replan_event::Event::Expired(v1::LeaseExpired { expire_time: Some(shown) })),
+        ..v1::ReplanEvent::default()
+    };
+    let kept = KeptEvent { event: Some(event), tenant: lease.deed.tenant.clone(), ..KeptEvent::default() };
+    let draft = Draft { make: Box::new(move || Some(kept)), follow: Box::new(|_| {}) };
+    events.append(draft).map(drop)
 }
 
 /// Whether a plan failed for a reason that passes by itself: another try costs little, and may bring it.

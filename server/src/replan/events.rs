@@ -32,13 +32,13 @@ pub(crate) struct EventOptions {
     pub(crate) count_max: usize,
     /// Age at which they go, in milliseconds.
     pub(crate) age_max_ms: u64,
-    /// Milliseconds since 1970 UTC.
+    /// Milliseconds, by a clock that nobody sets.
     pub(crate) now_ms: fn() -> u64,
 }
 
 impl EventOptions {
-    /// 10,000 events of a day, by the clock of the system.
-    pub(crate) const STANDARD: Self = Self { count_max: 10_000, age_max_ms: 24 * 3_600_000, now_ms: clock::unix_ms };
+    /// 10,000 events of a day, by the clock that nobody sets.
+    pub(crate) const STANDARD: Self = Self { count_max: 10_000, age_max_ms: 24 * 3_600_000, now_ms: clock::steady_ms };
 }
 
 /// An event as it is kept.
@@ -50,7 +50,7 @@ pub(crate) struct KeptEvent {
     /// What its plan avoids, see [`Avoided`](super::leases::Avoided).
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) avoided: Vec<u8>,
-    /// Its time in milliseconds since 1970 UTC.
+    /// Its time in milliseconds, by the clock of the log.
     #[prost(uint64, tag = "3")]
     pub(crate) unix_ms: u64,
     /// The tenant of its lease; empty: everybody's.
@@ -262,7 +262,7 @@ impl EventLog {
             if let Some(event) = &mut event.event {
                 event.sequence = head.last;
                 event.resume_token = token(head.epoch, head.last);
-                event.event_time = Some(timestamp(now));
+                event.event_time = Some(timestamp(clock::shown_ms(now)));
             }
             records.push((PlanKey::numbered(head.last), encode_record(&event.encode_to_vec())));
             kept.push(Arc::new(event));

@@ -35,13 +35,13 @@ pub(crate) struct LeaseOptions {
     pub(crate) count_max: usize,
     /// Most bytes of their records.
     pub(crate) bytes_max: usize,
-    /// Milliseconds since 1970 UTC.
+    /// Milliseconds, by a clock that nobody sets.
     pub(crate) now_ms: fn() -> u64,
 }
 
 impl LeaseOptions {
-    /// 100,000 leases, 256 MiB, and the clock of the system.
-    pub(crate) const STANDARD: Self = Self { count_max: 100_000, bytes_max: 256 << 20, now_ms: clock::unix_ms };
+    /// 100,000 leases, 256 MiB, and the clock that nobody sets.
+    pub(crate) const STANDARD: Self = Self { count_max: 100_000, bytes_max: 256 << 20, now_ms: clock::steady_ms };
 }
 
 /// What a lease is about; fields are only ever added.
@@ -185,8 +185,8 @@ impl Lease {
             topology: self.base().map(|key| crate::topologies::id_of(&key)).unwrap_or_default(),
             plans: (0..).zip(items).zip(&self.standing.items).map(plan).collect(),
             priority: *priority,
-            create_time: Some(crate::job::timestamp(*created_ms)),
-            expire_time: Some(crate::job::timestamp(self.standing.expire_ms)),
+            create_time: Some(crate::job::timestamp(clock::shown_ms(*created_ms))),
+            expire_time: Some(crate::job::timestamp(clock::shown_ms(self.standing.expire_ms))),
             tenant: tenant.clone(),
         }
     }
@@ -366,21 +366,42 @@ impl Leases {
 
     /// Lets go of leases; returns how many were held.
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
-        self.let_go(|table| numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect())
+        self.let_go(self.turn(), |table| {
+            numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
+        })
     }
 
-    /// Lets go of leases that nobody has renewed; returns how many there were.
-    pub(crate) fn expire(&self) -> Result<usize, StoreError> {
+    /// Lets go of leases that nobody has renewed, once `tell` has told of each; returns how many there were. A lease that
+    /// cannot be told of is held until it can. `tell` must not write leases.
+    ///
+    /// # Errors
+    /// The first failure to tell, or of the engine.
+    pub(crate) fn expire<E: From<StoreError>>(&self, tell: impl Fn(&Lease) -> Result<(), E>) -> Result<usize, E> {
         let now = self.now_ms();
         if self.lock().ended(now).next().is_none() {
             return Ok(0);
         }
-        // Asked again in turn: one may have been renewed meanwhile.
-        self.let_go(|table| table.ended(now).collect())
+        // Asked again in turn: one may have been renewed meanwhile, and none can be renewed while it is told of.
+        let turn = self.turn();
+        let ended: Vec<Lease> = {
+            let table = self.lock();
+            table.ended(now).filter_map(|number| table.get(number)).cloned().collect()
+        };
+        let (mut numbers, mut failure) = (Vec::new(), None);
+        for lease in &ended {
+            match tell(lease) {
+                Ok(()) => numbers.push(lease.deed.number),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        let count = self.let_go(turn, |_| numbers)?;
+        failure.map_or(Ok(count), Err)
     }
 
-    fn let_go(&self, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
-        let _turn = self.turn();
+    fn let_go(&self, _turn: MutexGuard<'_, ()>, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
         let held = which(&self.lock());
         let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
         if !keys.is_empty() {

@@ -7,6 +7,7 @@ use tokio::task::spawn_blocking;
 use tokio::time;
 
 use super::Shared;
+use super::course::tell_expired;
 use crate::drain::DrainHandle;
 use crate::failure::chain;
 use crate::store::StoreError;
@@ -26,7 +27,7 @@ pub(super) async fn run(shared: Arc<Shared>, drain: DrainHandle) {
         }
         let writer = Arc::clone(&shared);
         let written = match spawn_blocking(move || keep_up(&writer)).await {
-            Ok(written) => written.map_err(|error| chain(&error)),
+            Ok(written) => written.map_err(|error| chain(&*error)),
             Err(error) => Err(error.to_string()),
         };
         match written {
@@ -65,9 +66,9 @@ fn pause(failures: u32) -> Duration {
     INTERVAL.saturating_mul(1 << failures.saturating_sub(1).min(8)).min(PAUSE_MAX)
 }
 
-fn keep_up(shared: &Shared) -> Result<(), StoreError> {
+fn keep_up(shared: &Shared) -> Result<(), Arc<StoreError>> {
     let books = shared.books.write();
-    let expired = shared.leases.expire();
+    let expired = shared.leases.expire(|lease| tell_expired(&shared.events, lease));
     if let Ok(count @ 1..) = expired {
         tracing::info!(count, "leases have expired");
         shared.stir.notify_one();
@@ -80,7 +81,7 @@ fn keep_up(shared: &Shared) -> Result<(), StoreError> {
             Err(error) => break Err(error),
         }
     };
-    books.and(expired.map(drop)).and(leases)
+    books.map_err(Arc::new).and(expired.map(drop)).and(leases.map_err(Arc::new))
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::deliver::STALL_MAX;
 use super::desk::Desk;
 use super::fields::{Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
+use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::timestamp;
@@ -311,7 +312,8 @@ fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
     let observed_ms = match event.observed_time {
         None => now,
         Some(time) => {
-            unix_ms(time).ok_or_else(|| bad("observed_time", "it is before 1970; set the clock".to_owned()))?
+            let stated = unix_ms(time);
+            clock::meant_ms(stated.ok_or_else(|| bad("observed_time", "it is before 1970; set the clock".to_owned()))?)
         }
     };
     let expires_ms = match event.expires_after.map(Duration::try_from) {
@@ -453,9 +455,9 @@ fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFa
         state: state.into(),
         severity: severity.into(),
         sources: record.sources().map(|(name, _)| name.to_owned()).collect(),
-        since_time: Some(timestamp(record.since_ms())),
-        reported_time: Some(timestamp(record.changed_ms())),
-        until_time: better_ms.or_else(expires).map(timestamp),
+        since_time: Some(timestamp(clock::shown_ms(record.since_ms()))),
+        reported_time: Some(timestamp(clock::shown_ms(record.changed_ms()))),
+        until_time: better_ms.or_else(expires).map(|ms| timestamp(clock::shown_ms(ms))),
         suppressed: record.flaps_suppressed(),
         text: loss.to_string(),
     }

@@ -225,7 +225,7 @@ fn check_told(told: &[ReplanEvent]) {
 fn plan_of(event: &ReplanEvent) -> Option<(&str, bool)> {
     match event.event.as_ref()? {
         Event::Superseded(superseded) => Some((&superseded.new_plan, superseded.is_final)),
-        Event::Lost(_) | Event::Idle(_) => None,
+        Event::Lost(_) | Event::Expired(_) | Event::Idle(_) => None,
     }
 }
 

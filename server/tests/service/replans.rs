@@ -447,3 +447,35 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     assert_eq!(leases(&server).get_lease(unknown).await.unwrap_err().code(), Code::NotFound);
     server.stop().await;
 }
+
+/// Whoever watches is told that a lease has ended by itself, also after a restart, and once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_nobody_renews_is_told_of_as_expired() {
+    let server = start().await;
+    let mut events = watch(&server, "").await;
+    plan(&server, request("ring:4")).await;
+    let asked = AcquireLeaseRequest {
+        job: "17".to_owned(),
+        requests: vec![request("ring:4")],
+        ttl: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        ..AcquireLeaseRequest::default()
+    };
+    let lease = leases(&server).acquire_lease(asked).await.unwrap().into_inner();
+    let told = next(&mut events).await;
+    assert_eq!((&told.lease, &*told.job), (&lease.name, "17"));
+    let Some(Event::Expired(expired)) = told.event else { panic!("{told:?}") };
+    assert_eq!(expired.expire_time, lease.expire_time);
+    drop(events);
+    let directory = server.stop().await;
+    let pipeline = canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD);
+    let server = TestServer::start_in(directory, quick, std::sync::Arc::new(pipeline)).await;
+    let missing = leases(&server).get_lease(GetLeaseRequest { name: lease.name.clone() }).await.unwrap_err();
+    assert_eq!(missing.code(), Code::NotFound);
+    assert!(missing.message().contains("another server"), "{missing:?}");
+    let mut events = watch(&server, &told.resume_token).await;
+    acquire(&server, "18", vec![request(BOXES)]).await;
+    report(&server, BOXES, vec![event("1", gpu("b0g3"), false)]).await;
+    let next = next(&mut events).await;
+    assert_eq!((&*next.job, next.sequence), ("18", told.sequence + 1), "it is told of once");
+    server.stop().await;
+}

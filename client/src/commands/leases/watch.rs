@@ -150,6 +150,10 @@ fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
     if args.json {
         return print_json(&line);
     }
+    if line.event == "expired" {
+        let (time, lease, job) = (line.time.unwrap_or_default(), line.lease, line.job);
+        return print(&format!("{time}  job {job}  {lease}: the lease has expired; nobody renewed it"));
+    }
     let what = match (&line.new_plan, &line.error) {
         (Some(plan), _) => format!(
             "{plan} ({}, optimality {}, after {} ms{})",
@@ -206,6 +210,7 @@ fn line(event: ReplanEvent) -> Option<Line> {
             let error = lost.error.map(|error| format!("{}: {}", error.reason, error.message));
             Some(Line { event: "lost", old_plan: lost.old_plan, error, ..bare })
         }
+        Event::Expired(_) => Some(Line { event: "expired", ..bare }),
         Event::Idle(_) => None,
     }
 }

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::clock::Steady;
 use crate::store::MemoryStore;
 
 const OPTIONS: LeaseOptions = LeaseOptions { count_max: 3, bytes_max: 1000, now_ms: || 7 };
@@ -56,12 +57,49 @@ fn who_renews_in_time_is_not_ended_and_others_are() {
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, options).unwrap();
     let [kept, ended] = ["a", "b"].map(|job| leases.acquire(deed(job), standing("")).unwrap().deed.number);
     NOW.store(9, Ordering::Relaxed);
-    assert_eq!(leases.expire().unwrap(), 0);
+    let expire = || leases.expire(|_| Ok::<(), StoreError>(())).unwrap();
+    assert_eq!(expire(), 0);
     leases.renew(kept, Some(2)).unwrap();
     NOW.store(10, Ordering::Relaxed);
-    assert_eq!((leases.expire().unwrap(), leases.expire().unwrap()), (1, 0));
+    assert_eq!((expire(), expire()), (1, 0));
     let again = Leases::open(store, options).unwrap();
     assert_eq!((again.get(kept).is_some(), again.get(ended).is_some()), (true, false));
+}
+
+/// The clock of the system is set 8 days ahead for four seconds, and then an hour back.
+#[test]
+fn a_lease_lasts_as_long_as_it_was_given_whatever_the_clock_is_set_to() {
+    const START: u64 = 1_000_000_000;
+    static CLOCK: Steady = Steady::beginning_at(START);
+    static ELAPSED: AtomicU64 = AtomicU64::new(0);
+    let now_ms = || CLOCK.now_ms(ELAPSED.load(Ordering::Relaxed));
+    let leases = Leases::open(Arc::new(MemoryStore::default()), LeaseOptions { now_ms, ..OPTIONS }).unwrap();
+    leases.acquire(deed("a"), Standing { expire_ms: START + 10_000, ..standing("") }).unwrap();
+    let expired_after = |elapsed_ms: u64, shift_ms: i64| {
+        ELAPSED.store(elapsed_ms, Ordering::Relaxed);
+        CLOCK.observe((START + elapsed_ms).saturating_add_signed(shift_ms), elapsed_ms);
+        leases.expire(|_| Ok::<(), StoreError>(())).unwrap()
+    };
+    let (days, hour) = (8 * 24 * 3_600_000, -3_600_000);
+    let expired = [(1_000, 0), (2_000, days), (6_000, 0), (7_000, hour), (9_999, hour), (10_000, hour)]
+        .map(|(elapsed_ms, shift_ms)| expired_after(elapsed_ms, shift_ms));
+    assert_eq!(expired, [0, 0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_lease_is_told_of_before_it_is_gone_and_held_until_that_can_be_done() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let options = LeaseOptions { now_ms: || NOW.load(Ordering::Relaxed), ..OPTIONS };
+    let leases = Leases::open(Arc::new(MemoryStore::default()), options).unwrap();
+    let numbers = ["a", "b", "c"].map(|job| leases.acquire(deed(job), standing("")).unwrap().deed.number);
+    NOW.store(10, Ordering::Relaxed);
+    let tell = |lease: &Lease| {
+        assert!(leases.get(lease.deed.number).is_some());
+        if lease.deed.number == numbers[1] { Err(StoreError::Full { needed: 1, pinned: 0, limit: 0 }) } else { Ok(()) }
+    };
+    assert!(leases.expire(tell).is_err());
+    assert_eq!(numbers.map(|number| leases.get(number).is_some()), [false, true, true]);
+    assert_eq!(leases.expire(|_| Ok::<(), StoreError>(())).unwrap(), 2);
 }
 
 #[test]
