@@ -46,6 +46,7 @@ impl FormSummary {
             _ => "reduce-scatter, then allgather",
         };
         let why = match *reason {
+            "limited" if *name == "trees" => "as there is room for no tree of each rank",
             "asked" => "as asked for",
             "faster" => "which are faster",
             "as-fast" => "which no trees beat",

@@ -1,14 +1,15 @@
 //! Fewer trees or chunks than the optimal plan has, where a runtime has no room for all of them.
 //!
 //! Runtimes count chunks, steps and blocks in small tables, and the optimal number of trees per root knows nothing of them.
-//! Who states the number has it; else the plan is the best one found that fits, and says what that costs.
+//! Who states the number has it; else the plan is the best one found that fits, and says what that costs. Where not even one
+//! tree per root fits, an allreduce has fewer trees than ranks: sums that go up and down the same ones, with roots at some.
 
 use std::num::NonZeroU64;
 
 use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
-use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_synth::{Algorithm, REPAIR, TreeLimits};
+use canopy_schedule::{AllreduceForm, CollectiveKind, FormReason, Shape, Shares};
+use canopy_synth::{Algorithm, REPAIR, SumOptions, SynthesisError, TreeLimits};
 use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
@@ -32,9 +33,9 @@ pub(super) struct Fitted {
 
 /// The plan that was asked for, or, where a file would exceed its runtime's limits, the best one found with fewer trees.
 ///
-/// Limits on the number of trees are halved until the files fit; then what lies between the last two is bisected, as
-/// far as [`IMPROVEMENTS_MAX`] goes. Within each limit the number of trees is the best one. A number that was stated is
-/// never changed.
+/// Limits on the number of trees are halved, or lowered by what the runtime lacks where that is more, until the files fit;
+/// then what lies between the last two is bisected, as far as [`IMPROVEMENTS_MAX`] goes. Within each limit the number of
+/// trees is the best one. A number that was stated is never changed.
 ///
 /// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
 pub(super) fn that_fit(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
@@ -66,11 +67,68 @@ pub(super) fn fitted(work: &mut Work<'_>, first: Attempt) -> Result<Fitted, Plan
     let wanted = first.verdict.algbw.clone();
     drop(first);
 
-    let mut search = Search { work, limits, too_many: trees.count, failure };
-    let (mut attempt, mut files) = search.halve()?;
-    search.improve(&mut attempt, &mut files)?;
+    let found = Search { work: &mut *work, limits, too_many: trees.count, failure, is_of_all: false }.best();
+    let (attempt, files) = match found {
+        Err(failure) if over_limit(&failure).is_some() && may_root_anywhere(work, trees) => {
+            of_all(work, limits, failure)?
+        }
+        found => found?,
+    };
     let warning = warning(&attempt, &work.prepared.shares, trees, &wanted, &reason);
     Ok(Fitted { attempt, files, warning })
+}
+
+/// Whether an allreduce that has no room for a tree of each rank may have fewer, rooted at some.
+fn may_root_anywhere(work: &Work<'_>, trees: Trees) -> bool {
+    let is_forest = matches!(work.algorithm, Algorithm::Auto | Algorithm::Forest);
+    work.order.kind == CollectiveKind::Allreduce
+        && is_forest
+        && trees.counted == Counted::PerRoot
+        && work.order.sums == SumOptions::AUTO
+        && work.prepared.shares == Shares::Equal
+        && work.repair.is_none()
+        && work.joint.is_none()
+}
+
+/// The best plan found whose sums go up and down the same trees, of which there are at most as many as ranks in all.
+///
+/// # Errors
+/// What even the fewest of these lack, or what was wrong before where the network has none; as [`that_fit`] otherwise.
+fn of_all(work: &mut Work<'_>, limits: TreeLimits, before: PlanFailure) -> Result<(Attempt, Files), PlanFailure> {
+    let order =
+        Order { sums: SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO }, ..work.order.clone() };
+    let mut other = Work {
+        limits: work.limits,
+        shapes: work.shapes,
+        keepers: std::mem::take(&mut work.keepers),
+        canon: work.canon,
+        repair: None,
+        joint: None,
+        network: work.network,
+        known: None,
+        may_search: work.may_search,
+        has_searched: work.has_searched,
+        flow: None,
+        schedules: std::mem::take(&mut work.schedules),
+        order: &order,
+        algorithm: work.algorithm,
+        prepared: work.prepared,
+        bound: work.bound.clone(),
+        certificate: work.certificate.clone(),
+        timings: std::mem::take(&mut work.timings),
+        stop: work.stop,
+        watch: work.watch,
+    };
+    let too_many = u64::from(work.prepared.topology.rank_count()).saturating_add(1);
+    let mut search = Search { work: &mut other, limits, too_many, failure: PlanFailure::Stopped, is_of_all: true };
+    let found = search.best();
+    let Work { keepers, has_searched, schedules, bound, timings, .. } = other;
+    (work.keepers, work.schedules, work.timings) = (keepers, schedules, timings);
+    (work.has_searched, work.bound) = (has_searched, bound);
+    match found {
+        Err(PlanFailure::Synthesis(SynthesisError::NoTrees)) => Err(before),
+        found => found,
+    }
 }
 
 /// The limits that a plan is made within at first: those of the order, and for an all-to-all by flow that a runtime is to run
@@ -167,6 +225,16 @@ pub(super) fn over_limit(failure: &PlanFailure) -> Option<String> {
     }
 }
 
+/// What the runtime allows and what is needed of it, where that grows with the number of trees.
+const fn shortage(failure: &PlanFailure) -> Option<(u64, u64)> {
+    match failure {
+        PlanFailure::LowerExecution { error: ExecutionLowerError::OverLimit { limit, need, .. }, .. } => {
+            Some((*limit, *need))
+        }
+        _ => None,
+    }
+}
+
 /// A search for a number of trees.
 struct Search<'a, 'w> {
     work: &'a mut Work<'w>,
@@ -175,12 +243,17 @@ struct Search<'a, 'w> {
     too_many: u64,
     /// Why it does not.
     failure: PlanFailure,
+    /// Whether the trees are those of all roots together because there is no room for one of each.
+    is_of_all: bool,
 }
 
 impl Search<'_, '_> {
     /// The best plan with at most so many trees, with its files if they fit.
     fn attempt(&mut self, trees_max: u64) -> Result<(Attempt, Option<Files>), PlanFailure> {
-        let attempt = self.work.attempt(TreeLimits { max_chunks: NonZeroU64::new(trees_max), ..self.limits })?;
+        let mut attempt = self.work.attempt(TreeLimits { max_chunks: NonZeroU64::new(trees_max), ..self.limits })?;
+        if let Some(form) = attempt.plan.form.as_mut().filter(|_| self.is_of_all) {
+            form.reason = FormReason::Limited;
+        }
         match self.work.files(&attempt) {
             Ok(files) => Ok((attempt, Some(files))),
             Err(failure) if over_limit(&failure).is_some() => {
@@ -193,20 +266,39 @@ impl Search<'_, '_> {
         }
     }
 
-    /// A plan that fits, with at most half as many trees as the fewest that do not.
-    fn halve(&mut self) -> Result<(Attempt, Files), PlanFailure> {
+    /// The best plan found that fits.
+    fn best(&mut self) -> Result<(Attempt, Files), PlanFailure> {
+        let (mut attempt, mut files, fits) = self.halve()?;
+        self.improve(&mut attempt, &mut files, fits)?;
+        Ok((attempt, files))
+    }
+
+    /// A plan that fits, with at most half as many trees as the fewest that do not, and the limit that it was made within.
+    fn halve(&mut self) -> Result<(Attempt, Files, u64), PlanFailure> {
+        // Trees of all roots together begin at the limit itself: none were tried.
+        let mut next = if self.is_of_all { self.too_many - 1 } else { self.fewer() };
         while self.too_many > 1 {
-            if let (attempt, Some(files)) = self.attempt(self.too_many / 2)? {
-                return Ok((attempt, files));
+            if let (attempt, Some(files)) = self.attempt(next)? {
+                return Ok((attempt, files, next));
             }
+            next = self.fewer();
         }
         // Replaced by what no caller sees: the search ends here.
         Err(std::mem::replace(&mut self.failure, PlanFailure::Stopped))
     }
 
+    /// Half of what does not fit, or as much less as the runtime lacks: what is needed of it grows with the trees.
+    fn fewer(&self) -> u64 {
+        let half = self.too_many / 2;
+        let part = shortage(&self.failure).map_or(half, |(limit, need)| {
+            let fitting = u128::from(self.too_many) * u128::from(limit) / u128::from(need.max(1));
+            u64::try_from(fitting).unwrap_or(half)
+        });
+        part.clamp(half.min(1), half.max(1))
+    }
+
     /// Replaces a plan that fits by better ones with more trees.
-    fn improve(&mut self, best: &mut Attempt, files: &mut Files) -> Result<(), PlanFailure> {
-        let mut fits = self.too_many / 2;
+    fn improve(&mut self, best: &mut Attempt, files: &mut Files, mut fits: u64) -> Result<(), PlanFailure> {
         for _ in 0..IMPROVEMENTS_MAX {
             let middle = fits.midpoint(self.too_many);
             if middle <= fits {

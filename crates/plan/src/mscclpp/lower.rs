@@ -16,6 +16,7 @@
 //! | `atoms` | what each rank does with each tree, and in which order |
 //! | `switches` | what switches store at several ranks at once, or add up |
 //! | `lanes`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
+//! | `room` | what has no room whatever the arrangement, before anything is numbered |
 //! | `assemble` | numbers of channels, remote buffers and semaphores |
 
 mod assemble;
@@ -24,6 +25,7 @@ mod draft;
 mod lanes;
 mod layout;
 mod network;
+mod room;
 mod switches;
 
 use std::collections::BTreeMap;
@@ -175,14 +177,17 @@ fn lower_trees(
     stop: Stop<'_>,
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
     let mut missed = None;
-    for pieces in pieces(trees, whole, options) {
+    let uncut = Atoms::new(trees, whole, stop)?;
+    let pieces_max = room::pieces_max(&uncut, |a, b| is_port(options, a, b), room(options));
+    for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= pieces_max) {
         let Some(layout) = whole.in_pieces(pieces) else { continue };
-        let atoms = Atoms::new(trees, &layout, stop)?;
+        let cut = if pieces == 1 { None } else { Some(Atoms::new(trees, &layout, stop)?) };
+        let atoms = cut.as_ref().unwrap_or(&uncut);
         // What the proof cannot follow is not handed out: fewer pieces are better than none.
         if pieces > 1 && layout.cells(&atoms.scratch) > CELLS_MAX / 2 {
             continue;
         }
-        match arrange(&atoms, &layout, options, stop)? {
+        match arrange(atoms, &layout, options, stop)? {
             Ok(ranks) => return Ok(Ok(ranks)),
             Err(over) => missed = over.or(missed),
         }
@@ -209,12 +214,9 @@ fn arrange(
     options: &ExecutionLowerOptions,
     stop: Stop<'_>,
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
-    let is_port = |a: u32, b: u32| options.boxes.get(a as usize) != options.boxes.get(b as usize);
-    let limits = options.profile.limits();
-    let flushes = !limits.misreads_flushing_puts;
-    // Peers of a block may divide what it has one channel for among several blocks of theirs: leave some room.
-    let channels = limits.channels_per_block as usize * 3 / 4;
-    let room = Room { operations: limits.operations_per_block as usize, channels };
+    let is_port = |a: u32, b: u32| is_port(options, a, b);
+    let flushes = !options.profile.limits().misreads_flushing_puts;
+    let room = room(options);
     let mut missed = None;
     for lanes in LANES {
         check_stop(stop, 0)?;
@@ -229,12 +231,29 @@ fn arrange(
             // Fewer lanes are longer still.
             return Ok(Err(None));
         }
+        if let Some(over) = room::too_many_blocks(&drafts, options.profile) {
+            missed = Some(over);
+            continue;
+        }
         match Assembly::new(layout, atoms, drafts, is_port, options).plan(stop)? {
             Ok(ranks) => return Ok(Ok(ranks)),
             Err(over) => missed = Some(over),
         }
     }
     Ok(Err(missed))
+}
+
+/// Whether two ranks write to each other through proxies.
+fn is_port(options: &ExecutionLowerOptions, a: u32, b: u32) -> bool {
+    options.boxes.get(a as usize) != options.boxes.get(b as usize)
+}
+
+/// What a block is filled with.
+const fn room(options: &ExecutionLowerOptions) -> Room {
+    let limits = options.profile.limits();
+    // Peers of a block may divide what it has one channel for among several blocks of theirs: leave some room.
+    let channels = limits.channels_per_block as usize * 3 / 4;
+    Room { operations: limits.operations_per_block as usize, channels }
 }
 
 /// Bytes of which the size of a message must be a multiple: every chunk is a whole number of aligned units.

@@ -1,5 +1,7 @@
 //! Fewer trees where a runtime has no room, and numbers of trees that were stated.
 
+use canopy_plan::{ExecutionLowerError, ExecutorProfile};
+
 use super::*;
 
 /// Three ranks whose links share no factor: a chunk for each of 10⁵ units of bandwidth, of which files have room for a third.
@@ -100,4 +102,26 @@ fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
         panic!("{failure}")
     };
+}
+
+/// 288 ranks of four racks: blocks have no room for a tree of each, and a tenth of these trees reaches 99 % of the bound.
+#[test]
+fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
+    let racks = expression("rail:boxes=4,gpus=72,nv=900GB/s,nic=50GB/s");
+    let output = Output::MscclppJson(ExecutorProfile::NEWEST, SwitchUse::Offered);
+    let made = made_with(TreeLimits::NONE, racks.clone(), CollectiveKind::Allreduce, output).unwrap();
+    let fewer = made.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
+    assert!(fewer.text.contains("trees in all instead of"), "{}", fewer.text);
+    let form = made.plan.form.as_ref().unwrap();
+    assert_eq!((form.form(), form.reason()), (v1::AllreduceForm::Trees, v1::FormReason::Limited));
+    assert!(made.plan.quality.unwrap().optimality_float > 0.99);
+    // One tree of each rank is what was asked for here.
+    let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
+    match made_with(exactly, racks, CollectiveKind::Allreduce, output) {
+        Err(PlanFailure::LowerExecution {
+            error: ExecutionLowerError::OverLimit { limit: 108, need: 109.., .. },
+            ..
+        }) => {}
+        other => panic!("{other:?}"),
+    }
 }
