@@ -126,6 +126,32 @@ fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a
     (&text[..start], &text[start + pattern.len()..])
 }
 
+/// A runtime passes over what it does not know, and so does the verdict, which names all of it.
+#[cfg(feature = "embedded")]
+#[test]
+fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
+    let desk = Desk::new();
+    desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    let text = String::from_utf8(desk.read("plan.xml")).unwrap();
+    let odd = text
+        .replacen("<algo ", "<algo redop=\"nop\" nthreadblocks=\"2\" ", 1)
+        .replace("<gpu ", "<gpu maxcount=\"1\" ")
+        .replacen("    <tb", "    <copy i_off=\"0\" o_off=\"0\"/>\n    <tb", 1);
+    desk.write("odd.xml", odd);
+    let verdict = desk.json("verify odd.xml --json");
+    assert_eq!(verdict["ok"], true);
+    let warnings: Vec<&str> =
+        verdict["warnings"].as_array().unwrap().iter().map(|warning| warning["message"].as_str().unwrap()).collect();
+    for words in [
+        "1 attribute `redop` of <algo>, the first in line 1",
+        "1 attribute `nthreadblocks` of <algo>",
+        "4 attribute `maxcount` of <gpu>",
+        "1 <copy> in <gpu>",
+    ] {
+        assert!(warnings.iter().any(|warning| warning.starts_with(words)), "{words}: {warnings:#?}");
+    }
+}
+
 #[cfg(feature = "embedded")]
 #[test]
 fn a_damaged_msccl_file_is_found_out() {

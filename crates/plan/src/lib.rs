@@ -20,8 +20,8 @@ pub use msccl::{
     Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
     ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, Stopped,
     ThreadBlock, TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml,
-    parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml, require_own_routes, traffic, write_msccl_xml,
-    write_msccl_xml_slice,
+    parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml, read_msccl_xml_as_runtime, require_own_routes,
+    traffic, write_msccl_xml, write_msccl_xml_slice,
 };
 pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use approved::check_approved;
 use canopy_plan::{
-    ElementType, EmulateOptions, EmulationError, Operator, Profile, Program, Protocol, convert, emulate,
-    parse_msccl_xml, prove, read_foreign_msccl_xml, write_msccl_xml,
+    ElementType, EmulateOptions, EmulationError, MSCCL_BYTES_MAX, Operator, Profile, Program, Protocol, convert,
+    emulate, parse_msccl_xml, prove, read_foreign_msccl_xml, read_msccl_xml_as_runtime, write_msccl_xml,
 };
 
 /// Those that need more than one slot when every chunk is a transfer of its own.
@@ -81,13 +81,17 @@ fn each_runtime_has_its_own_verdict() {
 }
 
 fn verdict(text: &str, profile: Profile) -> String {
-    let program = match parse_msccl_xml(text, profile) {
-        Ok(program) => program,
+    let file = match read_msccl_xml_as_runtime(text, profile, MSCCL_BYTES_MAX, &|| false) {
+        Ok(file) => file,
         Err(error) => return format!("refused: {error}"),
     };
-    let proof = prove(&program, profile);
+    let proof = prove(&file.program, profile);
     match proof.problems.first() {
         Some(problem) => format!("refused: {}, {problem}", problem.check),
+        None if !file.oddities.is_empty() => {
+            let oddities: Vec<String> = file.oddities.iter().map(ToString::to_string).collect();
+            format!("ok, passes over {}", oddities.join("; "))
+        }
         None if proof.warnings.is_empty() => "ok".to_owned(),
         None => format!("ok, {} warnings, first: {}", proof.warnings.len(), proof.warnings[0]),
     }

@@ -1,8 +1,8 @@
 //! Judges MSCCL XML: reads it, proves what it does, runs it on real bytes, and rates it on a network.
 
 use canopy_plan::{
-    ElementType, EmulateOptions, EmulationError, MSCCL_OWN_BYTES_MAX, Operator, ParseError, Profile, Program, emulate,
-    network_load, parse_msccl_xml_until, prove,
+    ElementType, EmulateOptions, EmulationError, ForeignFile, MSCCL_OWN_BYTES_MAX, Operator, ParseError, Profile,
+    Program, emulate, network_load, prove, read_msccl_xml_as_runtime,
 };
 use canopy_schedule::Collective;
 
@@ -22,8 +22,8 @@ const RUNS: [(u64, ElementType, Operator); 5] = [
 ];
 
 /// A file that the user names is read as far as canopy's own go; it takes two to three times its length in memory.
-fn parse(text: &str, profile: Profile) -> Result<Program, ParseError> {
-    parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false)
+fn parse(text: &str, profile: Profile) -> Result<ForeignFile, ParseError> {
+    read_msccl_xml_as_runtime(text, profile, MSCCL_OWN_BYTES_MAX, &|| false)
 }
 
 /// Reads the file as the runtime of the profile would, and derives what it does. Without a profile it is microsoft/msccl,
@@ -36,8 +36,8 @@ pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_
         report.record("file", Some("the file is not UTF-8".to_owned()));
         return report;
     };
-    let program = match parse(text, profile) {
-        Ok(program) => program,
+    let ForeignFile { program, oddities } = match parse(text, profile) {
+        Ok(file) => file,
         Err(error) => {
             let place = format!("line {}, column {}", error.line, error.column);
             let mut words = error.fault.to_string();
@@ -50,6 +50,11 @@ pub(super) fn judge(bytes: &[u8], given: Option<Profile>, expected: &Expected<'_
         }
     };
     report.record("file", None);
+    report.warnings.extend(oddities.iter().map(|oddity| Problem {
+        check: "file",
+        message: format!("{oddity}; the runtime passes over it in silence, so remove it"),
+        place: format!("line {}", oddity.line),
+    }));
     report.collective = Some(program.purpose.name());
     report.ranks = Some(program.rank_count);
     judge_program(&program, profile, &mut report);

@@ -18,6 +18,7 @@
 //! | `placement` | where each move reads and writes; joins neighbours |
 //! | `channels`, `blocks` | which block of which channel serves which connection |
 //! | `fuse`, `scratch`, `emit` | the steps, their waits, and scratch |
+//! | `mirror` | what steps do not use, as the other end has it |
 //! | `numbering` | numbers of blocks that a runtime can name |
 //! | `instances` | how the plan is repeated to fill channels |
 //! | `fit`, `least` | whether a program fits the runtime, and whether any could |
@@ -30,6 +31,7 @@ mod fuse;
 mod instances;
 mod least;
 mod message;
+mod mirror;
 mod moves;
 mod numbering;
 mod placement;
@@ -49,6 +51,7 @@ use self::fuse::Ends;
 pub use self::instances::Instances;
 use self::least::Least;
 use self::message::Message;
+use self::mirror::mirror;
 use self::moves::{Move, Trees};
 use self::numbering::number_awaited_first;
 use self::placement::{Placed, place};
@@ -413,6 +416,7 @@ impl Lowering<'_> {
         let (profile, trees_span) = (options.profile, trees.span);
         let emission = Emission { message, profile, placed, channels, peers, trees_span };
         let mut ranks = emit(emission, self.stop)?;
+        mirror(&mut ranks);
         ranks.iter_mut().for_each(|rank| number_awaited_first(rank, profile.limits().dependency_block));
         let used = ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.channel).max();
         let mut program = Program {

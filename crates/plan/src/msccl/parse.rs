@@ -3,6 +3,7 @@
 //! Stricter than the runtimes in what they pass over in silence: unknown elements and attributes, repeated
 //! attributes, numbers that are not plain decimals. Whether the program makes sense is the proof's business.
 //!
+//! [`read_msccl_xml_as_runtime`] passes over unknown elements and attributes as they do, and lists them.
 //! [`read_foreign_msccl_xml`] reads the same text with more patience, so that it can be repaired: it passes over what
 //! the runtimes pass over and takes any runtime's spelling, and says so.
 
@@ -13,8 +14,7 @@ mod reader;
 
 use attributes::Attributes;
 pub use error::{ParseError, ParseFault};
-use foreign::KINDS_MAX;
-pub use foreign::{ForeignFile, Oddity, read_foreign_msccl_xml};
+pub use foreign::{ForeignFile, Oddity, read_foreign_msccl_xml, read_msccl_xml_as_runtime};
 use reader::{Element, Node, Reader};
 
 use super::profile::Profile;
@@ -47,30 +47,41 @@ pub fn parse_msccl_xml_until(
     bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, ParseError> {
-    Parser::new(text, profile, bytes_max, None, stop)?.file()
+    Parser::new(text, (profile, Patience::None), bytes_max, stop)?.file()
+}
+
+/// What is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// Nothing: a file of canopy's own has nothing to pass over.
+    None,
+    /// What the runtime passes over.
+    Runtime,
+    /// What any runtime passes over, another one's spelling, and attributes that are missing.
+    Repair,
 }
 
 struct Parser<'a, 's> {
     reader: Reader<'a>,
     profile: Profile,
-    /// What was passed over, where that is not an error.
-    oddities: Option<Vec<Oddity>>,
+    patience: Patience,
+    /// What was passed over.
+    oddities: Vec<Oddity>,
     stop: &'s (dyn Fn() -> bool + Sync),
 }
 
 impl<'a, 's> Parser<'a, 's> {
     fn new(
         text: &'a str,
-        profile: Profile,
+        (profile, patience): (Profile, Patience),
         bytes_max: usize,
-        oddities: Option<Vec<Oddity>>,
         stop: &'s (dyn Fn() -> bool + Sync),
     ) -> Result<Self, ParseError> {
         let reader = Reader::new(text);
         if text.len() > bytes_max {
             return Err(ParseFault::TooLarge { bytes: text.len(), limit: bytes_max }.at(reader.position()));
         }
-        Ok(Self { reader, profile, oddities, stop })
+        Ok(Self { reader, profile, patience, oddities: Vec::new(), stop })
     }
 
     /// The whole text.
@@ -131,16 +142,18 @@ impl<'a, 's> Parser<'a, 's> {
         ];
         let required = self.profile.limits().required;
         match given.into_iter().find(|(name, is_given)| !is_given && required.contains(name)) {
-            Some((name, _)) if self.oddities.is_none() => Err(attributes.missing(name)),
+            Some((name, _)) if self.patience != Patience::Repair => Err(attributes.missing(name)),
             _ => Ok(()),
         }
     }
 
     fn purpose(&mut self, attributes: &mut Attributes<'_, 'a>) -> Result<Purpose, ParseError> {
         let words = self.profile.limits().collective_words;
-        match self.oddities {
-            None => attributes.word("coll", words, |word| read_purpose(self.profile, word)),
-            Some(_) => attributes.word("coll", words, |word| {
+        match self.patience {
+            Patience::None | Patience::Runtime => {
+                attributes.word("coll", words, |word| read_purpose(self.profile, word))
+            }
+            Patience::Repair => attributes.word("coll", words, |word| {
                 let others = Profile::ALL.into_iter().filter(|other| *other != self.profile);
                 std::iter::once(self.profile).chain(others).find_map(|profile| read_purpose(profile, word))
             }),
@@ -198,11 +211,9 @@ impl<'a, 's> Parser<'a, 's> {
     fn finish(&mut self, element: &Element<'a>, attributes: Attributes<'_, 'a>) -> Result<(), ParseError> {
         for unknown in attributes.unknown()? {
             let (element, attribute) = (element.name.to_owned(), unknown.name.to_owned());
-            match &mut self.oddities {
-                Some(oddities) if oddities.len() < KINDS_MAX => {
-                    Oddity::attribute(oddities, unknown.position.line, element, attribute)
-                }
-                _ => return Err(ParseFault::UnknownAttribute { element, attribute }.at(unknown.position)),
+            let oddity = Oddity::attribute(unknown.position.line, element.clone(), attribute.clone());
+            if self.patience == Patience::None || !self.note(oddity) {
+                return Err(ParseFault::UnknownAttribute { element, attribute }.at(unknown.position));
             }
         }
         Ok(())
@@ -230,7 +241,7 @@ impl<'a, 's> Parser<'a, 's> {
                     children.push(read(self, &element)?);
                 }
                 Some(Node::Close { name, .. }) if name == parent.name => return Ok(children),
-                Some(Node::Open(element)) if self.oddities.is_some() => self.pass_over(parent, &element)?,
+                Some(Node::Open(element)) if self.patience != Patience::None => self.pass_over(parent, &element)?,
                 Some(node) => {
                     return Err(ParseFault::Misplaced {
                         found: node.describe(),

@@ -6,7 +6,7 @@ use canopy_topology::Rank;
 use super::channels::Channels;
 use super::moves::Move;
 use super::{Instances, LowerError, LowerOptions};
-use crate::msccl::program::{Operation, Program};
+use crate::msccl::program::{Operation, Program, RankProgram, ThreadBlock};
 use crate::msccl::{Profile, write_msccl_xml};
 
 const OPTIONS: LowerOptions = LowerOptions {
@@ -208,7 +208,7 @@ fn each_channel_of_a_turn_gets_its_part_of_the_peers() {
 }
 
 fn operations(program: &Program, rank: usize) -> Vec<Vec<&'static str>> {
-    let of_block = |block: &crate::msccl::ThreadBlock| block.steps.iter().map(|step| step.operation.name()).collect();
+    let of_block = |block: &ThreadBlock| block.steps.iter().map(|step| step.operation.name()).collect();
     program.ranks[rank].thread_blocks.iter().map(of_block).collect()
 }
 
@@ -270,10 +270,51 @@ fn a_small_plan_as_text() {
   </gpu>
   <gpu id="3" i_chunks="1" o_chunks="1" s_chunks="0">
     <tb id="0" send="1" recv="-1" chan="0">
-      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+      <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="s" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
     </tb>
   </gpu>
 </algo>
 "#;
     assert_eq!(text, expected);
+}
+
+/// As the public checker wants it: the ends of a connection state the same source and destination, k-th send for k-th
+/// receive. What `rcs` forwards comes from where it was stored, so an `s` before it agrees in the destination alone.
+#[test]
+fn both_ends_of_a_connection_state_the_same() {
+    let mut compared = 0;
+    for (kind, actions) in [
+        (CollectiveKind::Allgather, &[Action::Copy][..]),
+        (CollectiveKind::Allreduce, &[Action::Reduce, Action::Copy]),
+        (CollectiveKind::ReduceScatter, &[Action::Reduce]),
+    ] {
+        for (is_star, profile) in
+            [(true, Profile::Msccl), (false, Profile::Msccl), (true, Profile::RcclMsccl), (false, Profile::RcclMsccl)]
+        {
+            let graph = graph(kind, 4, 2, actions, is_star);
+            let program = lower(&graph, &LowerOptions { profile, ..options() }).unwrap();
+            let blocks =
+                || program.ranks.iter().flat_map(|rank| rank.thread_blocks.iter().map(move |block| (rank, block)));
+            for (from, sender) in blocks() {
+                let is_other_end = |(to, block): &(&RankProgram, &ThreadBlock)| {
+                    Some(to.rank) == sender.send && block.receive == Some(from.rank) && block.channel == sender.channel
+                };
+                let Some((_, receiver)) = blocks().find(is_other_end) else { continue };
+                let sends = sender.steps.iter().filter(|step| step.operation.sends());
+                let receives = receiver.steps.iter().filter(|step| step.operation.receives());
+                for (sent, received) in sends.zip(receives) {
+                    if sent.operation == Operation::Send && received.operation.writes_destination() {
+                        assert_eq!(sent.destination, received.destination, "{kind} {sent:?} {received:?}");
+                        compared += 1;
+                    }
+                    if received.operation == Operation::Receive {
+                        let source = if sent.operation.reads_source() { sent.source } else { sent.destination };
+                        assert_eq!(received.source, source, "{kind} {sent:?} {received:?}");
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 50, "{compared}");
 }

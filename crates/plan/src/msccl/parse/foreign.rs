@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::error::{ParseError, ParseFault};
 use super::reader::{Element, Node, shorten};
-use super::{MSCCL_BYTES_MAX, Parser, Profile, Program};
+use super::{MSCCL_BYTES_MAX, Parser, Patience, Profile, Program};
 
 /// Most elements within one another that are passed over.
 const DEPTH_MAX: usize = 64;
 
-/// Most kinds of unknown things that are passed over.
-pub(super) const KINDS_MAX: usize = 64;
+/// Most kinds of unknown things that are listed, and in a file to be repaired passed over.
+const KINDS_MAX: usize = 64;
 
 /// A file read with patience.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,18 +37,12 @@ pub struct Oddity {
 }
 
 impl Oddity {
-    pub(super) fn attribute(oddities: &mut Vec<Self>, line: u32, parent: String, name: String) {
-        Self { line, parent, name, is_element: false, count: 1 }.add_to(oddities);
+    pub(super) const fn attribute(line: u32, parent: String, name: String) -> Self {
+        Self { line, parent, name, is_element: false, count: 1 }
     }
 
-    fn add_to(self, oddities: &mut Vec<Self>) {
-        let is_same = |known: &&mut Self| {
-            (known.is_element, &known.parent, &known.name) == (self.is_element, &self.parent, &self.name)
-        };
-        match oddities.iter_mut().find(is_same) {
-            Some(known) => known.count += 1,
-            None => oddities.push(self),
-        }
+    fn is_like(&self, other: &Self) -> bool {
+        (self.is_element, &self.parent, &self.name) == (other.is_element, &other.parent, &other.name)
     }
 }
 
@@ -76,12 +70,43 @@ pub fn read_foreign_msccl_xml(
     profile: Profile,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, profile, MSCCL_BYTES_MAX, Some(Vec::new()), stop)?;
+    let mut parser = Parser::new(text, (profile, Patience::Repair), MSCCL_BYTES_MAX, stop)?;
     let program = parser.file()?;
-    Ok(ForeignFile { program, oddities: parser.oddities.unwrap_or_default() })
+    Ok(ForeignFile { program, oddities: parser.oddities })
+}
+
+/// Reads a file as the runtime of a profile does: it passes over unknown elements and attributes in silence, and here they
+/// are noted, the first 64 kinds of them.
+///
+/// All else is read as by [`parse_msccl_xml_until`](super::parse_msccl_xml_until).
+///
+/// # Errors
+/// As there. Never panics.
+pub fn read_msccl_xml_as_runtime(
+    text: &str,
+    profile: Profile,
+    bytes_max: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<ForeignFile, ParseError> {
+    let mut parser = Parser::new(text, (profile, Patience::Runtime), bytes_max, stop)?;
+    let program = parser.file()?;
+    Ok(ForeignFile { program, oddities: parser.oddities })
 }
 
 impl<'a> Parser<'a, '_> {
+    /// Notes something that is passed over; false where a file to be repaired has too many kinds of such things.
+    pub(super) fn note(&mut self, oddity: Oddity) -> bool {
+        if let Some(known) = self.oddities.iter_mut().find(|known| known.is_like(&oddity)) {
+            known.count += 1;
+            return true;
+        }
+        let has_room = self.oddities.len() < KINDS_MAX;
+        if has_room {
+            self.oddities.push(oddity);
+        }
+        has_room || self.patience == Patience::Runtime
+    }
+
     /// Skips an unknown element with all that is in it.
     pub(super) fn pass_over(&mut self, parent: &Element<'a>, element: &Element<'a>) -> Result<(), ParseError> {
         let oddity = Oddity {
@@ -91,8 +116,7 @@ impl<'a> Parser<'a, '_> {
             is_element: true,
             count: 1,
         };
-        oddity.add_to(self.oddities.get_or_insert_default());
-        if self.oddities.as_ref().is_some_and(|oddities| oddities.len() > KINDS_MAX) {
+        if !self.note(oddity) {
             let (found, parent) = (format!("<{}>", shorten(element.name)), parent.name.to_owned());
             return Err(ParseFault::Misplaced { found, parent, child: "known elements" }.at(element.position));
         }

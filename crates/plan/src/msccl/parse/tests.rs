@@ -1,6 +1,6 @@
 //! The dialect: what is read, and each refusal with its line.
 
-use super::{MSCCL_BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until};
+use super::{MSCCL_BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_msccl_xml_as_runtime};
 use crate::msccl::examples::{ring_allgather, ring_allreduce, split_allgather};
 use crate::msccl::program::{Program, Purpose};
 use crate::msccl::{Profile, write_msccl_xml, write_msccl_xml_slice};
@@ -196,4 +196,28 @@ fn counts_are_bounded_before_anything_is_kept() {
     assert_eq!(within(&padded, padded.len()).as_ref(), parse_msccl_xml(PAIR, Profile::Msccl).as_ref());
     let error = within(PAIR, PAIR.len() - 1).unwrap_err();
     assert_eq!(error.fault, ParseFault::TooLarge { bytes: PAIR.len(), limit: PAIR.len() - 1 });
+}
+
+/// Whatever a runtime passes over is listed at once, and the program is the same without it.
+#[test]
+fn what_runtimes_pass_over_is_listed_and_changes_nothing() {
+    let odd = PAIR
+        .replacen("<algo", "<algo redop=\"sum\" nthreadblocks=\"2\"", 1)
+        .replace("<tb", "<tb maxcount=\"4\"")
+        .replacen("    <tb", "    <copy i_off=\"0\" o_off=\"1\"/>\n    <copy i_off=\"1\" o_off=\"0\"/>\n    <tb", 1);
+    let found = read_msccl_xml_as_runtime(&odd, Profile::Msccl, MSCCL_BYTES_MAX, &|| false).unwrap();
+    assert_eq!(found.program, read(PAIR));
+    let listed: Vec<(&str, bool, u64)> =
+        found.oddities.iter().map(|odd| (odd.name.as_str(), odd.is_element, odd.count)).collect();
+    let blocks = PAIR.matches("<tb").count() as u64;
+    let expected = [("redop", false, 1), ("nthreadblocks", false, 1), ("copy", true, 2), ("maxcount", false, blocks)];
+    assert_eq!(listed, expected);
+    // However many kinds there are, the runtime reads the file; 64 of them are listed.
+    let many: String = (0..100).map(|kind| format!("    <k{kind}/>\n")).collect();
+    let odd = PAIR.replacen("    <tb", &format!("{many}    <tb"), 1);
+    let found = read_msccl_xml_as_runtime(&odd, Profile::Msccl, MSCCL_BYTES_MAX, &|| false).unwrap();
+    assert_eq!((found.program, found.oddities.len()), (read(PAIR), 64));
+    // What the runtime demands is demanded.
+    let lacks = read_msccl_xml_as_runtime(PAIR, Profile::MscclExecutor, MSCCL_BYTES_MAX, &|| false).unwrap_err();
+    assert!(lacks.to_string().contains("lacks the attribute `outofplace`"), "{lacks}");
 }

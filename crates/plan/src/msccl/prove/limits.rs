@@ -6,6 +6,9 @@ use super::report::{Findings, Place};
 use crate::msccl::profile::{Profile, ProfileLimits};
 use crate::msccl::program::{Operation, Program, RankProgram, Step};
 
+/// More bytes than an accelerator holds: 288 GiB is the most in 2026, and input, output and scratch share it.
+const ACCELERATOR_BYTES_MAX: u64 = 288 << 30;
+
 /// A prime factor of the chunk count beyond this makes few message sizes divisible.
 const PRIME_WISE: u32 = 13;
 
@@ -39,7 +42,9 @@ fn at_most(findings: &mut Findings<'_>, place: Place, what: &str, found: impl Tr
 }
 
 fn check_rounds(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
-    let Some(bytes) = profile.bytes_max_of(program.bytes_max) else { return };
+    // A bound beyond all memory says that there is none: no message that large is ever called for.
+    let Some(stated) = profile.bytes_max_of(program.bytes_max) else { return };
+    let bytes = stated.min(ACCELERATOR_BYTES_MAX);
     let chunk_bytes = bytes.div_ceil(u64::from(program.chunk_count.max(1)));
     let rounds = chunk_bytes.div_ceil(profile.limits().queue(program.protocol).transfer_bytes);
     if rounds > profile.limits().rounds {
