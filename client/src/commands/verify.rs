@@ -1,7 +1,7 @@
 //! `canopy verify`: judges a plan file, whoever wrote it.
 //!
 //! Nothing a file says of itself is believed: what it does, how fast it is and what bounds it are derived again, and a
-//! statement that differs is a problem like any other damage.
+//! statement that differs is a problem like any other damage. What only a search proves is named as not repeated.
 
 pub(super) mod execution_plan;
 mod joint;
@@ -48,6 +48,7 @@ Examples:
   canopy verify --joint plans/
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
+Proofs by integer programs (tacos-ilp, ilp-disjoint, ilp-shortest) are not repeated; a line says so.
 
 Exit status: 0 when everything holds, 2 for every kind of damage or disagreement.")]
 pub(crate) struct VerifyArgs {
@@ -99,6 +100,9 @@ struct Report {
     optimality: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     routing: Option<String>,
+    /// Statements about the plan that need a search to prove, and are neither confirmed nor denied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_repeated: Vec<&'static str>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
@@ -132,6 +136,7 @@ impl Report {
             algbw: None,
             optimality: None,
             routing: None,
+            not_repeated: Vec::new(),
             problems: Vec::new(),
             warnings: Vec::new(),
         }
@@ -344,6 +349,9 @@ fn readable(report: &Report) -> String {
     }
     if let Some(routing) = &report.routing {
         lines.push(format!("routing    {routing}"));
+    }
+    for statement in &report.not_repeated {
+        lines.push(format!("not repeated  {statement}"));
     }
     for (word, list) in [("problem", &report.problems), ("warning", &report.warnings)] {
         for Problem { check, message, place } in list.iter().take(PROBLEMS_TEXT_MAX) {

@@ -151,6 +151,24 @@ fn small_all_to_alls_take_short_routes() {
     assert_eq!(takes_the_fastest(network, "all-to-all", "1GiB", &["flow"]), "flow");
 }
 
+/// A proof says of which schedules it is: switches unwound in one way, and the two phases of an allreduce one after the other.
+#[test]
+fn proofs_of_time_say_what_they_leave_open() {
+    let desk = Desk::new();
+    let plan = |network: &str, kind: &str| {
+        desk.json(&format!("plan {network} --collective {kind} --algorithm tacos-ilp -o plan.json --json"))["time"]
+            .clone()
+    };
+    let phases = serde_json::json!([{"end": 4, "bound": 4}, {"end": 4, "bound": 4}]);
+    let expected = serde_json::json!({"end": 8, "bound": 8, "one_unwinding": false, "phases": phases});
+    assert_eq!(plan("mesh:3x3", "allreduce"), expected);
+    assert_eq!(plan("dims:switch4", "allgather")["one_unwinding"], true);
+    let text = desk.run("plan mesh:3x3 --collective allreduce --algorithm tacos-ilp -o plan.json").stderr;
+    assert!(text.contains("proven; each phase proven by itself (4 of 4 and 4 of 4), none that overlap"), "{text}");
+    let text = desk.run("plan dims:switch4 --collective allgather --algorithm tacos-ilp -o plan.json").stderr;
+    assert!(text.contains("; for switches unwound in this way only"), "{text}");
+}
+
 /// The proof of a plan is shown where it is made and where it is kept; equal seeds give equal plans.
 #[test]
 fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
@@ -161,7 +179,12 @@ fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
     assert!(text.contains("ends at tick 4, and no schedule of as many chunks ends before, proven"), "{text}");
     let kept = desk.json(&format!("plans show {} --json", plan["plan"].as_str().unwrap()));
     assert_eq!(kept["time"], plan["time"]);
+    let verified = desk.json("verify plan.json --json");
+    assert_eq!((&verified["ok"], &verified["not_repeated"]), (&true.into(), &["time proof of tacos-ilp"][..].into()));
+    let text = desk.run("verify plan.json").stdout;
+    assert!(text.contains("\nnot repeated  time proof of tacos-ilp"), "{text}");
     assert!(desk.json("plan mesh:3x3 --collective allgather -o plan.json --json")["time"].is_null());
+    assert!(desk.json("verify plan.json --json")["not_repeated"].is_null());
 
     let seeded = |seed: &str| {
         let plan = "plan random-regular:n=12,d=3,seed=1 --collective allgather --algorithm tacos-published";

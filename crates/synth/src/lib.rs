@@ -51,6 +51,7 @@ pub use ring::{NicRings, NicRingsError, nic_rings};
 pub use stepped::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{Synthesized, allreduce_form, synthesize, synthesize_explained, two_phase_rate};
+pub use tacos::ProvenTime;
 pub use tacos::joint::{JointCollective, JointPlan, JointPlans, JointSynthesisError, synthesize_joint};
 pub use tacos::queued::queued_time_ps;
 pub use tolerance::Tolerance;

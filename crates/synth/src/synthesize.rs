@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
-use canopy_tacos::TimeProof;
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
@@ -23,7 +22,7 @@ use crate::ring;
 use crate::stepped;
 use crate::stepped_flow;
 use crate::sum_options::SumOptions;
-use crate::tacos;
+use crate::tacos::{self, ProvenTime};
 
 /// Finds a schedule for a collective on a topology.
 ///
@@ -71,9 +70,9 @@ pub struct Synthesized {
     /// The greatest algbw of any choice among the paths that those of the schedule were chosen from, one for each pair of
     /// ranks, in bytes per second. None where no such choice was made, and where prices of links prove nothing of it.
     pub choice_bound: Option<Rate>,
-    /// How near to the fastest of as many chunks its time is, of [`Algorithm::TacosIlp`], on switches unwound as in it; of an
-    /// allreduce, phase by phase. Ticks are steps where all links are alike and latencies are left out of account.
-    pub time_proof: Option<TimeProof>,
+    /// How near to the fastest its time is, of [`Algorithm::TacosIlp`]. Ticks are steps where all links are alike and latencies are left
+    /// out of account.
+    pub time_proof: Option<ProvenTime>,
 }
 
 /// [`synthesize`] with the form that an allreduce has got, and why.

@@ -40,6 +40,7 @@ use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use planned::{Errand, Links, Planned, Timed};
+pub use proven::ProvenTime;
 pub(crate) use proven::plan as plan_proven;
 use times::Clock;
 use unwound::Patterns;

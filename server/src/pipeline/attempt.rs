@@ -11,7 +11,7 @@ use canopy_schedule::{
     Verdict, check_flow_until, check_steps_until, check_until, compile_until,
 };
 use canopy_synth::{
-    Algorithm, AllToAllFlow, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized, TimeProof,
+    Algorithm, AllToAllFlow, Progress, ProvenTime, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized,
     TreeLimits, synthesize_explained,
 };
 use canopy_topology::{Rate, Topology, TopologyLimits};
@@ -89,7 +89,7 @@ pub(super) struct Proofs {
     /// As of [`Synthesized::choice_bound`].
     pub(super) choice_bound: Option<Rate>,
     /// As of [`Synthesized::time_proof`].
-    pub(super) time_proof: Option<TimeProof>,
+    pub(super) time_proof: Option<ProvenTime>,
 }
 
 impl<'a> Work<'a> {
@@ -277,7 +277,7 @@ impl<'a> Work<'a> {
 }
 
 /// The flow of an all-to-all, and the milliseconds that it took, for algorithms that plan with it; none where there are
-/// too many variables, or for what else the search for a bound will say.
+/// too many variables, for what else the search for a bound will say, or by a fault of ours, which is noted.
 ///
 /// # Errors
 /// Stopped.

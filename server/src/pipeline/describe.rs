@@ -6,7 +6,7 @@ use canopy_schedule::{
     Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost, Verdict,
     links_used, lp_dual_sums,
 };
-use canopy_synth::TimeProof;
+use canopy_synth::ProvenTime;
 use canopy_topology::{NodeIndex, Topology};
 
 use super::attempt::Proofs;
@@ -73,11 +73,21 @@ pub(super) fn plan(
         // Told by whoever knows the others.
         joint: None,
         links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
-        time_proof: proofs.time_proof.map(|TimeProof { end, bound }| v1::TimeProof { end, bound }),
+        time_proof: proofs.time_proof.as_ref().map(time_proof),
     })
 }
 
 /// Flags, eight to the byte, the lowest bit first.
+/// What is proven of a plan's time.
+fn time_proof(ProvenTime { total, phases, is_of_one_unwinding }: &ProvenTime) -> v1::TimeProof {
+    v1::TimeProof {
+        end: total.end,
+        bound: total.bound,
+        one_unwinding: *is_of_one_unwinding,
+        phases: phases.iter().map(|phase| v1::PhaseTime { end: phase.end, bound: phase.bound }).collect(),
+    }
+}
+
 pub(crate) fn bits(flags: &[bool]) -> Vec<u8> {
     let byte = |flags: &[bool]| flags.iter().rev().fold(0, |byte, &flag| byte << 1 | u8::from(flag));
     flags.chunks(8).map(byte).collect()

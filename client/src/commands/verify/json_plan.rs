@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{certified_bound, judge_until};
-use canopy_synth::BoundError;
+use canopy_synth::{Algorithm, BoundError};
 use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 
 use crate::clock::Deadline;
@@ -33,6 +33,7 @@ pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'
     report.collective = Some(collective.kind().name());
     report.root = root;
     report.ranks = Some(plan.topology.rank_count());
+    report.not_repeated.extend(proof_by_search(&plan.schedule.algorithm));
     let achieved = achieved(&plan, &mut report);
     let bound = bound(&plan, &mut report);
     if let (Some(achieved), Some(bound)) = (&achieved, &bound) {
@@ -50,6 +51,16 @@ pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'
     }
     report.record_collective(expected, collective.kind(), root);
     report
+}
+
+/// What a planner may have proven of a schedule of this algorithm by a search, which no file says anything of.
+fn proof_by_search(algorithm: &str) -> Option<&'static str> {
+    match algorithm.parse() {
+        Ok(Algorithm::TacosIlp) => Some("time proof of tacos-ilp"),
+        Ok(Algorithm::IlpDisjoint) => Some("bound on choices of paths of ilp-disjoint"),
+        Ok(Algorithm::IlpShortest) => Some("bound on choices of paths of ilp-shortest"),
+        _ => None,
+    }
 }
 
 /// algbw of the schedule by its transfers; `None` if it is not a right schedule at all.

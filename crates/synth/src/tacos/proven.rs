@@ -22,6 +22,18 @@ use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
 
+/// What is proven of the time of a schedule, of all schedules of as many chunks, for messages of the size that was stated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProvenTime {
+    /// Of all phases, one after the other.
+    pub total: TimeProof,
+    /// Of an allreduce, each phase by itself: sums, then copies. Nothing is proven of schedules in which phases overlap. Empty where there is one
+    /// phase only.
+    pub phases: Vec<TimeProof>,
+    /// Whether the network has switches: then only schedules on the links are meant into which these were unwound for this one.
+    pub is_of_one_unwinding: bool,
+}
+
 /// Plans any collective in time, and proves how near to the fastest that is.
 ///
 /// * **In.** Any network. Shares of any sizes. `size_bytes`: as for `tacos`. Chunks for each share as stated, else one.
@@ -34,7 +46,7 @@ pub(crate) fn plan(
     request: &SynthesisRequest,
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<(Shape, TimeProof), SynthesisError> {
+) -> Result<(Shape, ProvenTime), SynthesisError> {
     let asked = Asked { algorithm: Algorithm::TacosIlp, ..Asked::new(topology, request)? };
     let chunks = request.limits.chunks.map_or(1, NonZeroU64::get);
     let (way, best) = asked.best_way(chunks, stop)?;
@@ -42,9 +54,9 @@ pub(crate) fn plan(
     progress.report(Stage::Routes, 1, 2);
     let Planned { timed, found, .. } = best;
     let searches = asked.searches(&way);
-    // Of an allreduce, both phases together, one after the other.
-    let mut time = TimeProof { end: 0, bound: 0 };
-    let each = (asked.actions.len() / searches.len()) as u64;
+    let mut phases = Vec::with_capacity(asked.actions.len());
+    // Where one search does for both phases, its proof does.
+    let each = asked.actions.len() / searches.len();
     let mut proven_best = Vec::with_capacity(found.len());
     for (&search, found) in searches.iter().zip(found) {
         let (network, known) = (timed.links.network(search), (found, timed.links.bound(search)));
@@ -52,10 +64,16 @@ pub(crate) fn plan(
             Errand::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
             Errand::Deliveries(demands, _) => prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?,
         };
-        time.end = time.end.saturating_add(proven.proof.end.saturating_mul(each));
-        time.bound = time.bound.saturating_add(proven.proof.bound.saturating_mul(each));
+        phases.extend(std::iter::repeat_n(proven.proof, each));
         proven_best.push(proven.sends);
     }
+    let sum = |of: fn(&TimeProof) -> u64| phases.iter().map(of).fold(0, u64::saturating_add);
+    let total = TimeProof { end: sum(|phase| phase.end), bound: sum(|phase| phase.bound) };
+    if phases.len() == 1 {
+        phases.clear();
+    }
+    let is_of_one_unwinding = topology.nodes().len() > topology.rank_count() as usize;
+    let time = ProvenTime { total, phases, is_of_one_unwinding };
     let steps = asked.written(&way, Planned::new(chunks, timed, proven_best, asked.actions.len()))?;
     progress.report(Stage::Routes, 2, 2);
     Ok((Shape::Steps(steps), time))

@@ -1,16 +1,15 @@
 //! Schedules that are proven to be fastest, end to end.
 
 use canopy_optimize::Never;
-use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile};
+use canopy_schedule::{Collective, CollectiveKind, Shares, check, compile};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use super::*;
 use crate::synthesize::synthesize_explained;
-use canopy_tacos::TimeProof;
 
 /// The proof of a schedule, judged; and its steps.
 #[track_caller]
-fn proven(expression: &str, kind: CollectiveKind, root: u32) -> (TimeProof, u64) {
+fn proven(expression: &str, kind: CollectiveKind, root: u32) -> (ProvenTime, u64) {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let root = kind.has_root().then(|| Rank::new(root));
     let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
@@ -34,9 +33,9 @@ fn published_networks_are_proven_optimal() {
         ("mesh:4x4,nodes-down=13+21", CollectiveKind::Allreduce, 0, 26),
         ("mesh:3x3", CollectiveKind::ReduceScatter, 0, 4),
     ] {
-        let (proof, count) = proven(expression, kind, root);
-        assert_eq!((count, proof.end, proof.bound), (steps, steps, steps), "{kind} on {expression}");
-        assert!(proof.is_optimal());
+        let (time, count) = proven(expression, kind, root);
+        assert_eq!((count, time.total), (steps, TimeProof { end: steps, bound: steps }), "{kind} on {expression}");
+        assert!(time.total.is_optimal());
     }
 }
 
@@ -45,8 +44,24 @@ fn published_networks_are_proven_optimal() {
 fn all_collectives_are_planned_on_networks_of_any_kind() {
     for expression in ["hypercube:3", "dgx-a100:boxes=1", "dims:ring2+fc3,bw=2GB/s+1GB/s", "uniring:n=5,d=2"] {
         for kind in CollectiveKind::ALL {
-            let (proof, _) = proven(expression, kind, 0);
-            assert!(proof.bound <= proof.end && proof.bound > 0, "{kind} on {expression}");
+            let (ProvenTime { total, .. }, _) = proven(expression, kind, 0);
+            assert!(total.bound <= total.end && total.bound > 0, "{kind} on {expression}");
+        }
+    }
+}
+
+/// What a proof leaves open: sums and copies at the same time, and switches unwound in another way.
+#[test]
+fn proofs_say_of_which_schedules_they_are() {
+    for (expression, has_switches) in [("mesh:3x3", false), ("dims:switch5", true), ("dgx-a100:boxes=1", true)] {
+        for kind in CollectiveKind::ALL {
+            let (time, _) = proven(expression, kind, 0);
+            assert_eq!(time.is_of_one_unwinding, has_switches, "{kind} on {expression}");
+            let phases = if kind == CollectiveKind::Allreduce { 2 } else { 0 };
+            assert_eq!(time.phases.len(), phases, "{kind} on {expression}");
+            let sum = |of: fn(&TimeProof) -> u64| time.phases.iter().map(of).sum::<u64>();
+            let total = TimeProof { end: sum(|phase| phase.end), bound: sum(|phase| phase.bound) };
+            assert!(phases == 0 || total == time.total, "{kind} on {expression}: {time:?}");
         }
     }
 }
@@ -62,5 +77,6 @@ fn weights_are_heeded() {
     let found = synthesize_explained(&topology, &request, None, &Never, &crate::Silent).unwrap();
     check(&topology, &compile(&topology, &found.schedule).unwrap()).unwrap();
     // The chunk for rank 0 is three links away, those for rank 2 one.
-    assert_eq!(found.time_proof, Some(TimeProof { end: 3, bound: 3 }));
+    let total = TimeProof { end: 3, bound: 3 };
+    assert_eq!(found.time_proof, Some(ProvenTime { total, phases: Vec::new(), is_of_one_unwinding: false }));
 }
