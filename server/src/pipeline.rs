@@ -17,6 +17,7 @@ mod joint;
 mod memory;
 mod portfolio;
 mod puncture;
+mod rejections;
 mod relatives;
 mod repair;
 mod seats;
@@ -37,6 +38,7 @@ use self::joint::Joints;
 use self::memory::Form;
 use self::puncture::Part;
 pub(crate) use self::puncture::seen_by;
+use self::rejections::Rejections;
 use self::relatives::{Relative, Relatives};
 use self::repair::Repair;
 use self::seats::Seats;
@@ -190,12 +192,14 @@ impl Pipeline {
         };
         let network = boxed.as_ref().map_or(base, |boxed| &boxed.topology);
         let mut flow = None;
+        let mut rejections = Rejections::of(prepared.key);
         let (known, certificate, bound) = match known {
             Some((plan, bound)) => (Some(Arc::clone(&plan)), plan.bound.certificate.clone(), bound),
             None if !may_search => return Err(PlanFailure::NotCached),
             None => {
                 let shares = canon.map_or(&prepared.shares, |canon| &canon.shares);
-                flow = attempt::all_to_all_flow(order, order.algorithm, network, shares, (stop, watch))?;
+                let told = (stop, watch, &mut rejections);
+                flow = attempt::all_to_all_flow(order, order.algorithm, network, shares, told)?;
                 let found = match (canon, &flow) {
                     (_, Some((flow, _))) => Ok(flow.bound(network)),
                     (Some(canon), None) => bound(network, canon.collective, &canon.shares, stop),
@@ -236,6 +240,7 @@ impl Pipeline {
             bound,
             certificate,
             timings,
+            rejections,
             stop,
             watch,
         };
@@ -258,6 +263,7 @@ impl Pipeline {
         let mut plan = describe::plan(order, prepared, judged, &proofs, files, family, elapsed_ms)?;
         if let Some(provenance) = &mut plan.provenance {
             provenance.schedules = work.schedules.iter().map(ScheduleKey::to_string).collect();
+            provenance.rejected = work.rejections.into_kept();
             provenance.repaired_from = prepared.sound.as_ref().map(|sound| sound.key.plan_id()).unwrap_or_default();
         }
         if let (Some(made), Some(joint)) = (&joint, &prepared.joint) {

@@ -162,4 +162,10 @@ pub trait Watch: Sync {
 
     /// A plan has been found and checked.
     fn incumbent(&self, algbw: &Rate);
+
+    /// A plan that others were compared with was left out by a fault of the planner's own: what found it, and the check that refused it,
+    /// or `broken`. Both are words of this program.
+    fn rejected(&self, algorithm: &'static str, reason: &'static str) {
+        let _nobody_counts = (algorithm, reason);
+    }
 }

@@ -42,6 +42,11 @@ pub(super) const HELP: &[(Kind, &str, &str)] = &[
     (Gauge, "canopy_synthesis_queue_depth", "Jobs that no planning worker has taken yet."),
     (Histogram, "canopy_synthesis_queue_wait_seconds", "Time a job waited before its synthesis."),
     (Counter, "canopy_verifier_failures_total", "Plans that failed their own checks; each is a bug."),
+    (
+        Counter,
+        "canopy_rivals_rejected_total",
+        "Plans that were compared with others and left out because they failed a check or their search broke; each is a bug.",
+    ),
     (Counter, "canopy_export_total", "Files that were written for a runtime."),
     (Histogram, "canopy_export_duration_seconds", "Time to write a file, read it back and prove it."),
     (Histogram, "canopy_artifact_bytes", "Size of the files that were written."),

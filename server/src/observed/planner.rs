@@ -260,4 +260,10 @@ impl Watch for Stages<'_> {
     fn incumbent(&self, algbw: &Rate) {
         self.inner.incumbent(algbw);
     }
+
+    fn rejected(&self, algorithm: &'static str, reason: &'static str) {
+        let labels = [("algorithm", algorithm.into()), ("reason", reason.into())];
+        self.run.metrics.count("canopy_rivals_rejected_total", &labels);
+        self.inner.rejected(algorithm, reason);
+    }
 }

@@ -21,6 +21,7 @@ use super::canon::Canon;
 use super::composition;
 use super::files::Files;
 use super::joint::JointMade;
+use super::rejections::Rejections;
 use super::repair::Repair;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
@@ -70,6 +71,8 @@ pub(super) struct Work<'a> {
     pub(super) certificate: Certificate,
     /// Of all attempts together.
     pub(super) timings: v1::Timings,
+    /// What has no part in the plan by a fault of our own.
+    pub(super) rejections: Rejections,
     pub(super) stop: &'a dyn Stop,
     pub(super) watch: &'a dyn Watch,
 }
@@ -111,6 +114,7 @@ impl<'a> Work<'a> {
             bound: self.bound.clone(),
             certificate: self.certificate.clone(),
             timings: v1::Timings::default(),
+            rejections: Rejections::of(prepared.key),
             ..*self
         }
     }
@@ -207,7 +211,8 @@ impl<'a> Work<'a> {
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed };
         if self.flow.is_none() {
-            let found = all_to_all_flow(self.order, algorithm, self.network, &request.shares, (self.stop, self.watch))?;
+            let told = (self.stop, self.watch, &mut self.rejections);
+            let found = all_to_all_flow(self.order, algorithm, self.network, &request.shares, told)?;
             self.flow = found.map(|(flow, _)| flow);
         }
         let reports = StageReports(self.watch);
@@ -286,7 +291,7 @@ pub(super) fn all_to_all_flow(
     algorithm: Algorithm,
     network: &Topology,
     shares: &Shares,
-    (stop, watch): (&dyn Stop, &dyn Watch),
+    (stop, watch, rejections): (&dyn Stop, &dyn Watch, &mut Rejections),
 ) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanFailure> {
     let is_flow = matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
     if order.kind != CollectiveKind::AllToAll || !is_flow {
@@ -296,7 +301,10 @@ pub(super) fn all_to_all_flow(
     match AllToAllFlow::of(network, shares, order.limits.tolerance, stop, &StageReports(watch)) {
         Ok(flow) => Ok(Some((Arc::new(flow), clock::millis_since(started)))),
         Err(SynthesisError::Stopped) => Err(PlanFailure::Stopped),
-        Err(_) => Ok(None),
+        Err(error) => {
+            rejections.note(Algorithm::Flow, &PlanFailure::Synthesis(error), watch);
+            Ok(None)
+        }
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) fn plan(
             request_key: String::new(),
             schedules: Vec::new(),
             repaired_from: String::new(),
+            rejected: Vec::new(),
             tenant: order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
         }),
         quality: Some(quality(plan)?),
@@ -77,7 +78,6 @@ pub(super) fn plan(
     })
 }
 
-/// Flags, eight to the byte, the lowest bit first.
 /// What is proven of a plan's time.
 fn time_proof(ProvenTime { total, phases, is_of_one_unwinding }: &ProvenTime) -> v1::TimeProof {
     v1::TimeProof {
@@ -88,6 +88,7 @@ fn time_proof(ProvenTime { total, phases, is_of_one_unwinding }: &ProvenTime) ->
     }
 }
 
+/// Flags, eight to the byte, the lowest bit first.
 pub(crate) fn bits(flags: &[bool]) -> Vec<u8> {
     let byte = |flags: &[bool]| flags.iter().rev().fold(0, |byte, &flag| byte << 1 | u8::from(flag));
     flags.chunks(8).map(byte).collect()

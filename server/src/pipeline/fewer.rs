@@ -14,6 +14,7 @@ use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
 use super::files::Files;
+use super::rejections::Rejections;
 use crate::failure::PlanFailure;
 use crate::order::{Order, Output};
 
@@ -116,15 +117,17 @@ fn of_all(work: &mut Work<'_>, limits: TreeLimits, before: PlanFailure) -> Resul
         bound: work.bound.clone(),
         certificate: work.certificate.clone(),
         timings: std::mem::take(&mut work.timings),
+        rejections: Rejections::of(work.prepared.key),
         stop: work.stop,
         watch: work.watch,
     };
     let too_many = u64::from(work.prepared.topology.rank_count()).saturating_add(1);
     let mut search = Search { work: &mut other, limits, too_many, failure: PlanFailure::Stopped, is_of_all: true };
     let found = search.best();
-    let Work { keepers, has_searched, schedules, bound, timings, .. } = other;
+    let Work { keepers, has_searched, schedules, bound, timings, rejections, .. } = other;
     (work.keepers, work.schedules, work.timings) = (keepers, schedules, timings);
     (work.has_searched, work.bound) = (has_searched, bound);
+    work.rejections.append(rejections);
     match found {
         Err(PlanFailure::Synthesis(SynthesisError::NoTrees)) => Err(before),
         found => found,

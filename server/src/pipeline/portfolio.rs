@@ -18,6 +18,7 @@ use canopy_topology::{Rate, Topology};
 use self::rivals::{Rival, rivals};
 use super::attempt::{Attempt, Work};
 use super::fewer::{self, Fitted};
+use super::rejections::Rejections;
 use crate::failure::PlanFailure;
 use crate::order::Order;
 
@@ -45,9 +46,13 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
             let Some(other) = way_out(work.order, &failure) else { return Err(failure) };
             let mut other = work.by(other);
             let fitted = fewer::that_fit(&mut other);
-            let timings = other.timings;
-            drop(other);
-            add(&mut work.timings, &timings);
+            let Work { timings, mut rejections, algorithm, .. } = other;
+            if let Err(failure) = &fitted
+                && !failure.is_cancellation()
+            {
+                rejections.note(algorithm, failure, work.watch);
+            }
+            work.take_over(&timings, rejections);
             work.schedules.clear();
             // What is said is why there is no plan of the best rate.
             return match fitted {
@@ -74,9 +79,8 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
         let mut other = work.by(algorithm);
         let found = faster(&mut other, best.0, &clock);
         // It is made at once rather than searched for: a shape whose trees are known needs no search.
-        let timings = other.timings;
-        drop(other);
-        add(&mut work.timings, &timings);
+        let Work { timings, rejections, .. } = other;
+        work.take_over(&timings, rejections);
         match found {
             Ok(Some(found)) => {
                 best = found;
@@ -84,8 +88,10 @@ pub(super) fn best(work: &mut Work<'_>) -> Result<Fitted, PlanFailure> {
                 work.schedules.clear();
             }
             Err(PlanFailure::Stopped) => return Err(PlanFailure::Stopped),
-            // Slower; or such as one for which a runtime has no room.
-            Ok(None) | Err(_) => {}
+            // Slower.
+            Ok(None) => {}
+            // It has no part in the plan, whose request need not suffer for it: such as one for which a runtime has no room, or a wrong one.
+            Err(failure) => work.rejections.note(algorithm, &failure, work.watch),
         }
     }
     Ok(best.1)
@@ -116,10 +122,14 @@ fn way_out(order: &Order, failure: &PlanFailure) -> Option<Algorithm> {
     }
 }
 
-fn add(timings: &mut v1::Timings, others: &v1::Timings) {
-    timings.synthesis += others.synthesis;
-    timings.check += others.check;
-    timings.lower += others.lower;
+impl Work<'_> {
+    /// Adds what another algorithm took and what was wrong with it.
+    fn take_over(&mut self, timings: &v1::Timings, rejections: Rejections) {
+        self.timings.synthesis += timings.synthesis;
+        self.timings.check += timings.check;
+        self.timings.lower += timings.lower;
+        self.rejections.append(rejections);
+    }
 }
 
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.

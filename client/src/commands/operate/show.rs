@@ -2,7 +2,7 @@
 
 use canopy_proto::v1::{
     Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, OutputFormat, Plan,
-    PlanExplanation, PlanSummary, RuntimeLimit,
+    PlanExplanation, PlanSummary, RejectedRival, RuntimeLimit,
 };
 use serde::Serialize;
 
@@ -107,6 +107,18 @@ struct Origin {
     /// What is kept for other networks of the shape.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     schedules: Vec<String>,
+    /// What it was compared with and was wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rejected: Vec<Rejected>,
+}
+
+/// A schedule that was left out by a fault of the planner's own.
+#[derive(Serialize)]
+struct Rejected {
+    algorithm: String,
+    /// The check that refused it, or `broken`.
+    reason: String,
+    problem: String,
 }
 
 /// What the cache knows of the plan.
@@ -287,6 +299,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
             request: provenance.request_key,
             tenant: provenance.tenant,
             schedules: provenance.schedules,
+            rejected: provenance.rejected.into_iter().map(rejected).collect(),
         },
         record: Kept::of(kept),
         topology: Topology { hash: topology.hash, ranks: topology.ranks, nodes: topology.nodes, links: topology.links },
@@ -316,6 +329,10 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         files: plan.artifacts.into_iter().zip(facts).map(|(artifact, facts)| file(artifact, facts)).collect(),
         explanation: explained.then_some(Explanation { gap: told.gap, limit: told.limit }),
     })
+}
+
+fn rejected(RejectedRival { algorithm, reason, problem }: RejectedRival) -> Rejected {
+    Rejected { algorithm, reason, problem }
 }
 
 fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
@@ -370,7 +387,7 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
-    let Origin { algorithm_requested, planner_class, request, tenant, schedules } = &shown.provenance;
+    let Origin { algorithm_requested, planner_class, request, tenant, schedules, rejected } = &shown.provenance;
     if !request.is_empty() {
         lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
     }
@@ -379,6 +396,9 @@ fn readable(shown: &Shown) -> String {
     }
     if !schedules.is_empty() {
         lines.push(format!("made of    schedule {}", schedules.join(", ")));
+    }
+    for Rejected { algorithm, reason, problem } in rejected {
+        lines.push(format!("left out   {algorithm}, a bug of canopy to report: {reason}: {problem}"));
     }
     lines.push(format!("cache      {}", shown.record.words()));
     if !shown.record.superseded_by.is_empty() {
