@@ -19,7 +19,7 @@ use crate::shapes::canonical_hash;
 use crate::tenant::TenantName;
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
-const PLANNER_CLASS: &str = "canopy-planner-12";
+const PLANNER_CLASS: &str = "canopy-planner-13";
 
 /// The class of this server's plans.
 pub(crate) const fn planner_class() -> &'static str {
