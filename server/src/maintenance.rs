@@ -11,8 +11,8 @@ use crate::failure::chain;
 use crate::key::PlanKey;
 use crate::replan::EventLog;
 use crate::store::{
-    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, Recovery, Repair, Space, Store, StoreEngine,
-    StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space, Store,
+    StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
 };
 
 /// Keys read at a time.
@@ -237,6 +237,9 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
         }
         match space {
             Space::Replans | Space::Faults => batch.put(space, key, record),
+            Space::Plans if PlanSummary::decode(key, summary).is_ok_and(|summary| summary.pinned) => {
+                opened.pins.put(key, &[], &[]).and_then(|()| opened.plans.put(key, record, summary))
+            }
             _ => opened.space(space).put(key, record, summary),
         }
     };

@@ -7,6 +7,7 @@
 mod archive;
 mod check;
 mod directory;
+mod doubled;
 mod file;
 mod filed;
 #[cfg(test)]

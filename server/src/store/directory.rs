@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lock` | held by the process that owns the directory |
 //! | `store`, `store-redb` | the files of the engine |
-//! | `records-4` | plans, topologies and schedules, a file each, of this schema version |
+//! | `records-4` | plans, topologies, schedules and leases, a file each; faults, what became of leases, and pins, in two files each |
 //! | `….damaged-N` | files that could not be opened, kept for a person |
 //! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
 
@@ -75,6 +75,8 @@ pub struct Opened {
     pub leases: Arc<dyn Store>,
     /// What became of leases.
     pub replans: Arc<dyn Store>,
+    /// Under the keys of plans that are pinned: what of the summaries must outlive any of them.
+    pub pins: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
     pub moved_aside: Option<(PathBuf, String)>,
     /// What was brought up to date.
@@ -203,7 +205,10 @@ fn open_with<E: Engine + Send + Sync + 'static>(
     let health = Health::of(directory);
     let slot = Arc::new(Slot::new(engine, directory, &path, lock, health.clone()));
     let opened = Spaces::of(|space| SlotSpace::new(&slot, space), directory, current_version(), &health)?;
-    let Spaces { spaces, recovery, companions } = opened;
+    let Spaces { spaces, pins, recovery, companions } = opened;
+    if moved_aside.is_some() {
+        health.damaged("database", 1);
+    }
     let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = spaces;
     companions.into_iter().for_each(|companion| slot.accompany(companion));
     let reopen: Weak<dyn Reopen> = Arc::downgrade(&(slot as Arc<dyn Reopen>));
@@ -219,6 +224,7 @@ fn open_with<E: Engine + Send + Sync + 'static>(
         faults,
         leases,
         replans,
+        pins,
         moved_aside,
         migration,
         recovery,

@@ -164,6 +164,7 @@ impl<S: Store> FiledSpace<S> {
             Ok(()) => path.parent().map_or(Ok(()), sync_folder).and_then(|()| sync_folder(&aside)),
         };
         moved.map_err(self.failed("quarantining a record"))?;
+        self.health.damaged(&self.folder.file_name().unwrap_or_default().to_string_lossy(), 1);
         self.lock_keys().remove(key);
         self.index.remove(&[*key])
     }

@@ -1,5 +1,6 @@
 //! Plans in a store: whole, checked records or nothing; what is known of them; and how much room they may take.
 
+mod adopt;
 mod codec;
 mod pins;
 mod sent;
@@ -17,7 +18,7 @@ use self::sent::Sent;
 use super::ledger::Ledger;
 use super::recent::Recent;
 use super::summary::Uses;
-use super::{ArchivedRecord, DamagedRecord, Durability, PlanSummary, Store, StoreError};
+use super::{DamagedRecord, Durability, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
 use crate::key::PlanKey;
 
@@ -56,6 +57,8 @@ impl RecordOptions {
 
 pub(super) struct Shared {
     store: Arc<dyn Store>,
+    /// Where it is kept which plans are pinned, whatever becomes of their summaries.
+    pins: Arc<dyn Store>,
     pub(super) options: RecordOptions,
     pub(super) recent: Recent,
     corruptions: AtomicU64,
@@ -136,10 +139,17 @@ impl Records {
 
     /// Wraps a store.
     pub fn with_options(store: Arc<dyn Store>, options: RecordOptions) -> Self {
+        Self::with_pins(store, Arc::new(MemoryStore::default()), options)
+    }
+
+    /// Wraps a store, and another one that knows which plans are pinned.
+    pub fn with_pins(store: Arc<dyn Store>, pins: Arc<dyn Store>, options: RecordOptions) -> Self {
         let (corruptions, evictions) = (AtomicU64::new(0), AtomicU64::new(0));
         let (ledger, uses) = (Mutex::new(None), Mutex::new(BTreeMap::new()));
         let (recent, written_ms) = (Recent::new(options.memory_bytes_max), AtomicU64::new((options.now_ms)()));
-        Self { shared: Arc::new(Shared { store, options, recent, corruptions, evictions, ledger, uses, written_ms }) }
+        Self {
+            shared: Arc::new(Shared { store, pins, options, recent, corruptions, evictions, ledger, uses, written_ms }),
+        }
     }
 
     /// The plan under this key, from memory if it is there; counts as a use.
@@ -211,6 +221,8 @@ impl Records {
         if let Some(old) = self.shared.stored_summary(key)? {
             summary = summary.with_history_of(&old);
         }
+        // Its file may have been damaged, and its summary lost with it.
+        summary.pinned |= self.shared.is_pinned(key)?;
         self.shared.make_room(ledger, key, size_bytes)?;
         let summary_bytes = summary.encode();
         let stored = match durability {
@@ -220,38 +232,6 @@ impl Records {
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.enter(&summary);
-        Ok(())
-    }
-
-    /// Stores a plan of an archive with its pin and its uses, in place of what was there under its key; a plan that is
-    /// pinned here stays as it is, but for its uses. Evicts others where the limit asks for it, and returns once the plan survives a crash.
-    ///
-    /// # Errors
-    /// As [`Records::put`].
-    pub fn adopt(&self, archived: &ArchivedRecord<'_>) -> Result<(), StoreError> {
-        let key = archived.key;
-        let mut guard = self.shared.lock_ledger();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        let is_intact = |record: Vec<u8>| decode_plan(key, Bytes::from(record)).is_ok();
-        if let Some(mut here) = self.shared.stored_summary(key)?.filter(|summary| summary.pinned)
-            && self.shared.store.get(key)?.is_some_and(is_intact)
-        {
-            if let Ok(there) = PlanSummary::decode(key, archived.summary) {
-                here.hits = here.hits.max(there.hits);
-                here.last_used_ms = here.last_used_ms.max(there.last_used_ms);
-                self.shared.store.set_summaries(&[(*key, here.encode())], Durability::Synced)?;
-                ledger.enter(&here);
-            }
-            return Ok(());
-        }
-        self.shared.make_room(ledger, key, archived.record.len() as u64)?;
-        let stored = self.shared.store.put(key, archived.record, archived.summary);
-        self.shared.recent.changed(&[*key]);
-        stored?;
-        ledger.strike(key);
-        self.shared.lock_uses().remove(key);
-        // Read back as it is stored: the ledger must agree with the disk.
-        self.shared.stored_summary(key)?.iter().for_each(|summary| ledger.enter(summary));
         Ok(())
     }
 
@@ -369,6 +349,7 @@ impl Shared {
         if guard.is_none() {
             let mut ledger = Ledger::default();
             let mut after = None;
+            let pins_are_apart = self.pins_are_apart()?;
             loop {
                 let page = self.store.summaries(after.as_ref(), PAGE)?;
                 let Some(&(last, _)) = page.last() else { break };
@@ -376,8 +357,12 @@ impl Shared {
                 for (key, bytes) in &page {
                     let summary = PlanSummary::decode(key, bytes).ok();
                     let summary = summary.map_or_else(|| self.rebuild_summary(key), |summary| Ok(Some(summary)))?;
+                    let summary = summary.map(|summary| self.agree_on_pin(summary, pins_are_apart)).transpose()?;
                     summary.iter().for_each(|summary| ledger.enter(summary));
                 }
+            }
+            if !pins_are_apart {
+                self.set_pins_apart()?;
             }
             *guard = Some(ledger);
         }
@@ -392,7 +377,8 @@ impl Shared {
         let size_bytes = record.len() as u64;
         match decode_plan(key, Bytes::from(record)) {
             Ok(StoredPlan { plan, .. }) => {
-                let summary = PlanSummary::of(*key, &plan, size_bytes, (self.options.now_ms)());
+                let mut summary = PlanSummary::of(*key, &plan, size_bytes, (self.options.now_ms)());
+                summary.pinned = self.is_pinned(key)?;
                 self.store.set_summaries(&[(*key, summary.encode())], Durability::Synced)?;
                 Ok(Some(summary))
             }

@@ -110,6 +110,7 @@ impl<E: Engine + Send + Sync + 'static> Store for SlotSpace<E> {
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
+        self.slot.health.damaged(self.space.name(), 1);
         self.write(|space| space.quarantine(key))
     }
 

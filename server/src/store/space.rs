@@ -62,6 +62,11 @@ impl Space {
         matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Leases)
     }
 
+    /// Whether all of it is kept in two files: it is small, and must not be lost with an engine.
+    pub(super) const fn is_doubled(self) -> bool {
+        matches!(self, Self::Faults | Self::Replans)
+    }
+
     /// Names of its records, summaries and quarantine in an engine. Those of plans are older than the other spaces.
     pub(super) const fn trees(self) -> [&'static str; 3] {
         match self {

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::directory::Recovery;
+use super::doubled::DoubledSpace;
 use super::filed::FiledSpace;
 use super::slot::Companion;
 use super::upkeep::Health;
-use super::{Space, Store, StoreError};
+use super::{MemoryStore, Space, Store, StoreError};
+
+/// Where it is kept which plans are pinned.
+const PINS: &str = "pins";
 
 /// First schema version that keeps records of some spaces in files.
 const FILED_SINCE: u32 = 4;
@@ -18,6 +22,8 @@ const FILED_SINCE: u32 = 4;
 pub(super) struct Spaces {
     /// In the order of [`Space::ALL`].
     pub(super) spaces: [Arc<dyn Store>; Space::ALL.len()],
+    /// Under the keys of plans that are pinned.
+    pub(super) pins: Arc<dyn Store>,
     pub(super) recovery: Recovery,
     /// Those that an engine must agree with.
     pub(super) companions: Vec<Weak<dyn Companion>>,
@@ -33,10 +39,24 @@ impl Spaces {
     ) -> Result<Self, StoreError> {
         let (mut recovery, mut companions) = (Recovery::default(), Vec::new());
         let mut open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
-            if !space.is_filed() || version < FILED_SINCE {
+            if version < FILED_SINCE {
                 return Ok(Arc::new(engine(space)));
             }
             let folder = records_folder(directory, version).join(space.name());
+            if space.is_doubled() {
+                // Earlier builds had them in the engine.
+                let (doubled, _) = DoubledSpace::open(folder, space.name(), &engine(space), health.clone())?;
+                return Ok(Arc::new(doubled));
+            }
+            if space == Space::Leases {
+                // Their owner reads all of them at every start, and what an engine says of them may be older than the files.
+                let (filed, part) = FiledSpace::open(MemoryStore::default(), folder, health.clone())?;
+                recovery.quarantined += part.quarantined;
+                return Ok(Arc::new(filed));
+            }
+            if !space.is_filed() {
+                return Ok(Arc::new(engine(space)));
+            }
             let (filed, part) = FiledSpace::open(engine(space), folder, health.clone())?;
             recovery.restored += part.restored;
             recovery.lost += part.lost;
@@ -58,7 +78,13 @@ impl Spaces {
             open(leases)?,
             open(replans)?,
         ];
-        Ok(Self { spaces, recovery, companions })
+        let pins: Arc<dyn Store> = if version < FILED_SINCE {
+            Arc::new(MemoryStore::default())
+        } else {
+            let folder = records_folder(directory, version).join(PINS);
+            Arc::new(DoubledSpace::open(folder, PINS, &MemoryStore::default(), health.clone())?.0)
+        };
+        Ok(Self { spaces, pins, recovery, companions })
     }
 }
 

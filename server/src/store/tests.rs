@@ -56,6 +56,7 @@ fn in_memory() -> Opened {
         faults,
         leases,
         replans,
+        pins: space(),
         moved_aside: None,
         migration: None,
         recovery: Recovery::default(),

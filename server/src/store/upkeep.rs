@@ -3,6 +3,7 @@
 //! A disk that is full, or refuses for another reason, is asked again every second. An engine that has failed takes nothing more: it is
 //! closed and opened again once the disk takes what is written, since engines remember that they failed until then.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ struct Shared {
     directory: PathBuf,
     trouble: Mutex<Option<Trouble>>,
     failures: AtomicU64,
+    /// Damaged records and entries that were met, by space.
+    damages: Mutex<BTreeMap<String, u64>>,
 }
 
 /// Why nothing can be written.
@@ -44,7 +47,19 @@ impl fmt::Debug for Health {
 impl Health {
     pub(super) fn of(directory: &Path) -> Self {
         let (directory, trouble, failures) = (directory.to_owned(), Mutex::default(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { directory, trouble, failures }) }
+        Self { shared: Arc::new(Shared { directory, trouble, failures, damages: Mutex::default() }) }
+    }
+
+    /// Something in a space was damaged.
+    pub(super) fn damaged(&self, space: &str, count: u64) {
+        let mut damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        *damages.entry(space.to_owned()).or_default() += count;
+    }
+
+    /// Damaged records and entries that were met, by space.
+    pub(super) fn damages(&self) -> Vec<(String, u64)> {
+        let damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        damages.iter().map(|(space, count)| (space.clone(), *count)).collect()
     }
 
     /// An engine has failed.
@@ -140,6 +155,11 @@ impl Upkeep {
     /// How often something could not be written.
     pub fn failures(&self) -> u64 {
         self.health.shared.failures.load(Ordering::Relaxed)
+    }
+
+    /// Damaged records and entries that were met since the start, by space.
+    pub fn damages(&self) -> Vec<(String, u64)> {
+        self.health.damages()
     }
 
     /// Tries to mend a store that could not be written; true: it can be, again or still. Blocks on the disk.

@@ -1,8 +1,11 @@
 //! Plans that are kept whatever room others need.
 
-use super::Records;
+use super::{Records, Shared};
 use crate::key::PlanKey;
 use crate::store::{Durability, PlanSummary, StoreError};
+
+/// No plan's key: says that all pins are there.
+const APART: PlanKey = PlanKey::from_bytes([0xff; 32]);
 
 impl Records {
     /// Keeps a plan whatever happens; returns once that survives a crash. None: there is no such plan.
@@ -24,10 +27,21 @@ impl Records {
     fn set_pinned(&self, key: &PlanKey, pinned: bool) -> Result<Option<PlanSummary>, StoreError> {
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
+        if !pinned {
+            self.shared.pins.remove(&[*key])?;
+        }
         let Some(mut summary) = self.shared.stored_summary(key)? else { return Ok(None) };
+        if pinned {
+            self.shared.keep_pin(key)?;
+        }
         if summary.pinned != pinned {
             summary.pinned = pinned;
-            self.shared.store.set_summaries(&[(*key, summary.encode())], Durability::Synced)?;
+            let written = self.shared.store.set_summaries(&[(*key, summary.encode())], Durability::Synced);
+            if written.is_err() && pinned {
+                // What is refused must not turn up after a restart.
+                self.shared.pins.remove(&[*key])?;
+            }
+            written?;
             ledger.enter(&summary);
         }
         drop(guard);
@@ -41,5 +55,39 @@ impl Records {
     pub(crate) fn pinned(&self, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
         let mut guard = self.shared.lock_ledger();
         Ok(self.shared.ledger_of(&mut guard)?.pinned(limit))
+    }
+}
+
+impl Shared {
+    /// Whether a plan is pinned, by what outlives its summary.
+    pub(super) fn is_pinned(&self, key: &PlanKey) -> Result<bool, StoreError> {
+        Ok(self.pins.get(key)?.is_some())
+    }
+
+    /// Writes down that a plan is pinned; returns once that survives a crash.
+    pub(super) fn keep_pin(&self, key: &PlanKey) -> Result<(), StoreError> {
+        if self.is_pinned(key)? { Ok(()) } else { self.pins.put(key, &[], &[]) }
+    }
+
+    /// Whether all pins are kept apart from the summaries. Of an older build's, the summaries alone say it.
+    pub(super) fn pins_are_apart(&self) -> Result<bool, StoreError> {
+        self.is_pinned(&APART)
+    }
+
+    /// From now on, what a summary says of its pin counts no more.
+    pub(super) fn set_pins_apart(&self) -> Result<(), StoreError> {
+        self.keep_pin(&APART)
+    }
+
+    /// A summary that says of its pin what is known: that of a damaged database may be older than the pin.
+    pub(super) fn agree_on_pin(&self, mut summary: PlanSummary, are_apart: bool) -> Result<PlanSummary, StoreError> {
+        let is_pinned = self.is_pinned(&summary.key)?;
+        if summary.pinned && !is_pinned && !are_apart {
+            self.keep_pin(&summary.key)?;
+        } else if summary.pinned != is_pinned {
+            summary.pinned = is_pinned;
+            self.store.set_summaries(&[(summary.key, summary.encode())], Durability::Synced)?;
+        }
+        Ok(summary)
     }
 }

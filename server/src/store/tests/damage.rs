@@ -174,3 +174,63 @@ fn damaged_files_are_survived() {
         check_damage(engine, 40);
     }
 }
+
+/// Flips a bit in the middle of every file of an engine.
+fn bend(engine: &Path) {
+    for file in fs::read_dir(engine).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        let mut bytes = fs::read(&file).unwrap();
+        if let Some(middle) = bytes.iter().rposition(|&byte| byte != 0).map(|last| last / 2) {
+            bytes[middle] ^= 0x08;
+            fs::write(&file, bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn pins_faults_leases_and_events_survive_a_damaged_database_and_pins_damaged_plans() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = open_all(directory.path(), engine);
+        let pinned = |opened: &Opened| {
+            let (plans, pins) = (Arc::clone(&opened.plans), Arc::clone(&opened.pins));
+            Records::with_pins(plans, pins, RecordOptions::STANDARD)
+        };
+        let records = pinned(&opened);
+        for byte in 1..=20 {
+            records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
+            records.pin(&key(byte)).unwrap();
+            opened.faults.put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
+            opened.replans.put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
+            opened.leases.put(&key(byte), &encode_record(&[byte]), &encode_record(b"first")).unwrap();
+            opened.leases.set_summaries(&[(key(byte), encode_record(&[byte]))], Durability::Synced).unwrap();
+        }
+        records.unpin(&key(20)).unwrap();
+        drop((records, opened));
+        bend(&directory.path().join(if engine == StoreEngine::Sled { "store" } else { "store-redb" }));
+        // The file of one plan as well.
+        let name = key(7).to_string();
+        let file = directory.path().join("records-4/plans").join(&name[..2]).join(&name);
+        let mut bytes = fs::read(&file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&file, bytes).unwrap();
+
+        let opened = open_store(directory.path(), engine).unwrap();
+        let records = pinned(&opened);
+        for byte in 1..=20 {
+            let expected = encode_record(&[byte]);
+            for space in [Space::Faults, Space::Replans, Space::Leases] {
+                assert_eq!(opened.space(space).get(&key(byte)).unwrap().as_ref(), Some(&expected), "{}", space.name());
+            }
+            assert_eq!(opened.leases.summary(&key(byte)).unwrap(), Some(expected), "a renewal is there");
+            if byte != 7 {
+                let summary = records.summary(&key(byte)).unwrap().unwrap();
+                let is_pinned = records.list(None, 99).unwrap().iter().any(|plan| plan.key == key(byte) && plan.pinned);
+                assert_eq!(is_pinned, byte != 20, "{} {byte}: {}", engine.name(), summary.pinned);
+            }
+        }
+        assert!(matches!(records.get(&key(7)).unwrap(), Lookup::Quarantined(_)));
+        records.put(&key(7), &plan(&key(7), 10)).unwrap();
+        assert!(records.summary(&key(7)).unwrap().unwrap().pinned, "what is made again is pinned again");
+        assert!(opened.upkeep.damages().contains(&("plans".to_owned(), 1)), "{:?}", opened.upkeep.damages());
+    }
+}
