@@ -58,6 +58,11 @@ pub(crate) fn request(order: &Order) -> Vec<u8> {
     if is_kept { encode_order(order) } else { Vec::new() }
 }
 
+/// The key of the topology that an order which [`encode`] was given is on, where it is kept apart.
+pub(crate) fn topology_of(asked: &[u8]) -> Option<PlanKey> {
+    Asked::decode(asked).ok()?.topology.try_into().ok().map(PlanKey::from_bytes)
+}
+
 /// The order that [`encode`] was given. None: nothing is kept, this build does not know it, or its topology is not on the shelf.
 pub(crate) fn decode(asked: &[u8], shelf: &Shelf) -> Option<Order> {
     let Asked { order, topology } = Asked::decode(asked).ok()?;

@@ -1,5 +1,7 @@
 //! The server: opens the store, starts the workers, serves gRPC, and ends in order.
 
+mod upkeep;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,9 +18,9 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 use tower::Layer as _;
 
+use self::upkeep::{keep_up, tell_of, topologies_in_use, write_clock_down};
 use crate::admin::{self, Pages};
 use crate::answers::Answers;
 use crate::call::LineLimit;
@@ -56,8 +58,6 @@ const SCHEDULES_SHARE: u64 = 4;
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
 /// Room in a message for everything but the topology.
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
-/// Time between two looks at whether the store can be written.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
 #[derive(Debug)]
@@ -143,22 +143,7 @@ impl Server {
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
         let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
-        if let Some((path, reason)) = &opened.moved_aside {
-            tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
-        }
-        if let Some(done) = &opened.migration {
-            let (from, to, records, left_behind) = (done.from, done.to, done.records, done.left_behind);
-            tracing::info!(from, to, records, left_behind, "the store has been brought up to date");
-        }
-        if !opened.recovery.is_empty() {
-            let Recovery { restored, lost, quarantined } = opened.recovery;
-            tracing::warn!(
-                restored,
-                lost,
-                quarantined,
-                "the index of the store has been brought in line with its files"
-            );
-        }
+        tell_of(&opened);
         let listen_error = |address: String| move |source| StartError::Listen { address, source };
         let bind = async |address: Option<SocketAddr>| match address {
             Some(address) => TcpListener::bind(address).await.map(Some).map_err(listen_error(address.to_string())),
@@ -183,7 +168,7 @@ impl Server {
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits, journal.clone()),
             planner: Arc::new(ObservedPlanner { inner: planner(&options, opened.schedules), metrics: metrics.clone() }),
-            records: Records::with_options(store, record_options),
+            records: Records::with_pins(store, opened.pins, record_options),
             refusals: Refusals::new(options.refusals),
             journal,
             synthesis_count: AtomicU64::new(0),
@@ -197,6 +182,9 @@ impl Server {
             let opened = spawn_blocking(move || Replanner::open(spaces, parts, of_replans, &replans)).await;
             opened.map_err(|error| StartError::Threads(io::Error::other(error)))??
         };
+        let (leases, books) = (replanner.leases().clone(), replanner.books().clone());
+        let records = workshop.records.clone();
+        shelf.ask_what_is_in_use(move || topologies_in_use(&leases, &books, &records));
         let cabinet = Cabinet {
             plans,
             shelf,
@@ -282,8 +270,10 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let keeper =
-            tasks::spawn("store-upkeep", keep_up(upkeep, metrics.clone(), health_reporter.clone(), drain.clone()));
+        let keeper = tasks::spawn(
+            "store-upkeep",
+            keep_up((upkeep, cabinet.shelf.clone()), metrics.clone(), health_reporter.clone(), drain.clone()),
+        );
         // One inside a command has nobody who watches.
         let replanner = cabinet.replanner.clone();
         let replans =
@@ -350,44 +340,6 @@ impl Server {
         let _nothing_to_remove = std::fs::remove_file(socket.path());
         drop((workshop, socket));
         ended.and(joined.map_err(RunError::from))
-    }
-}
-
-/// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
-async fn keep_up(upkeep: Upkeep, metrics: Metrics, health: HealthReporter, drain: DrainHandle) {
-    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut serves = true;
-    loop {
-        tokio::select! {
-            biased;
-            () = drain.started() => return,
-            _ = ticks.tick() => {}
-        }
-        let (is_mended, mender) = (upkeep.trouble().is_none(), upkeep.clone());
-        let can_write = is_mended || spawn_blocking(move || mender.mend()).await.unwrap_or(false);
-        metrics.set("canopy_store_writable", &[], f64::from(u8::from(can_write)));
-        metrics.count_is("canopy_store_write_failures_total", &[], upkeep.failures());
-        if can_write != serves && !drain.is_draining() {
-            serves = can_write;
-            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
-            for name in GATED.into_iter().chain([""]) {
-                health.set_service_status(name, status).await;
-            }
-        }
-    }
-}
-
-/// Writes down again and again what the clock of leases and faults says, for the next process on the directory.
-async fn write_clock_down(data_dir: PathBuf) {
-    /// What a crash of the machine may cost where its time of day is wrong afterwards.
-    const INTERVAL: Duration = Duration::from_secs(60);
-    let mut ticks = tokio::time::interval(INTERVAL);
-    loop {
-        ticks.tick().await;
-        let directory = data_dir.clone();
-        // Where that fails, so do reports and leases, which say so.
-        let _written = spawn_blocking(move || clock::write_down(&directory)).await;
     }
 }
 

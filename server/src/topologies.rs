@@ -1,16 +1,21 @@
 //! Topologies that are kept, so that requests can name them.
 //!
 //! A topology is kept by what it says: its key is the hash of everything that a plan's files can show, so that equal
-//! ones are stored once and none ever changes. None goes by itself: over the limits, new ones are refused.
+//! ones are stored once and none ever changes. None goes by itself before there is no room for another one; then those go that nothing
+//! uses. A part of the room is for leases and faults alone, so that they always find some.
 
+mod room;
 mod shelved;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use canopy_topology::{Topology, identity_hash, to_json};
 
+pub(crate) use self::room::Purpose;
+use self::room::{Limits, Room};
 pub(crate) use self::shelved::{Shelved, judge as judge_topology};
 use crate::clock;
 use crate::key::PlanKey;
@@ -54,14 +59,31 @@ impl std::fmt::Debug for Shelf {
 struct Shared {
     store: Arc<dyn Store>,
     options: ShelfOptions,
-    /// Bytes of every record, read when first needed. Held while anything changes.
-    sizes: Mutex<Option<BTreeMap<PlanKey, u64>>>,
+    /// What is there, read when first needed. Held while anything changes.
+    room: Mutex<Option<Room>>,
+    in_use: OnceLock<InUse>,
+    /// How many went because others needed the room.
+    removed: AtomicU64,
+}
+
+/// Says which topologies something is on.
+type InUse = Box<dyn Fn() -> BTreeSet<PlanKey> + Send + Sync>;
+
+/// How much is kept, and how much may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShelfUsage {
+    pub(crate) count: usize,
+    pub(crate) bytes: u64,
+    pub(crate) count_max: usize,
+    pub(crate) bytes_max: u64,
+    /// How many went since the start because others needed the room.
+    pub(crate) removed: u64,
 }
 
 /// Why a topology was not kept or not found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShelfError {
-    #[error("the server keeps {count} topologies, as many as it may; delete some")]
+    #[error("the server keeps {count} topologies that are all in use, as many as it may; delete some")]
     TooMany { count: usize },
     #[error(
         "{held} bytes of topologies are kept, and this one of {found} would exceed the limit of {limit}; delete some"
@@ -84,23 +106,48 @@ pub(crate) struct Kept {
 
 impl Shelf {
     pub(crate) fn new(store: Arc<dyn Store>, options: ShelfOptions) -> Self {
-        Self { shared: Arc::new(Shared { store, options, sizes: Mutex::new(None) }) }
+        let (room, in_use, removed) = (Mutex::new(None), OnceLock::new(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { store, options, room, in_use, removed }) }
     }
 
-    /// Keeps a topology; returns once that survives a crash. True: it was not there before.
+    /// Learns whom to ask which topologies something is on; once.
+    pub(crate) fn ask_what_is_in_use(&self, in_use: impl Fn() -> BTreeSet<PlanKey> + Send + Sync + 'static) {
+        let _known_already = self.shared.in_use.set(Box::new(in_use));
+    }
+
+    /// Notes a use of a topology; false: it is not there.
+    pub(crate) fn touch(&self, key: &PlanKey) -> Result<bool, ShelfError> {
+        let mut guard = self.shared.lock();
+        Ok(self.shared.room(&mut guard)?.touch(key))
+    }
+
+    /// Keeps a topology that somebody wants to name; returns once that survives a crash. True: it was not there before.
     pub(crate) fn put(&self, topology: &Topology) -> Result<(Shelved, bool), ShelfError> {
+        self.put_for(topology, Purpose::Named)
+    }
+
+    /// Keeps a topology for a purpose, as [`Shelf::put`].
+    pub(crate) fn put_for(&self, topology: &Topology, purpose: Purpose) -> Result<(Shelved, bool), ShelfError> {
         let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
         let mut guard = self.shared.lock();
-        let sizes = self.shared.sizes(&mut guard)?;
-        if sizes.contains_key(&key)
+        let room = self.shared.room(&mut guard)?;
+        if room.touch(&key)
             && let Some(kept) = self.shared.read(&key)?
         {
-            return Ok((kept.shelved, false));
+            let mut shelved = kept.shelved;
+            if purpose == Purpose::Named && room.purpose_of(&key) == Some(Purpose::Held) {
+                shelved.is_left_by_use = false;
+                let summaries = [(key, shelved.encode())];
+                self.shared.store.set_summaries(&summaries, crate::store::Durability::Synced)?;
+                room.enter(key, shelved.size_bytes, purpose);
+            }
+            return Ok((shelved, false));
         }
         let document = to_json(topology).into_bytes();
-        let shelved = Shelved::of(key, topology, (self.shared.options.now_ms)());
+        let mut shelved = Shelved::of(key, topology, (self.shared.options.now_ms)());
+        shelved.is_left_by_use = purpose == Purpose::Held;
         let (record, shelved) = shelved.encode_with(document);
-        self.shared.keep(sizes, &key, &record, &shelved)?;
+        self.shared.keep(room, &key, &record, &shelved)?;
         Ok((shelved, true))
     }
 
@@ -111,51 +158,53 @@ impl Shelf {
             Err(damage) => return Err(ShelfError::Damaged { id: id_of(key), damage }),
         };
         let mut guard = self.shared.lock();
-        let sizes = self.shared.sizes(&mut guard)?;
-        let is_new = !sizes.contains_key(key);
-        self.shared.keep(sizes, key, record, &shelved)?;
+        let room = self.shared.room(&mut guard)?;
+        let is_new = room.size_of(key).is_none();
+        self.shared.keep(room, key, record, &shelved)?;
         Ok(is_new)
     }
 
     /// Whether all of these can be kept: keys and bytes of records. What is there already is replaced.
     pub(crate) fn admit(&self, wanted: &[(PlanKey, u64)]) -> Result<(), ShelfError> {
         let mut guard = self.shared.lock();
-        let mut sizes = self.shared.sizes(&mut guard)?.clone();
-        drop(guard);
-        let held = sizes.values().sum();
-        sizes.extend(wanted.iter().copied());
-        let ShelfOptions { count_max, bytes_max: limit, .. } = self.shared.options;
-        if sizes.len() > count_max {
+        let room = self.shared.room(&mut guard)?;
+        let Limits { count: count_max, bytes: limit } = self.shared.limits().of(Purpose::Named);
+        let new: BTreeMap<PlanKey, u64> = wanted.iter().copied().collect();
+        let (mut count, mut found) = (room.count(), 0_u64);
+        for (key, size_bytes) in &new {
+            let old = room.size_of(key);
+            count += usize::from(old.is_none());
+            found = found.saturating_add(size_bytes.saturating_sub(old.unwrap_or(0)));
+        }
+        let held = room.bytes();
+        if count > count_max {
             return Err(ShelfError::TooMany { count: count_max });
         }
-        let found = sizes.values().sum::<u64>().saturating_sub(held);
         if held.saturating_add(found) > limit { Err(ShelfError::TooLarge { held, found, limit }) } else { Ok(()) }
     }
 
     /// The topology of this id, if it is kept.
     pub(crate) fn get(&self, id: &str) -> Result<Option<Kept>, ShelfError> {
         let mut guard = self.shared.lock();
-        match find(self.shared.sizes(&mut guard)?, id) {
-            Some(key) => {
-                drop(guard);
-                self.shared.read(&key)
-            }
-            None => Ok(None),
-        }
+        let room = self.shared.room(&mut guard)?;
+        let Some(key) = find(room, id) else { return Ok(None) };
+        room.touch(&key);
+        drop(guard);
+        self.shared.read(&key)
     }
 
     /// Removes the topology of this id; returns what it was.
     pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, ShelfError> {
         let mut guard = self.shared.lock();
-        let sizes = self.shared.sizes(&mut guard)?;
-        let Some(key) = find(sizes, id) else { return Ok(None) };
+        let room = self.shared.room(&mut guard)?;
+        let Some(key) = find(room, id) else { return Ok(None) };
         self.shared.store.remove(&[key])?;
-        Ok(sizes.remove(&key))
+        Ok(room.strike(&key))
     }
 
     /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
     pub(crate) fn for_each(&self, mut take: impl FnMut(Shelved)) -> Result<(), ShelfError> {
-        self.shared.sizes(&mut self.shared.lock())?;
+        self.shared.room(&mut self.shared.lock())?;
         let mut after = None;
         loop {
             let page = self.shared.store.summaries(after.as_ref(), PAGE)?;
@@ -165,11 +214,13 @@ impl Shelf {
         }
     }
 
-    /// Number of topologies, and the bytes of their records.
-    pub(crate) fn usage(&self) -> Result<(usize, u64), ShelfError> {
+    /// How much is kept, and how much may be.
+    pub(crate) fn usage(&self) -> Result<ShelfUsage, ShelfError> {
         let mut guard = self.shared.lock();
-        let sizes = self.shared.sizes(&mut guard)?;
-        Ok((sizes.len(), sizes.values().sum()))
+        let room = self.shared.room(&mut guard)?;
+        let ShelfOptions { count_max, bytes_max, .. } = self.shared.options;
+        let removed = self.shared.removed.load(Ordering::Relaxed);
+        Ok(ShelfUsage { count: room.count(), bytes: room.bytes(), count_max, bytes_max, removed })
     }
 
     /// The space, for export.
@@ -179,37 +230,44 @@ impl Shelf {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<BTreeMap<PlanKey, u64>>> {
-        self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Room>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of every record, read from the summaries the first time. One that cannot be read is made again from
-    /// its record; a record that cannot be read either is put into quarantine. O(topologies) once.
-    fn sizes<'a>(
-        &self,
-        guard: &'a mut Option<BTreeMap<PlanKey, u64>>,
-    ) -> Result<&'a mut BTreeMap<PlanKey, u64>, StoreError> {
+    fn limits(&self) -> Limits {
+        Limits { count: self.options.count_max, bytes: self.options.bytes_max }
+    }
+
+    /// What is there, read from the summaries the first time, the oldest as if it had been used first. A summary that cannot be read is
+    /// made again from its record; a record that cannot be read either is put into quarantine. O(topologies) once.
+    fn room<'a>(&self, guard: &'a mut Option<Room>) -> Result<&'a mut Room, StoreError> {
         if guard.is_none() {
-            let (mut sizes, mut after) = (BTreeMap::new(), None);
+            let (mut found, mut after) = (BTreeSet::new(), None);
             loop {
                 let page = self.store.summaries(after.as_ref(), PAGE)?;
                 let Some(&(last, _)) = page.last() else { break };
                 after = Some(last);
                 for (key, bytes) in &page {
-                    let size_bytes = match Shelved::decode(key, bytes) {
-                        Ok(shelved) => Some(shelved.size_bytes),
+                    let shelved = match Shelved::decode(key, bytes) {
+                        Ok(shelved) => Some(shelved),
                         Err(_) => self.mend(key)?,
                     };
-                    sizes.extend(size_bytes.map(|size_bytes| (*key, size_bytes)));
+                    let known =
+                        |shelved: Shelved| (shelved.created_ms, *key, shelved.size_bytes, shelved.is_left_by_use);
+                    found.extend(shelved.map(known));
                 }
             }
-            *guard = Some(sizes);
+            let mut room = Room::default();
+            for (_, key, size_bytes, is_left_by_use) in found {
+                room.enter(key, size_bytes, if is_left_by_use { Purpose::Held } else { Purpose::Named });
+            }
+            *guard = Some(room);
         }
         Ok(guard.as_mut().expect("it has just been read"))
     }
 
     /// Makes a summary again. None: nothing is left under this key.
-    fn mend(&self, key: &PlanKey) -> Result<Option<u64>, StoreError> {
+    fn mend(&self, key: &PlanKey) -> Result<Option<Shelved>, StoreError> {
         let Some(record) = self.store.get(key)? else {
             return self.store.remove(&[*key]).map(|()| None);
         };
@@ -217,7 +275,7 @@ impl Shared {
             Ok(Kept { shelved, .. }) => {
                 let summaries = [(*key, shelved.encode())];
                 self.store.set_summaries(&summaries, crate::store::Durability::Synced)?;
-                Ok(Some(shelved.size_bytes))
+                Ok(Some(shelved))
             }
             Err(_) => self.store.quarantine(key).map(|()| None),
         }
@@ -233,25 +291,31 @@ impl Shared {
         })
     }
 
-    fn keep(
-        &self,
-        sizes: &mut BTreeMap<PlanKey, u64>,
-        key: &PlanKey,
-        record: &[u8],
-        shelved: &Shelved,
-    ) -> Result<(), ShelfError> {
-        let ShelfOptions { count_max, bytes_max, .. } = self.options;
-        let old = sizes.get(key).copied();
-        if old.is_none() && sizes.len() >= count_max {
-            return Err(ShelfError::TooMany { count: sizes.len() });
+    /// Keeps a record, in place of what nothing uses where there is no room beside that.
+    fn keep(&self, room: &mut Room, key: &PlanKey, record: &[u8], shelved: &Shelved) -> Result<(), ShelfError> {
+        let purpose = if shelved.is_left_by_use { Purpose::Held } else { Purpose::Named };
+        let (limits, found) = (self.limits().of(purpose), record.len() as u64);
+        if room.size_of(key).is_none() {
+            let in_use = || self.in_use.get().map(|in_use| in_use()).unwrap_or_default();
+            let victims = room.victims(found, limits, in_use);
+            if !victims.is_empty() {
+                self.store.remove(&victims)?;
+                for victim in &victims {
+                    room.strike(victim);
+                }
+                self.removed.fetch_add(victims.len() as u64, Ordering::Relaxed);
+                tracing::info!(count = victims.len(), "topologies that nothing uses have made room for another one");
+            }
+            if room.count() >= limits.count {
+                return Err(ShelfError::TooMany { count: room.count() });
+            }
         }
-        let held = sizes.values().sum::<u64>() - old.unwrap_or(0);
-        let found = record.len() as u64;
-        if held.saturating_add(found) > bytes_max {
-            return Err(ShelfError::TooLarge { held, found, limit: bytes_max });
+        let held = room.bytes() - room.size_of(key).unwrap_or(0);
+        if held.saturating_add(found) > limits.bytes {
+            return Err(ShelfError::TooLarge { held, found, limit: limits.bytes });
         }
         self.store.put(key, record, &shelved.encode())?;
-        sizes.insert(*key, found);
+        room.enter(*key, found, purpose);
         Ok(())
     }
 }
@@ -262,7 +326,7 @@ pub(crate) fn id_of(key: &PlanKey) -> String {
 }
 
 /// The key of this id among those that are there.
-fn find(sizes: &BTreeMap<PlanKey, u64>, id: &str) -> Option<PlanKey> {
+fn find(room: &Room, id: &str) -> Option<PlanKey> {
     let digits = id.strip_prefix(FOLDER)?;
     let canonical = digits.len() == ID_DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
@@ -271,7 +335,7 @@ fn find(sizes: &BTreeMap<PlanKey, u64>, id: &str) -> Option<PlanKey> {
         key[..16].copy_from_slice(&prefix);
         PlanKey::from_bytes(key)
     };
-    sizes.range(filled(0)..=filled(0xff)).next().map(|(key, _)| *key)
+    room.first_in(filled(0)..=filled(0xff))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, ident
 use super::network::Devices;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::key::PlanKey;
-use crate::topologies::{Shelf, id_of};
+use crate::topologies::{Purpose, Shelf, id_of};
 
 /// Most links of the networks that are kept at hand, all together; the one that was read first goes first.
 const LINKS_MAX: usize = 4_000_000;
@@ -113,7 +113,7 @@ impl Bases {
 
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-        let key = self.shelf.put(&topology)?.0.key;
+        let key = self.shelf.put_for(&topology, Purpose::Held)?.0.key;
         let known = self.lock().stored.get(&key);
         Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
     }
@@ -140,8 +140,9 @@ impl Bases {
             .iter()
             .find(|(key, _)| id_of(key) == id)
             .map(|(key, base)| (*key, Arc::clone(base)));
-        if known.is_some() {
-            return Ok(known);
+        if let Some((key, base)) = known {
+            // It may have left the disk, which what is on it would not survive.
+            return Ok(self.shelf.touch(&key)?.then_some((key, base)));
         }
         let Some(kept) = self.shelf.get(id)? else { return Ok(None) };
         let key = kept.shelved.key;
@@ -152,7 +153,10 @@ impl Bases {
     pub(crate) fn known(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
         let at_hand = self.lock();
         let key = at_hand.texts.get(text)?;
-        at_hand.stored.get(key).map(|base| (*key, base))
+        let known = at_hand.stored.get(key).map(|base| (*key, base));
+        drop(at_hand);
+        // One that has left the disk is put there again by whoever reads the text.
+        known.filter(|(key, _)| self.shelf.touch(key).unwrap_or(false))
     }
 
     /// The network of a text with this hash, stored or not, if it is in memory.

@@ -212,6 +212,15 @@ impl Books {
         (changed, next)
     }
 
+    /// Topologies that anything is known of, but for what is known by machines.
+    pub(crate) fn bases(&self) -> BTreeSet<PlanKey> {
+        let base = |scope: &Scope| match scope {
+            Scope::Topology(base) | Scope::Placement { base, .. } => Some(*base),
+            Scope::Host(_) => None,
+        };
+        self.shared.lock().keys().filter_map(base).collect()
+    }
+
     /// Whether anything counts as broken or slow anywhere. Waits for nobody.
     pub(crate) fn any_counts(&self) -> bool {
         self.shared.any_counts.load(Ordering::Relaxed)

@@ -110,9 +110,9 @@ impl Archives {
         let viewer = Viewer::of(&headers);
         let contents = self.desk.run("ExportPlans", &headers, move |records| {
             let (keys, mut contents) = chosen(records, &viewer?, &filter)?;
-            let (topologies, topology_bytes) = shelf.usage()?;
-            contents.topologies = topologies as u64;
-            contents.record_bytes += topology_bytes;
+            let kept = shelf.usage()?;
+            contents.topologies = kept.count as u64;
+            contents.record_bytes += kept.bytes;
             Ok((keys, contents))
         });
         let (keys, contents) = contents.await?;

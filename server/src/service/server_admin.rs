@@ -76,7 +76,8 @@ impl ServerAdmin for ServerAdminService {
         let usage = self.desk.run("GetStatus", &headers, move |records| {
             Ok((records.usage()?, records.corruption_count(), shelf.usage()?, planner.kept()?))
         });
-        let (usage, corruptions, (topologies, topology_bytes), (schedules, schedule_bytes)) = usage.await?;
+        let (usage, corruptions, kept, (schedules, schedule_bytes)) = usage.await?;
+        let (topologies, topology_bytes) = (kept.count, kept.bytes);
         let (queue, refusals) = (self.workshop.queue.counts(), self.workshop.refusals.counts());
         let counts = ServerCounts {
             plans: usage.records as u64,

@@ -23,6 +23,8 @@ pub(crate) struct Shelved {
     pub(crate) size_bytes: u64,
     /// When it was stored, in milliseconds since 1970 UTC.
     pub(crate) created_ms: u64,
+    /// Whether a lease or a fault has left it here, and nobody has put it to name it.
+    pub(crate) is_left_by_use: bool,
 }
 
 /// The layout of both record and summary. Fields are only ever added.
@@ -42,6 +44,8 @@ struct Fields {
     /// Records only: canopy's JSON.
     #[prost(bytes = "bytes", tag = "6")]
     document: Bytes,
+    #[prost(bool, tag = "7")]
+    is_left_by_use: bool,
 }
 
 impl Shelved {
@@ -49,7 +53,7 @@ impl Shelved {
     pub(super) fn of(key: PlanKey, topology: &Topology, now_ms: u64) -> Self {
         let name = topology.name().unwrap_or_default().to_owned();
         let summary = topology_summary(topology, &TopologyKey::of(topology));
-        Self { key, name, summary, size_bytes: 0, created_ms: now_ms }
+        Self { key, name, summary, size_bytes: 0, created_ms: now_ms, is_left_by_use: false }
     }
 
     /// The id, `topologies/…`.
@@ -84,15 +88,16 @@ impl Shelved {
             created_ms: self.created_ms,
             size_bytes: 0,
             document: Bytes::new(),
+            is_left_by_use: self.is_left_by_use,
         }
     }
 
     fn from_fields(key: &PlanKey, fields: Fields, size_bytes: u64) -> Result<Self, DamagedRecord> {
-        let Fields { name, summary, created_ms, .. } = fields;
+        let Fields { name, summary, created_ms, is_left_by_use, .. } = fields;
         match summary {
             // An intact record under the wrong key would be a wrong answer.
             Some(summary) if fields.key == key.as_bytes() => {
-                Ok(Self { key: *key, name, summary, size_bytes, created_ms })
+                Ok(Self { key: *key, name, summary, size_bytes, created_ms, is_left_by_use })
             }
             _ => Err(DamagedRecord::Payload),
         }
@@ -116,6 +121,6 @@ pub(crate) fn judge(key: &PlanKey, record: &[u8], limits: &TopologyLimits) -> Re
         return Err("its text is that of another topology".to_owned());
     }
     let fresh = Shelved::of(*key, &read.topology, kept.shelved.created_ms);
-    let stated = Shelved { size_bytes: 0, ..kept.shelved };
+    let stated = Shelved { size_bytes: 0, is_left_by_use: false, ..kept.shelved };
     if fresh == stated { Ok(()) } else { Err("it states other counts than its text has".to_owned()) }
 }

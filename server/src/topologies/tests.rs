@@ -39,7 +39,8 @@ fn equal_topologies_are_kept_once_and_read_back_whole() {
     // Another server on the same store.
     let second = shelf_on(&store, 100, 1 << 20);
     assert_eq!(all(&second).len(), 2);
-    assert_eq!(second.usage().unwrap(), (2, ring.size_bytes + named.size_bytes));
+    let usage = second.usage().unwrap();
+    assert_eq!((usage.count, usage.bytes), (2, ring.size_bytes + named.size_bytes));
     assert_eq!(second.remove(&ring.id()).unwrap(), Some(ring.size_bytes));
     assert_eq!((second.remove(&ring.id()).unwrap(), all(&second)), (None, vec![named.id()]));
 }
@@ -60,7 +61,7 @@ fn what_exceeds_the_limits_is_refused_and_what_is_there_stays() {
     let ring = one.put(&topology("ring:4")).unwrap().0;
     assert!(matches!(one.put(&topology("ring:5")), Err(ShelfError::TooMany { count: 1 })));
     assert!(!one.put(&topology("ring:4")).unwrap().1, "what is there already takes no room");
-    let small = shelf_on(&store, 9, ring.size_bytes + 10);
+    let small = shelf_on(&store, 9, 8 * (ring.size_bytes + 10) / 7);
     assert!(matches!(small.put(&topology("ring:5")), Err(ShelfError::TooLarge { .. })));
     assert_eq!(all(&small), [ring.id()]);
 }
@@ -95,4 +96,54 @@ fn what_is_taken_in_must_be_what_its_key_says() {
     assert!(!other.take_in(&key, &record).unwrap());
     assert_eq!(all(&other), [id_of(&key)]);
     assert!(other.take_in(&key, b"no record").is_err());
+}
+
+#[test]
+fn what_nothing_uses_leaves_for_others_and_leases_and_faults_find_room_in_any_case() {
+    let store = Arc::new(MemoryStore::default());
+    let shelf = shelf_on(&store, 200, 1 << 30);
+    let ring = |ranks: u32| topology(&format!("ring:{ranks}"));
+    let held = shelf.put_for(&ring(3), Purpose::Held).unwrap().0;
+    let left = shelf.put_for(&ring(4), Purpose::Held).unwrap().0;
+    let pinned = shelf.put(&ring(5)).unwrap().0;
+    let used = BTreeSet::from([held.key, pinned.key]);
+    shelf.ask_what_is_in_use(move || used.clone());
+    let first = shelf.put(&ring(6)).unwrap().0;
+    let second = shelf.put(&ring(7)).unwrap().0;
+    // 175 of 200 may be named.
+    for ranks in 8..178 {
+        shelf.put(&ring(ranks)).unwrap();
+    }
+    assert_eq!((shelf.usage().unwrap().count, shelf.usage().unwrap().removed), (175, 0));
+    let is_there = |shelved: &Shelved| shelf.get(&shelved.id()).unwrap().is_some();
+    shelf.touch(&first.key).unwrap();
+    shelf.put(&ring(178)).unwrap();
+    assert!(!is_there(&left), "what a lease has left behind goes first");
+    shelf.put(&ring(179)).unwrap();
+    assert!(!is_there(&second) && is_there(&first), "then what was used first");
+    for ranks in 180..300 {
+        shelf.put(&ring(ranks)).unwrap();
+    }
+    assert!(is_there(&held) && is_there(&pinned), "what is in use stays");
+    for ranks in 300..325 {
+        shelf.put_for(&ring(ranks), Purpose::Held).unwrap();
+    }
+    let usage = shelf.usage().unwrap();
+    assert_eq!((usage.count, usage.count_max), (200, 200));
+    shelf.put_for(&ring(325), Purpose::Held).unwrap();
+    assert_eq!(shelf.usage().unwrap().count, 200, "there is always room for what is used");
+    let again = shelf_on(&store, 200, 1 << 30);
+    assert_eq!(again.usage().unwrap().count, 200);
+    assert!(!again.put(&ring(325)).unwrap().1);
+    let named = again.get(&id_of(&PlanKey::from_bytes(*identity_hash(&ring(325)).as_bytes()))).unwrap().unwrap();
+    assert!(named.shelved.is_left_by_use, "the record says how it came");
+}
+
+#[test]
+fn what_is_all_in_use_is_refused_and_named() {
+    let store = Arc::new(MemoryStore::default());
+    let shelf = shelf_on(&store, 1, 1 << 20);
+    shelf.ask_what_is_in_use(BTreeSet::new);
+    shelf.put(&topology("ring:4")).unwrap();
+    assert!(matches!(shelf.put(&topology("ring:5")), Err(ShelfError::TooMany { count: 1 })), "it was used just now");
 }

@@ -1,0 +1,100 @@
+//! What a server looks after every second: whether its store can be written, and how much room is left.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::asked;
+use crate::clock;
+use crate::drain::DrainHandle;
+use crate::key::PlanKey;
+use crate::metrics::Metrics;
+use crate::replan::{Books, Leases};
+use crate::service::GATED;
+use crate::store::{Opened, Records, Recovery, Upkeep};
+use crate::topologies::Shelf;
+
+/// Time between two looks.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Says what was done to the store when it was opened.
+pub(super) fn tell_of(opened: &Opened) {
+    if let Some((path, reason)) = &opened.moved_aside {
+        tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
+    }
+    if let Some(done) = &opened.migration {
+        let (from, to, records, left_behind) = (done.from, done.to, done.records, done.left_behind);
+        tracing::info!(from, to, records, left_behind, "the store has been brought up to date");
+    }
+    if !opened.recovery.is_empty() {
+        let Recovery { restored, lost, quarantined } = opened.recovery;
+        tracing::warn!(restored, lost, quarantined, "the index of the store has been brought in line with its files");
+    }
+}
+
+/// The topologies that leases, faults or what is known of pinned plans are on.
+pub(super) fn topologies_in_use(leases: &Leases, books: &Books, records: &Records) -> BTreeSet<PlanKey> {
+    let mut used: BTreeSet<PlanKey> = leases.bases().into_iter().chain(books.bases()).collect();
+    let pinned = records.pinned(usize::MAX).unwrap_or_default();
+    let summaries = pinned.iter().filter_map(|key| records.summary(key).ok().flatten());
+    used.extend(summaries.filter_map(|summary| asked::topology_of(&summary.asked)));
+    used
+}
+
+/// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
+pub(super) async fn keep_up(
+    (upkeep, shelf): (Upkeep, Shelf),
+    metrics: Metrics,
+    health: HealthReporter,
+    drain: DrainHandle,
+) {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut serves = true;
+    loop {
+        tokio::select! {
+            biased;
+            () = drain.started() => return,
+            _ = ticks.tick() => {}
+        }
+        let (mender, kept) = (upkeep.clone(), shelf.clone());
+        let looked = spawn_blocking(move || (mender.mend(), kept.usage().ok())).await;
+        let (can_write, kept) = looked.unwrap_or((false, None));
+        if let Some(kept) = kept {
+            metrics.set("canopy_topologies", &[], kept.count as f64);
+            metrics.set("canopy_topologies_max", &[], kept.count_max as f64);
+            metrics.set("canopy_topology_bytes", &[], kept.bytes as f64);
+            metrics.set("canopy_topology_bytes_max", &[], kept.bytes_max as f64);
+            metrics.count_is("canopy_topologies_removed_total", &[], kept.removed);
+        }
+        metrics.set("canopy_store_writable", &[], f64::from(u8::from(can_write)));
+        metrics.count_is("canopy_store_write_failures_total", &[], upkeep.failures());
+        for (space, count) in upkeep.damages() {
+            metrics.count_is("canopy_store_damage_total", &[("space", space.into())], count);
+        }
+        if can_write != serves && !drain.is_draining() {
+            serves = can_write;
+            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+            for name in GATED.into_iter().chain([""]) {
+                health.set_service_status(name, status).await;
+            }
+        }
+    }
+}
+
+/// Writes down again and again what the clock of leases and faults says, for the next process on the directory.
+pub(super) async fn write_clock_down(data_dir: PathBuf) {
+    /// What a crash of the machine may cost where its time of day is wrong afterwards.
+    const INTERVAL: Duration = Duration::from_secs(60);
+    let mut ticks = tokio::time::interval(INTERVAL);
+    loop {
+        ticks.tick().await;
+        let directory = data_dir.clone();
+        // Where that fails, so do reports and leases, which say so.
+        let _written = spawn_blocking(move || clock::write_down(&directory)).await;
+    }
+}
