@@ -4,7 +4,6 @@ mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -45,7 +44,7 @@ use crate::service::{
     DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PartsLayer, PlanSpace, PlannerService, operators,
 };
 use crate::socket::{self, SocketPath};
-use crate::store::{RecordOptions, Records, Recovery, Store, StoreError, Upkeep, open_store};
+use crate::store::{RecordOptions, Records, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::TimeoutLayer;
 use crate::topologies::{Shelf, ShelfOptions};

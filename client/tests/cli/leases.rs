@@ -63,5 +63,5 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     assert!(!desk.path("job").exists());
     assert_eq!(desk.json("leases list --json")["total"], 0);
     assert_eq!(desk.json("leases release --job 17 --json")["released"], 0);
-    desk.refused("leases renew leases/0000000000000007", 2, &["there is no lease"]);
+    desk.refused("leases renew leases/0000000000000007", 2, &["does not exist or has ended"]);
 }

@@ -28,6 +28,7 @@ mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]
 mod joint;
+#[cfg(feature = "embedded")]
 mod known_faults;
 #[cfg(feature = "embedded")]
 mod leases;
