@@ -237,7 +237,10 @@ mod tests {
         refused(&damaged, "length or the digest");
         refused(&forged(0, "\"allgather\"", "\"broadcast\""), "");
         refused(&forged(1, "nchunksperloop", "nchunksperlop"), "");
-        refused(&forged(1, "srcoff=\"0\"", "srcoff=\"1\""), "its MSCCL file");
+        refused(
+            &forged(1, "type=\"s\" srcbuf=\"i\" srcoff=\"0\"", "type=\"s\" srcbuf=\"i\" srcoff=\"1\""),
+            "its MSCCL file",
+        );
         let mut unknown = plan();
         unknown.artifacts[0].format = 99;
         refused(&unknown, "no format");

@@ -169,8 +169,8 @@ fn keys_stay_what_they_are() {
     assert_eq!(
         [RequestKey::of(&order()).to_string(), plan.to_string()],
         [
-            "6d205b04bb02d15543148fc3c24e515a9a8b3bb90252d5d7ec426e3c56b5c7b7",
-            "e185570dca0e231f1f7981b252d09201e5616bd53e108ab344584d84c6923087"
+            "d4a2e3375541f5690ef806adf5d9ea434235b5a11df30c0984e9684bfead3101",
+            "2d623798d7cb1c3e408b26502247a875c77abf94f26a6735f6e3e6bffa979aec"
         ]
     );
 }
