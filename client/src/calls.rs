@@ -41,6 +41,8 @@ calls! {
     lookup_plan = planner.lookup_plan(PlanRequest) -> PlanReply;
     /// Makes the plans of a job for its communicators, collectives and sizes. Files are described but not sent.
     plan_bundle = planner.plan_bundle(PlanBundleRequest) -> PlanBundleReply;
+    /// Finds the best rate that any plan for a request can reach, with the proof.
+    bound = planner.bound(PlanRequest) -> BoundReply;
     /// Divides one message among paths without a link in common.
     paths = planner.paths(PathsRequest) -> PathsReply;
     /// Starts the making of a plan, which goes on without this client.

@@ -1,5 +1,6 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
+use canopy_proto::v1;
 use canopy_schedule::{Certificate, CutDirection, Shares, lp_dual_sums};
 use canopy_topology::{NodeIndex, Topology};
 use serde::Serialize;
@@ -61,6 +62,32 @@ impl CertificateSummary {
                 }
             }
         }
+    }
+
+    /// The same as a server says it, which has re-added it.
+    pub(crate) fn of_server(certificate: v1::Certificate) -> Option<Self> {
+        use v1::certificate::Kind;
+        let checked = true;
+        Some(match certificate.kind? {
+            Kind::Cut(cut) => {
+                let direction = match cut.direction() {
+                    v1::CutDirection::Out => CutDirection::Out,
+                    v1::CutDirection::In => CutDirection::In,
+                    v1::CutDirection::Unspecified => return None,
+                };
+                let v1::CutCertificate { set, capacity, .. } = cut;
+                let v1::NodeSet { nodes: nodes_in_cut, ranks: ranks_in_cut } = set?;
+                Self::Cut { direction: direction.name(), nodes_in_cut, ranks_in_cut, capacity, checked }
+            }
+            Kind::Partition(v1::PartitionCertificate { sets, capacity }) => {
+                let (sets, ranks) = sets.into_iter().map(|set| (set.nodes, set.ranks)).unzip();
+                Self::Partition { sets, ranks, capacity, checked }
+            }
+            Kind::LpDual(v1::LpDualCertificate { lengths, volume, distance }) => {
+                let link = |v1::LinkLength { from, to, length }| LinkLength { from, to, length };
+                Self::LpDual { lengths: lengths.into_iter().map(link).collect(), volume, distance, checked }
+            }
+        })
     }
 
     /// What binds, in a few lines for people.

@@ -98,7 +98,7 @@ impl Cli {
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
-            Command::Bound(args) => interruptible(on_a_thread(move || bound::run(&args))),
+            Command::Bound(args) => interruptible(bound::run(args)),
             Command::Find(args) => interruptible(find::run(args)),
             Command::Path(args) => interruptible(path::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),

@@ -39,6 +39,25 @@ impl ServerArgs {
     }
 }
 
+/// A server that is asked only where one is named.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NamedServerArgs {
+    /// Server to ask, which knows faults: host:port, http://host:port or unix:/path; without one, this program answers
+    #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
+    server: Option<String>,
+    /// Whose the request is, where the server keeps tenants apart
+    #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
+    tenant: Option<String>,
+}
+
+impl NamedServerArgs {
+    /// The server, where one is named.
+    pub(crate) fn named(&self) -> Option<ServerArgs> {
+        let args = ServerArgs { server: self.server.clone(), data_dir: None, tenant: self.tenant.clone() };
+        args.names_one().then_some(args)
+    }
+}
+
 /// Ways to a server, tried one after another.
 #[derive(Debug)]
 pub(crate) struct Connections {

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use canopy_canonical::{Analysis, Budget, WORK_SERVED, analyse, form_hash, graph_of};
-use canopy_proto::v1::{InNetwork, Plan, Reach, StepCost};
+use canopy_proto::v1::{self, InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Topology, content_hash};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -150,6 +150,17 @@ impl TopologySummary {
             }
             None => summary,
         }
+    }
+
+    /// The same as a server says it.
+    pub(crate) fn of_server(summary: &v1::TopologySummary) -> Option<Self> {
+        let hash_kind = match summary.hash_kind() {
+            v1::HashKind::Canonical => "canonical",
+            v1::HashKind::Content => "content",
+            v1::HashKind::Unspecified => return None,
+        };
+        let v1::TopologySummary { ref hash, ranks, nodes, links, .. } = *summary;
+        Some(Self { hash: hash.clone(), hash_kind, ranks, nodes, links })
     }
 
     /// Counts and content hash.

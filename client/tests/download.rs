@@ -13,9 +13,9 @@ use canopy_client::{
 use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
-    OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation,
-    PlanReply, PlanRequest,
+    Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
+    Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
+    PlanExplanation, PlanReply, PlanRequest,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::Stream;
@@ -58,6 +58,10 @@ impl Planner for Script {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only files"))
+    }
+
+    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
         Err(Status::unimplemented("only files"))
     }
 

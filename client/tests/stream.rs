@@ -9,9 +9,9 @@ use canopy_client::{Client, ClientError, ContentError, ErrorClass, PlanReceiver,
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation,
-    PlanReply, PlanRequest, Progress,
+    Accepted, Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest,
+    GetPlanRequest, Operation, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
+    PlanExplanation, PlanReply, PlanRequest, Progress,
 };
 use sha2::{Digest, Sha256};
 use tokio_stream::wrappers::UnixListenerStream;
@@ -42,6 +42,10 @@ impl Planner for Script {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
         Err(Status::unimplemented("only streams"))
     }
 

@@ -6,6 +6,7 @@
 //! rate no better than the bound, and each file, read back, is what was written and passes the checks of its format.
 
 mod attempt;
+mod bounded;
 mod canon;
 mod composition;
 mod describe;
@@ -25,11 +26,13 @@ mod seats;
 use std::sync::Arc;
 
 use canopy_proto::v1;
-use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares, certified_bound};
+use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, BoundError, RootPolicy, Stop, SynthesisError, TreeLimits, allreduce_form, bound};
-use canopy_topology::{Rank, Rate, Topology, TopologyLimits};
+use canopy_topology::{Rank, Rate, TopologyLimits};
 
 use self::attempt::{Attempt, Work};
+pub(crate) use self::bounded::bounded;
+use self::bounded::proven;
 use self::canon::Canon;
 pub(crate) use self::describe::{bits, collective as collective_on_the_wire, topology_summary};
 use self::fewer::{Fitted, first_limits};
@@ -374,20 +377,6 @@ const fn names_parts(failure: &PlanFailure) -> bool {
         PlanFailure::Synthesis(error) => !matches!(error, SynthesisError::Stopped | SynthesisError::Broken { .. }),
         _ => false,
     }
-}
-
-/// A bound, with the certificate's own word for it.
-fn proven(topology: &Topology, collective: Collective, shares: &Shares, bound: Bound) -> Result<Bound, PlanFailure> {
-    let rejected = |problem: String| PlanFailure::Rejected { check: "certificate", problem };
-    let proven = certified_bound(topology, collective, shares, &bound.certificate);
-    let proven = proven.map_err(|error| rejected(error.to_string()))?;
-    if proven != bound.upper {
-        return Err(rejected(format!("the certificate proves {proven}, stated is {}", bound.upper)));
-    }
-    if bound.lower > bound.upper {
-        return Err(rejected(format!("{} is said to be reachable beyond the bound {}", bound.lower, bound.upper)));
-    }
-    Ok(bound)
 }
 
 /// Whether a plan may have trees with roots anywhere.

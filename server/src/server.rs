@@ -447,7 +447,7 @@ fn routes(
     let Cabinet { plans, shelf, finds, receipts, replanner } = cabinet;
     let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
     let answers = Answers::new(workshop.records.clone());
-    let planner = PlannerService::new(workshop.queue.clone(), desk.clone(), shelf.clone(), answers, deadlines)
+    let planner = PlannerService::new(Arc::clone(workshop), desk.clone(), shelf.clone(), answers, deadlines)
         .reporting(replanner.clone());
     let planner = PlannerServer::new(planner.reading(options.limits).isolating(&options.isolated_tenants))
         .max_decoding_message_size(message_bytes_max);

@@ -3,12 +3,14 @@
 //! This module is `Planner`; the operators' services are beside it.
 
 mod archives;
+mod bound;
 mod bundle;
 mod cached;
 mod deadline;
 mod decode;
 mod deliver;
 mod desk;
+mod events;
 mod faults;
 mod fields;
 mod known_faults;
@@ -25,9 +27,7 @@ mod server_admin;
 mod stand_in;
 mod topologies;
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use canopy_proto::v1::faults_server::FaultsServer;
@@ -40,15 +40,14 @@ use canopy_proto::v1::server_admin_server::ServerAdminServer;
 use canopy_proto::v1::topologies_server::TopologiesServer;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply,
-    PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
+    PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply,
+    PlanRequest,
 };
 use canopy_topology::TopologyLimits;
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
-use tokio_stream::Stream;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::server::NamedService as _;
 use tonic::service::Routes;
@@ -76,11 +75,10 @@ use crate::finds::Finds;
 use crate::job::{Goal, Terms};
 use crate::key::RequestKey;
 use crate::order::Order;
-use crate::queue::Queue;
 use crate::receipts::{Claim, Open, Repeatable};
 use crate::replan::Replanner;
 use crate::status::{call_status, to_status};
-use crate::tasks::{self, Task};
+use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
 use crate::topologies::Shelf;
 use crate::workers::Workshop;
@@ -89,6 +87,7 @@ pub(crate) use archives::PlanSpace;
 pub(crate) use deadline::DeadlinePolicy;
 pub(crate) use decode::{Decoded, Method, OnMiss, decode};
 pub(crate) use desk::Desk;
+pub(crate) use events::EventStream;
 pub(crate) use oversize::OversizeLayer;
 pub(crate) use parts::PartsLayer;
 pub(crate) use stand_in::StandIn;
@@ -170,7 +169,7 @@ const STREAM_BUFFER: usize = 2;
 /// The service.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannerService {
-    queue: Queue,
+    workshop: Arc<Workshop>,
     desk: Desk,
     /// Where bundles are computed.
     bundles: Desk,
@@ -188,10 +187,27 @@ pub(crate) struct PlannerService {
 }
 
 impl PlannerService {
-    pub(crate) fn new(queue: Queue, desk: Desk, shelf: Shelf, answers: Answers, deadlines: DeadlinePolicy) -> Self {
+    pub(crate) fn new(
+        workshop: Arc<Workshop>,
+        desk: Desk,
+        shelf: Shelf,
+        answers: Answers,
+        deadlines: DeadlinePolicy,
+    ) -> Self {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, desk.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
-        Self { queue, desk, bundles, shelf, answers, deadlines, limits, isolated, progress_interval, replanner: None }
+        Self {
+            workshop,
+            desk,
+            bundles,
+            shelf,
+            answers,
+            deadlines,
+            limits,
+            isolated,
+            progress_interval,
+            replanner: None,
+        }
     }
 
     /// The same for requests that ask for the faults that were reported.
@@ -284,8 +300,8 @@ impl PlannerService {
     /// Puts a request in line.
     fn submit(&self, mut call: CallTerms, order: Order, terms: Terms, goal: Goal) -> Result<Call, Status> {
         let wanted = (call.quality.on_miss, terms.priority, call.deadline.work);
-        let stand_in = StandIn::submit(&self.queue, &order, wanted);
-        match self.queue.submit(call.key, order, goal, terms) {
+        let stand_in = StandIn::submit(&self.workshop.queue, &order, wanted);
+        match self.workshop.queue.submit(call.key, order, goal, terms) {
             Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in }),
             Err(failure) => {
                 let status = to_status(&failure);
@@ -307,7 +323,7 @@ impl PlannerService {
             // It ends at once, with a plan that is stored.
             return Ok(());
         }
-        let (queue, job) = (self.queue.clone(), Arc::clone(call.subscription.job()));
+        let (queue, job) = (self.workshop.queue.clone(), Arc::clone(call.subscription.job()));
         let written = self.desk.work(headers, move |_| Ok(queue.write_down(&job)?));
         written.await.map_err(|failure| call_status(&failure))
     }
@@ -414,6 +430,10 @@ impl Planner for PlannerService {
         bundle::plan_bundle(self, request).await.map(Response::new)
     }
 
+    async fn bound(&self, request: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
+        bound::bound(self, request).await.map(Response::new)
+    }
+
     async fn paths(&self, request: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
         paths::paths(self, request).await.map(Response::new)
     }
@@ -460,31 +480,4 @@ async fn send_file(
 /// A response that is one message, in parts.
 fn one<T>(shell: T, message: Parts) -> Response<T> {
     parts::respond(shell, tokio_stream::once(Ok(message)))
-}
-
-/// The events of one call. Dropping it, as a cancelled call does, ends the task that fills it.
-#[derive(Debug)]
-pub(crate) struct EventStream<T> {
-    events: ReceiverStream<Result<T, Status>>,
-    _task: Option<Task<()>>,
-}
-
-impl<T> EventStream<T> {
-    /// The events that `task` sends to this receiver.
-    fn new(receiver: mpsc::Receiver<Result<T, Status>>, task: Task<()>) -> Self {
-        Self { events: ReceiverStream::new(receiver), _task: Some(task) }
-    }
-
-    /// No events: what is sent is sent in parts.
-    fn empty() -> Self {
-        Self { events: ReceiverStream::new(mpsc::channel(1).1), _task: None }
-    }
-}
-
-impl<T> Stream for EventStream<T> {
-    type Item = Result<T, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Pin::new(&mut self.events).poll_next(context)
-    }
 }

@@ -1,21 +1,26 @@
 //! `canopy bound`: the best algbw any schedule can reach, with the proof.
 
+mod served;
+
 use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
 use canopy_synth::{BoundError, PlainBounds, bound, plain_bounds};
-use canopy_topology::Topology;
+use canopy_topology::{Rate, Topology};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs, PartArgs};
 use crate::certificate::CertificateSummary;
 use crate::clock::Deadline;
+use crate::commands::on_a_thread;
+use crate::connection::NamedServerArgs;
 use crate::exit::{Failure, words};
 use crate::explain::{Explanation, explain};
 use crate::family::{self, FamilySummary};
 use crate::input;
+use crate::known_faults::FaultArgs;
 use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
 /// Best throughput any schedule can reach, and the bottleneck that proves it
@@ -27,7 +32,10 @@ Examples:
   canopy bound dgx-a100:boxes=2 --collective allgather --shares 2x8,1x8
   canopy bound dgx-a100:boxes=4,degrade=b2g3-ib*1/2 --collective allreduce --explain
   canopy bound cluster.yaml --collective allreduce --ranks 0-7,16-23
-  canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s")]
+  canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s
+  canopy bound dgx-h100:boxes=4 --collective allreduce --server 127.0.0.1:7433
+
+With a server, the bound is that of the network as the faults leave it that the server knows.")]
 pub(crate) struct BoundArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -46,6 +54,10 @@ pub(crate) struct BoundArgs {
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    faults: FaultArgs,
+    #[command(flatten)]
+    server: NamedServerArgs,
 }
 
 /// JSON object of the command.
@@ -60,6 +72,9 @@ struct Bounded {
     /// In lowest terms, those of blocks row by row; not there where all are of one size.
     #[serde(skip_serializing_if = "Option::is_none")]
     shares: Option<Vec<u64>>,
+    /// Known faults that it takes into account.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<String>,
     bound: BoundSummary,
     certificate: CertificateSummary,
     /// Of an all-to-all of equal blocks.
@@ -83,6 +98,33 @@ struct BoundSummary {
     lower: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     upper: Option<String>,
+}
+
+impl BoundSummary {
+    fn new(upper: &Rate, lower: &Rate) -> Self {
+        let tight = upper == lower;
+        let when_open = |rate: &Rate| (!tight).then(|| rate.to_string());
+        Self {
+            algbw: upper.to_string(),
+            algbw_gigabytes: gigabytes_per_sec(upper),
+            tight,
+            lower: when_open(lower),
+            upper: when_open(upper),
+        }
+    }
+
+    /// Whether it can be reached, for people.
+    fn tightness(&self) -> String {
+        let lower = self.lower.as_ref().map(|lower| (lower, lower.parse::<Rate>().unwrap_or_else(|_| Rate::zero())));
+        match lower {
+            None => "tight      yes: a schedule reaches it".to_owned(),
+            Some((_, rate)) if rate.is_zero() => "tight      not known".to_owned(),
+            Some((lower, rate)) => {
+                let gigabytes = gigabytes_per_sec(&rate);
+                format!("tight      not known: at least {gigabytes} GB/s ({lower} bytes/s) can be reached")
+            }
+        }
+    }
 }
 
 /// Bounds by counting alone, to compare with.
@@ -129,8 +171,16 @@ impl PlainBoundsSummary {
     }
 }
 
-/// Finds the bound, adds its certificate up again and prints both.
-pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
+/// Asks the server that is named, or finds the bound here, and prints it with its certificate.
+pub(crate) async fn run(args: BoundArgs) -> Result<(), Failure> {
+    match args.server.named() {
+        Some(server) => served::run(&args, &server).await,
+        None => on_a_thread(move || run_here(&args)).await,
+    }
+}
+
+/// Finds the bound, and adds its certificate up again.
+fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     if args.explain && args.collective.kind()? != CollectiveKind::Allreduce {
         return Err(
             Failure::input("--explain is about an allreduce").help("leave it out; the certificate says what binds")
@@ -161,7 +211,8 @@ pub(crate) fn run(args: &BoundArgs) -> Result<(), Failure> {
         let explained = explain(expression, &topology, &found, &stop);
         object.explanation = Some(explained.map_err(|error| failure(&error))?);
     }
-    if args.json { print_json(&object) } else { print(&readable(args, &object, &found)) }
+    let explained = object.explanation.iter().flat_map(|explained| explained.readable(&found)).collect();
+    if args.json { print_json(&object) } else { print(&readable(args, &object, explained)) }
 }
 
 /// Derives the upper bound from the certificate alone, which the search for it had no part in.
@@ -191,8 +242,6 @@ pub(super) fn failure(error: &BoundError) -> Failure {
 }
 
 fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound, checked: bool) -> Bounded {
-    let tight = found.is_tight();
-    let when_open = |rate: &canopy_topology::Rate| (!tight).then(|| rate.to_string());
     Bounded {
         canopy: FORMAT_VERSION,
         command: "bound",
@@ -200,13 +249,8 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         collective: collective.kind().name(),
         root: collective.root().map(canopy_topology::Rank::number),
         shares: (shares != Shares::Equal).then(|| shares.weights().to_vec()),
-        bound: BoundSummary {
-            algbw: found.upper.to_string(),
-            algbw_gigabytes: gigabytes_per_sec(&found.upper),
-            tight,
-            lower: when_open(&found.lower),
-            upper: when_open(&found.upper),
-        },
+        faults: Vec::new(),
+        bound: BoundSummary::new(&found.upper, &found.lower),
         certificate: CertificateSummary::of(topology, &shares, &found.certificate, checked),
         plain_bounds: None,
         family: None,
@@ -214,7 +258,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
     }
 }
 
-fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
+fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> String {
     let TopologySummary { ranks, nodes, links, .. } = &object.topology;
     let root = object.root.map(|root| format!(" from rank {root}")).unwrap_or_default();
     let root = if matches!(object.collective, "reduce" | "gather") { root.replace("from", "to") } else { root };
@@ -225,17 +269,10 @@ fn readable(args: &BoundArgs, object: &Bounded, found: &Bound) -> String {
     );
     let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
     lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
-    lines.push(match &object.bound.lower {
-        None => "tight      yes: a schedule reaches it".to_owned(),
-        Some(_) if found.lower.is_zero() => "tight      not known".to_owned(),
-        Some(lower) => format!(
-            "tight      not known: at least {} GB/s ({lower} bytes/s) can be reached",
-            gigabytes_per_sec(&found.lower)
-        ),
-    });
+    lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));
     lines.extend(object.family.as_ref().map(FamilySummary::line));
-    lines.extend(object.explanation.iter().flat_map(|explained| explained.readable(found)));
+    lines.extend(explained);
     lines.join("\n")
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply, PathsRequest,
-    Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply,
+    PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use canopy_server::{StoreEngine, open_store};
 use tokio::net::UnixListener;
@@ -37,6 +37,10 @@ impl Planner for Silent {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
         Err(Status::unimplemented("only streams"))
     }
 

@@ -31,6 +31,27 @@ fn new_plans_are_made_around_known_faults_and_say_so() {
     assert_eq!(desk.json(PLAN)["plan"], healthy["plan"]);
 }
 
+/// A server that has known a fault of the network, and says of the bound what the program itself says of what is left.
+#[test]
+fn a_bound_from_a_server_takes_known_faults_into_account() {
+    let desk = Desk::new();
+    let _server = Serving::with(&desk, "--plan-ahead=false");
+    let server = format!("--server unix:{}", desk.path("data/canopy.sock").display());
+    const BOUND: &str = "bound dgx-a100:boxes=2 --collective allreduce";
+    let bare = desk.json(&format!("{BOUND} --json"));
+    assert_eq!(desk.json(&format!("{BOUND} --json {server}")), bare, "without faults, both are the same object");
+    desk.json("faults report dgx-a100:boxes=2 link:b0g3-ib --json");
+    let around = desk.json(&format!("{BOUND} --json {server}"));
+    assert_eq!(around["faults"], json!(["link:b0g3=ib"]));
+    let left = desk.json("bound dgx-a100:boxes=2,down=b0g3-ib --collective allreduce --json");
+    assert_eq!((&around["bound"], &around["certificate"]), (&left["bound"], &left["certificate"]));
+    assert_eq!(desk.json(&format!("{BOUND} --json {server} --faults ignore")), bare);
+    let said = desk.run(&format!("{BOUND} {server}"));
+    assert!(said.stderr.contains("warning: FAULTS_APPLIED: planned around 1 known fault: link:b0g3=ib\n"), "{said:?}");
+    assert!(said.stdout.contains("\nbound      ") && said.stdout.contains("\ntight      yes"), "{said:?}");
+    desk.refused(&format!("{BOUND} {server} --explain"), 2, &["--explain is worked out here"]);
+}
+
 #[test]
 fn faults_are_reported_by_machine_and_by_job() {
     let desk = Desk::new();

@@ -7,9 +7,9 @@ use canopy_proto::v1::fetch_artifact_event::Event as Fetched;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    Accepted, Artifact, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
-    PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
+    Accepted, Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest,
+    GetPlanRequest, Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
 use tokio_stream::Stream;
@@ -81,6 +81,10 @@ impl Planner for Breaking {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(Status::unimplemented("only streams"))
+    }
+
+    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
         Err(Status::unimplemented("only streams"))
     }
 

@@ -178,7 +178,8 @@ pub(crate) fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::To
     }
 }
 
-fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
+/// A certificate on the wire.
+pub(super) fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
     use v1::certificate::Kind;
     let kind = match certificate {
         Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {

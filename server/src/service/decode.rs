@@ -76,6 +76,7 @@ pub(crate) enum Method {
     PlanStream,
     LookupPlan,
     Prefetch,
+    Bound,
 }
 
 impl Method {
@@ -86,6 +87,7 @@ impl Method {
             Self::PlanStream => "PlanStream",
             Self::LookupPlan => "LookupPlan",
             Self::Prefetch => "Prefetch",
+            Self::Bound => "Bound",
         }
     }
 
@@ -93,7 +95,7 @@ impl Method {
     pub(crate) const fn goal(self) -> Goal {
         match self {
             Self::Plan | Self::PlanStream | Self::Prefetch => Goal::Plan,
-            Self::LookupPlan => Goal::Lookup,
+            Self::LookupPlan | Self::Bound => Goal::Lookup,
         }
     }
 }
@@ -222,7 +224,7 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
             Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached, worker })
         }
         Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
-        Method::LookupPlan => {
+        Method::LookupPlan | Method::Bound => {
             let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
             match (stated, request.detached) {
                 (Some(_), _) => refused("priority"),
@@ -418,7 +420,7 @@ fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality,
             return Err(RequestError::UnknownValue { field, number, known: ON_MISS });
         }
     };
-    if on_miss != OnMiss::Fail && matches!(method, Method::LookupPlan | Method::Prefetch) {
+    if on_miss != OnMiss::Fail && matches!(method, Method::LookupPlan | Method::Prefetch | Method::Bound) {
         return Err(RequestError::NotApplicable { field: "quality.on_miss", method: method.name() });
     }
     let Some(v1::Ratio { numerator, denominator }) = policy.minimum_optimality else {

@@ -8,7 +8,7 @@ use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, FaultPolicy,
+    AcquireLeaseRequest, BoundReply, BundleCommunicator, ClearFaultsRequest, Collective, CollectiveSpec, FaultPolicy,
     JointCollective, Lease, ListTopologiesRequest, OutputFormat, OutputSpec, PlanBundleRequest, PlanReply, PlanRequest,
     Punctured, ReplanStage, TopologySource, WaitOperationRequest,
 };
@@ -90,6 +90,35 @@ async fn new_plans_are_made_around_known_faults_unless_they_are_ignored() {
     clear(&server, &topology).await;
     let again = plan(&server, request(BOXES)).await;
     assert_eq!((id(&again), applied(&again).len()), (id(&healthy), 0));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
+    let server = start().await;
+    let bound = async |request: PlanRequest| server.client().bound(request).await;
+    let healthy = bound(request(BOXES)).await.unwrap().into_inner();
+    let quality = plan(&server, request(BOXES)).await.plan.unwrap().quality.unwrap();
+    let said = |reply: &BoundReply| (reply.bound.clone(), reply.tight, reply.certificate.clone());
+    assert_eq!(said(&healthy), (quality.bound, quality.tight, quality.certificate));
+    assert!(healthy.puncture.is_none(), "{healthy:?}");
+
+    report(&server, BOXES, vec![event("1", link("b0g3", "ib", None), false)]).await;
+    let around = bound(request(BOXES)).await.unwrap().into_inner();
+    let quality = plan(&server, request(BOXES)).await.plan.unwrap().quality.unwrap();
+    assert_ne!(around.bound, healthy.bound);
+    assert_eq!(said(&around), (quality.bound, quality.tight, quality.certificate));
+    assert_eq!(around.puncture.unwrap().faults, [link("b0g3", "ib", None)]);
+    assert!(around.warnings.iter().any(|warning| warning.code == "FAULTS_APPLIED"), "{:?}", around.warnings);
+    assert_eq!(said(&bound(ignoring(request(BOXES))).await.unwrap().into_inner()), said(&healthy));
+
+    let refused = bound(PlanRequest { detached: true, ..request(BOXES) }).await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (Code::InvalidArgument, "detached means nothing to Bound; leave it out")
+    );
+    let refused = bound(request("ring:1")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
     server.stop().await;
 }
 

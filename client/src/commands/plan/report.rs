@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::{CacheOutcome, HashKind, OutputFormat, Plan, PlanReply, Timings};
+use canopy_proto::v1::{CacheOutcome, OutputFormat, Plan, PlanReply, Timings};
 use canopy_topology::Rate;
 use serde::Serialize;
 
@@ -138,7 +138,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             CacheOutcome::Stale => "stale",
             CacheOutcome::Unspecified => return Err(missing("what the cache had to do with it")),
         },
-        topology: topology(plan).ok_or_else(|| missing("the topology"))?,
+        topology: plan.topology.as_ref().and_then(TopologySummary::of_server).ok_or_else(|| missing("the topology"))?,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
         collective: request::collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
         fallback: outcome.reply.fallback.as_ref().map(|fallback| FallbackSummary {
@@ -167,22 +167,6 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         checked: plan.checked.clone(),
         timings_ms: timings(outcome.reply.timings.unwrap_or_default(), outcome.elapsed),
         files: files(plan, outcome.output),
-    })
-}
-
-fn topology(plan: &Plan) -> Option<TopologySummary> {
-    let topology = plan.topology.as_ref()?;
-    let hash_kind = match topology.hash_kind() {
-        HashKind::Canonical => "canonical",
-        HashKind::Content => "content",
-        HashKind::Unspecified => return None,
-    };
-    Some(TopologySummary {
-        hash: topology.hash.clone(),
-        hash_kind,
-        ranks: topology.ranks,
-        nodes: topology.nodes,
-        links: topology.links,
     })
 }
 

@@ -1,0 +1,64 @@
+//! The bound as a server finds it: for the network as the faults leave it that the server knows.
+
+use canopy_proto::v1::{self, BoundReply, PlanRequest};
+use canopy_topology::Rate;
+
+use super::{BoundArgs, BoundSummary, Bounded, readable};
+use crate::args::RankList;
+use crate::certificate::CertificateSummary;
+use crate::commands::faults::wire;
+use crate::connection::{ServerArgs, ask};
+use crate::exit::{Failure, say};
+use crate::output::{FORMAT_VERSION, TopologySummary, print, print_json};
+use crate::request;
+
+/// Asks for it, and prints it.
+pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Failure> {
+    if args.explain {
+        return Err(Failure::input("--explain is worked out here, and a server is named").help(
+            "leave --explain out, or write `--server \"\"` for the network without the faults that servers know",
+        ));
+    }
+    let kind = args.collective.kind()?;
+    let request = PlanRequest {
+        topology: Some(request::topology(&args.topology)?),
+        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
+        shares: args.part.weights(&args.collective)?,
+        ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
+        transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
+        fault_policy: args.faults.policy().into(),
+        ..PlanRequest::default()
+    };
+    let reply =
+        ask(server, args.deadline, async |connection, left| connection.shared().bound(request.clone(), left).await);
+    let reply = reply.await?;
+    for warning in reply.warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED") {
+        say(&format!("warning: {}: {}", warning.code, warning.text));
+        if warning.code == "FAULTS_APPLIED" {
+            say("help: add `--faults ignore` for the bound of the healthy network");
+        }
+    }
+    let root = kind.has_root().then_some(args.collective.root.unwrap_or(0));
+    let object = object(kind.name(), root, request.shares, reply)
+        .ok_or_else(|| Failure::fault("the server's answer has no bound, certificate or topology"))?;
+    if args.json { print_json(&object) } else { print(&readable(args, &object, Vec::new())) }
+}
+
+fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: BoundReply) -> Option<Bounded> {
+    let BoundReply { bound, lower, certificate, topology, puncture, .. } = reply;
+    let (upper, lower): (Rate, Rate) = (bound.parse().ok()?, lower.parse().ok()?);
+    Some(Bounded {
+        canopy: FORMAT_VERSION,
+        command: "bound",
+        topology: TopologySummary::of_server(&topology?)?,
+        collective,
+        root,
+        shares: Some(shares).filter(|shares| !shares.is_empty()),
+        faults: puncture.unwrap_or_default().faults.iter().filter_map(wire::text).collect(),
+        bound: BoundSummary::new(&upper, &lower),
+        certificate: CertificateSummary::of_server(certificate?)?,
+        plain_bounds: None,
+        family: None,
+        explanation: None,
+    })
+}
