@@ -72,7 +72,9 @@ pub(crate) fn resume(data_dir: &Path) {
 /// # Errors
 /// The directory cannot be written.
 pub(crate) fn write_down(data_dir: &Path) -> std::io::Result<()> {
-    Mark { steady_ms: steady_ms(), wall_ms: unix_ms(), boot: steady::boot() }.write(data_dir)
+    observe();
+    let steady_ms = steady_ms();
+    Mark { steady_ms, wall_ms: STEADY.0.shown_ms(steady_ms), boot: steady::boot() }.write(data_dir)
 }
 
 /// Time since the clock was first asked.

@@ -11,6 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What the time of day may differ from what it was, in milliseconds, before it counts as set.
 const TOLERANCE_MS: u64 = 1000;
 
@@ -29,6 +31,7 @@ pub(crate) struct Steady {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) steady_ms: u64,
+    /// The time of day, as it was shown.
     pub(crate) wall_ms: u64,
     /// Which start of the machine it was, and the time since; none where the system does not say.
     pub(crate) boot: Option<(String, u64)>,
@@ -54,7 +57,10 @@ impl Steady {
         };
         let now = mark.steady_ms.saturating_add(passed);
         self.base_ms.store(now.saturating_sub(elapsed_ms), Ordering::Relaxed);
-        self.shift_ms.store(difference(wall_ms, now), Ordering::Relaxed);
+        let (before, shift) = (difference(mark.wall_ms, mark.steady_ms), difference(wall_ms, now));
+        // What people were told stays what they are told, but where the time of day was set.
+        let shift = if shift.abs_diff(before) <= TOLERANCE_MS { before } else { shift };
+        self.shift_ms.store(shift, Ordering::Relaxed);
     }
 
     /// Compares with the time of day, and returns by how much that was set since it was last seen, if it was.
@@ -135,12 +141,11 @@ impl Mark {
 /// Which start of the machine this is, and the milliseconds since (Linux).
 pub(crate) fn boot() -> Option<(String, u64)> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
-    let uptime = fs::read_to_string("/proc/uptime").ok()?;
-    // Seconds with two decimals.
-    let (seconds, hundredths) = uptime.split(' ').next()?.split_once('.')?;
-    let (seconds, hundredths): (u64, u64) = (seconds.parse().ok()?, hundredths.parse().ok()?);
+    let since = clock_gettime(ClockId::Monotonic);
+    let millis = |nanos: i64| u64::try_from(nanos / 1_000_000).unwrap_or(0);
+    let since_ms = u64::try_from(since.tv_sec).unwrap_or(0).saturating_mul(1000).saturating_add(millis(since.tv_nsec));
     let is_word = !id.is_empty() && id != "-" && !id.contains(char::is_whitespace);
-    is_word.then(|| (id, seconds.saturating_mul(1000).saturating_add(hundredths.saturating_mul(10))))
+    is_word.then_some((id, since_ms))
 }
 
 #[cfg(test)]
@@ -185,6 +190,10 @@ mod tests {
             assert_eq!(clock.observe(wall_ms, 40), None, "that is no jump");
             assert_eq!(clock.shown_ms(expected), wall_ms);
         }
+        // A little off is not set: what was shown before is shown still.
+        let clock = Steady::beginning_at(START);
+        clock.resume(&mark, (START + 8 * DAY_MS + 5_300, 40), boot("a", 6_000).as_ref());
+        assert_eq!(clock.shown_ms(START), START + 8 * DAY_MS);
     }
 
     #[test]

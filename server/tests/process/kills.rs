@@ -124,6 +124,7 @@ impl Desk {
                     ..Default::default()
                 };
                 let reply = self.faults.report_faults(asked).await?.into_inner();
+                known.topology.clone_from(&reply.topology);
                 known.maybe_broken.remove(&gpu);
                 // What is seen within the millisecond of a clear is older news than that.
                 if was_broken || reply.outcomes[0].outcome() != ReportOutcome::Stale {
