@@ -227,11 +227,19 @@ impl PlannerService {
 
     /// Puts the text of a stored topology in place of its id, and the faults that are known of it beside it, so that from here on a request
     /// says all it means, whatever becomes of the topology and the faults. Where no fault is known and no id is named, it is left as it is.
-    async fn resolve(&self, request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
+    async fn resolve(&self, mut request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
-        let any_fault = self.replanner.as_ref().is_some_and(|replanner| replanner.books().any_counts());
-        if !any_fault && !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) {
-            return Ok(request);
+        match self.replanner.as_ref().filter(|replanner| replanner.books().any_counts()) {
+            None if !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) => return Ok(request),
+            None => {}
+            Some(replanner) => {
+                if let Some(applied) = known_faults::apply_at_once(replanner, request.get_mut()) {
+                    if let Some(applied) = applied {
+                        request.extensions_mut().insert(applied);
+                    }
+                    return Ok(request);
+                }
+            }
         }
         let arrived = clock::now();
         let (headers, mut extensions, mut request) = request.into_parts();

@@ -5,7 +5,7 @@
 mod table;
 mod valid;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -430,6 +430,11 @@ impl Leases {
     /// Leases on a topology with another plan than the original.
     pub(crate) fn moved(&self, base: &PlanKey) -> BTreeSet<u64> {
         self.lock().moved(base)
+    }
+
+    /// Of those, the ones that hold one of some plans.
+    pub(crate) fn moved_holding(&self, base: &PlanKey, plans: &HashSet<PlanKey>) -> BTreeSet<u64> {
+        self.lock().moved_holding(base, plans)
     }
 
     /// Where the request for a plan that is held places ranks.

@@ -149,10 +149,8 @@ impl Shared {
             let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
             let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
             concerned.append(&mut self.leases.holding(&key, crossing.iter()));
-            let moved = self.leases.moved(&key);
-            let mut all = self.leases.holding(&key, held.iter().map(|held| &held.plan));
-            all.retain(|number| moved.contains(number));
-            concerned.append(&mut all);
+            let plans = held.iter().map(|held| held.plan).collect();
+            concerned.append(&mut self.leases.moved_holding(&key, &plans));
         }
         concerned
     }

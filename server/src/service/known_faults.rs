@@ -7,9 +7,10 @@ use canopy_faults::{Directory, Loss};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, seating};
+use prost::Message as _;
 use tonic::{Code, Status};
 
-use super::topologies::see_base;
+use super::topologies::{see_base, text_hash};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::losses;
 use crate::order::{self, RequestError};
@@ -88,6 +89,40 @@ pub(super) fn apply(
     }
     request.topology = Some(punctured(request.topology.take(), &losses));
     Ok(Some(applied))
+}
+
+/// Longest text of a network, in bytes, and most faults that are put into a request without leaving its thread.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+const AT_ONCE_FAULTS_MAX: usize = 256;
+
+/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no machine's
+/// faults have to be looked at. None: the request is as it was, and somebody else is to see to it.
+pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
+    let source = request.topology.as_ref()?;
+    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
+    if !is_plain || !request.joint_collectives.is_empty() {
+        return None;
+    }
+    if policy(request.fault_policy).ok()? == FaultPolicy::Ignore {
+        return Some(None);
+    }
+    let is_whole = request.ranks.is_empty() && request.placement.is_none();
+    if !is_whole || source.encoded_len() > AT_ONCE_BYTES_MAX {
+        return None;
+    }
+    let (key, base) = replanner.bases().seen(&text_hash(source))?;
+    let network = Network::new(key, base, None);
+    if network.machines().next().is_some() && replanner.books().has_hosts() {
+        return None;
+    }
+    let losses = network.count(replanner.books()).losses;
+    if losses.is_empty() {
+        return Some(None);
+    }
+    (losses.len() <= AT_ONCE_FAULTS_MAX).then(|| {
+        request.topology = Some(punctured(request.topology.take(), &losses));
+        Some(AppliedFaults::new(&losses))
+    })
 }
 
 /// What counts as broken or slow of the network of a request, as far as its ranks see it; none: nothing, or its topology cannot be read.

@@ -236,7 +236,7 @@ fn id_in(source: Option<&TopologySource>) -> Option<&str> {
 }
 
 /// Tells the text of one source from another.
-fn text_hash(source: &TopologySource) -> [u8; 32] {
+pub(super) fn text_hash(source: &TopologySource) -> [u8; 32] {
     *blake3::hash(&source.encode_to_vec()).as_bytes()
 }
 

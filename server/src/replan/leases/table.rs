@@ -1,6 +1,6 @@
 //! Leases in memory: by number, by when they end, and by what they hold, so that a fault costs no look at all of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -181,6 +181,16 @@ impl Table {
         self.bases.get(base).map(|of_base| of_base.moved.clone()).unwrap_or_default()
     }
 
+    /// Of those, the ones that hold one of some plans. O(leases with another plan than the original).
+    pub(super) fn moved_holding(&self, base: &PlanKey, plans: &HashSet<PlanKey>) -> BTreeSet<u64> {
+        let holds = |number: &u64| {
+            let items = self.leases.get(number).into_iter().flat_map(|lease| &lease.deed.items);
+            items.map(Item::original_key).any(|plan| plans.contains(&plan))
+        };
+        let moved = self.bases.get(base).into_iter().flat_map(|of_base| &of_base.moved);
+        moved.copied().filter(holds).collect()
+    }
+
     /// Where the request for a plan that is held places ranks.
     pub(super) fn placed(&self, base: &PlanKey, plan: &PlanKey) -> Option<Arc<Placed>> {
         self.bases.get(base)?.plans.get(plan)?.placed.clone()
@@ -266,6 +276,11 @@ mod tests {
                 let mut concerned = table.holding(&base, crossing);
                 concerned.append(&mut table.moved(&base));
                 prop_assert_eq!(concerned, of(&is_concerned));
+                let crossing: HashSet<PlanKey> = held.iter().filter(|held| crosses(&held.links)).map(|held| held.plan).collect();
+                let holds = |lease: &Lease| lease.deed.items.iter().any(|item| crossing.contains(&item.original_key()));
+                let is_moved = |lease: &Lease| lease.standing.items.iter().any(|valid| !valid.avoided.is_empty());
+                let both = of(&|lease: &Lease| lease.base() == Some(base) && is_moved(lease) && holds(lease));
+                prop_assert_eq!(table.moved_holding(&base, &crossing), both);
                 prop_assert_eq!(table.bases().any(|known| *known == base), !of(&|lease| lease.base() == Some(base)).is_empty());
             }
             prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.standing.expire_ms <= now_ms));
