@@ -4,28 +4,25 @@
 //! that trickles in, a message so long that reading it takes longer than the caller has, deadlines so short that the
 //! answer of a handler would come too late, and streams that go on past the deadline.
 
+mod handling;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
+use tokio::runtime::Handle;
 use tokio::time::{self, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Bytes, http};
 use tower::{Layer, Service};
 
+use self::handling::Handling;
 use crate::failure::CallFailure;
-use crate::rpc::Arrived;
 use crate::service::DeadlinePolicy;
 use crate::status::call_status;
-use crate::tasks;
-
-/// Requests longer than this are not handled on threads that other calls need: reading one takes some milliseconds.
-const LONG_BYTES: u64 = 1 << 20;
 
 /// Where health is asked for: answered on the threads of the connection, which never have much to do.
 const HEALTH: &str = "/grpc.health.v1.Health/";
@@ -81,41 +78,18 @@ where
             });
         }
         let arrived = request.extensions().get().cloned().unwrap_or_default();
-        // A task of its own: one that is busy with a long message cannot look at the clock. Dropping it ends it.
-        let handled = Box::pin(self.inner.call(request));
-        let answer = tasks::spawn_call(&self.layer.runtime, Aside { arrived, handled });
+        let answer = Handling::new(Box::pin(self.inner.call(request)), arrived, self.layer.runtime.clone());
         Box::pin(async move {
             let mut over = Box::pin(over);
             tokio::select! {
                 biased;
-                answer = answer.join() => Ok(match answer {
+                answer = answer => Ok(match answer {
                     Ok(Ok(answer)) => answer.map(|body| Body::new(Limited { body: Some(body), over, late })),
-                    // It has panicked, which the process has reported already.
-                    Err(error) => call_status(&CallFailure::Broken { what: error.to_string() }).into_http(),
+                    Err(what) => call_status(&CallFailure::Broken { what }).into_http(),
                 }),
                 () = over.as_mut() => Ok(late().into_http()),
             }
         })
-    }
-}
-
-/// A call that is handled where it holds up no other one, once its request has turned out to be long.
-struct Aside<F> {
-    arrived: Arrived,
-    handled: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for Aside<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // The runtime of a single thread has nobody to take over its other tasks.
-        let is_long = self.arrived.bytes() > LONG_BYTES;
-        if is_long && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-            block_in_place(|| self.handled.as_mut().poll(context))
-        } else {
-            self.handled.as_mut().poll(context)
-        }
     }
 }
 
@@ -166,7 +140,10 @@ mod tests {
     use tokio_stream::StreamExt as _;
     use tonic::Code;
 
+    use super::handling::LONG_BYTES;
     use super::*;
+    use crate::rpc::Arrived;
+    use crate::tasks;
 
     fn layer(policy: DeadlinePolicy) -> TimeoutLayer {
         TimeoutLayer { policy, runtime: Handle::current() }

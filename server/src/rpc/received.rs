@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -79,22 +79,33 @@ impl Upload {
 
 /// How much of a call's request has arrived; clones share it. Goes with the request, for those who handle it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arrived(Arc<AtomicU64>);
+pub(crate) struct Arrived(Arc<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    bytes: AtomicU64,
+    is_whole: AtomicBool,
+}
 
 impl Arrived {
     /// Bytes of its body so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more of it comes.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.0.is_whole.load(Ordering::Relaxed)
     }
 
     fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// As if so many bytes had arrived.
     #[cfg(test)]
     pub(crate) fn of(bytes: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(bytes)))
+        Self(Arc::new(Progress { bytes: AtomicU64::new(bytes), is_whole: AtomicBool::new(false) }))
     }
 }
 
@@ -162,6 +173,9 @@ where
             return Poll::Ready(Some(Err(call_status(&failure))));
         };
         this.silence = None;
+        if this.body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
+            this.arrived.0.is_whole.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(match frame {
             None => None,
             Some(Err(error)) => Some(Err(Status::from_error(error.into()))),
