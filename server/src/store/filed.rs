@@ -7,8 +7,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write as _};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
 
 use super::directory::io_error;
 use super::file::{head, read_summary, record_range};
@@ -22,6 +25,9 @@ const PAGE: usize = 1024;
 /// How names of files that are being written begin.
 const UNFINISHED: &str = ".new-";
 const QUARANTINE: &str = "quarantine";
+
+/// A key, and the summary in its file; none: that is damaged.
+type ReadSummary = (PlanKey, Option<Vec<u8>>);
 
 /// One space: records in files below a folder, summaries in a space of an engine whose records stay empty.
 #[derive(Debug)]
@@ -62,9 +68,8 @@ impl<S: Store> FiledSpace<S> {
         self.index.remove(&lost)?;
         let mut recovery = Recovery { lost: lost.len(), ..Recovery::default() };
         let mut found = Vec::new();
-        for key in unknown {
-            let file = File::open(self.path_of(&key)).map_err(self.failed("reading a record"))?;
-            match read_summary(BufReader::new(file), &key).map_err(self.failed("reading a record"))? {
+        for (key, summary) in self.summaries_in_files(&unknown.into_iter().collect::<Vec<_>>())? {
+            match summary {
                 Some(summary) => found.push((key, summary)),
                 None => {
                     self.set_aside(&key)?;
@@ -77,6 +82,24 @@ impl<S: Store> FiledSpace<S> {
         }
         recovery.restored = found.len();
         Ok(recovery)
+    }
+
+    /// Reads the summaries of some records from their files. Most of it is the system's work, for which all
+    /// processors are used.
+    fn summaries_in_files(&self, keys: &[PlanKey]) -> Result<Vec<ReadSummary>, StoreError> {
+        let read = |key: &PlanKey| {
+            let file = File::open(self.path_of(key)).map_err(self.failed("reading a record"))?;
+            let summary = read_summary(BufReader::new(file), key).map_err(self.failed("reading a record"))?;
+            Ok((*key, summary))
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share = keys.len().div_ceil(threads).max(PAGE);
+        let parts: Vec<Result<Vec<_>, StoreError>> = thread::scope(|scope| {
+            let begun: Vec<_> =
+                keys.chunks(share).map(|keys| scope.spawn(|| keys.iter().map(read).collect())).collect();
+            begun.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        Ok(parts.into_iter().collect::<Result<Vec<_>, StoreError>>()?.into_iter().flatten().collect())
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
