@@ -463,22 +463,17 @@ impl Planner for PlannerService {
         let (chosen, superseded_by) = chosen.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let task = tasks::spawn("fetch-artifact", send_file(chosen, superseded_by, sender));
-        Ok(Response::new(EventStream::new(receiver, task)))
+        Ok(parts::respond(EventStream::empty(), EventStream::new(receiver, task)))
     }
 }
 
-/// Sends a file: what it is, then its pieces. A reader that takes nothing for a long time is given up.
-async fn send_file(
-    file: ChosenFile,
-    mut superseded_by: String,
-    sender: mpsc::Sender<Result<FetchArtifactEvent, Status>>,
-) {
+/// Sends a file: what it is, then its pieces, which share its memory. A reader that takes nothing for a long time is given up.
+async fn send_file(file: ChosenFile, superseded_by: String, sender: mpsc::Sender<Result<Parts, Status>>) {
     let ChosenFile { position, artifact, offset } = file;
     let content = artifact.content.clone().unwrap_or_default();
     let header = Event::Artifact(Artifact { content: None, ..artifact });
-    for event in std::iter::once(header).chain(pieces(position, content, offset).map(Event::Content)) {
-        let superseded_by = std::mem::take(&mut superseded_by);
-        let event = FetchArtifactEvent { event: Some(event), superseded_by };
+    let header = Parts::of(&FetchArtifactEvent { event: Some(header), superseded_by });
+    for event in std::iter::once(header).chain(pieces(position, content, offset).map(Parts::fetched_piece)) {
         if !matches!(time::timeout(STALL_MAX, sender.send(Ok(event))).await, Ok(Ok(()))) {
             return;
         }

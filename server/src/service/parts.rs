@@ -59,13 +59,24 @@ impl Parts {
     }
 
     /// The event of a stream that brings a piece of a file.
-    pub(super) fn piece_event(sequence: u64, mut piece: ContentPiece) -> Self {
+    pub(super) fn piece_event(sequence: u64, piece: ContentPiece) -> Self {
         /// Of the event.
         const CONTENT: u32 = 5;
+        Self::of(&PlanEvent { sequence, event: None }).followed_by(Self::piece(piece).into_field(CONTENT))
+    }
+
+    /// The same of a stream of one file.
+    pub(super) fn fetched_piece(piece: ContentPiece) -> Self {
+        /// Of the event.
+        const CONTENT: u32 = 2;
+        Self::piece(piece).into_field(CONTENT)
+    }
+
+    /// A piece of a file, whose bytes it shares.
+    fn piece(mut piece: ContentPiece) -> Self {
         let data = Self(vec![std::mem::take(&mut piece.data)]).into_field(PIECE_DATA);
         let digest = ContentPiece { sha256: std::mem::take(&mut piece.sha256), ..ContentPiece::default() };
-        let piece = Self::of(&piece).followed_by(data).followed_by(Self::of(&digest));
-        Self::of(&PlanEvent { sequence, event: None }).followed_by(piece.into_field(CONTENT))
+        Self::of(&piece).followed_by(data).followed_by(Self::of(&digest))
     }
 
     fn len(&self) -> usize {
@@ -201,6 +212,7 @@ impl HttpBody for PartsBody {
 
 #[cfg(test)]
 mod tests {
+    use canopy_proto::v1::FetchArtifactEvent;
     use canopy_proto::v1::plan_event::Event;
     use canopy_proto::v1::{CacheOutcome, Quality, Warning};
 
@@ -231,8 +243,13 @@ mod tests {
             let piece = ContentPiece { artifact: 2, offset, data: data.clone(), sha256: "ab".repeat(32) };
             let parts = Parts::piece_event(sequence, piece.clone());
             assert!(parts.0.iter().any(|part| part.as_ptr() == data.as_ptr()), "the piece is not copied");
-            let event = PlanEvent { sequence, event: Some(Event::Content(piece)) };
+            let event = PlanEvent { sequence, event: Some(Event::Content(piece.clone())) };
             assert_eq!(whole(&parts), event.encode_to_vec());
+            let fetched = Parts::fetched_piece(piece.clone());
+            assert!(fetched.0.iter().any(|part| part.as_ptr() == data.as_ptr()), "the piece is not copied");
+            let event = Some(canopy_proto::v1::fetch_artifact_event::Event::Content(piece));
+            let event = FetchArtifactEvent { event, ..FetchArtifactEvent::default() };
+            assert_eq!(whole(&fetched), event.encode_to_vec());
         }
         let successor = Plan { superseded_by: "plans/y".to_owned(), ..Plan::default() };
         let read = Plan::decode(&*whole(&Parts::plan(encoded, &successor))).unwrap();
