@@ -3,9 +3,10 @@
 use canopy_schedule::CollectiveKind;
 
 use crate::file::{Folder, PlanFileFacts};
+use crate::operator::Operator;
 use crate::range::ByteRange;
 use crate::runtime::{Indivisible, Runtime};
-use crate::select::{Call, Operator, Selection, select};
+use crate::select::{Call, Selection, select};
 
 /// A file and the calls that it is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use canopy_plan::{
 };
 use canopy_schedule::CollectiveKind;
 
-use crate::select::Operator;
+use crate::operator::Operator;
 
 /// A runtime that a bundle may be for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,6 +3,7 @@
 use canopy_schedule::CollectiveKind;
 
 use crate::file::{Folder, PlanFileFacts};
+use crate::operator::Operator;
 use crate::runtime::{Indivisible, OtherFiles, Placement, Rules, Runtime, SearchOrder};
 
 /// A call of a collective, as the runtime gets it.
@@ -22,23 +23,6 @@ pub struct Call {
     pub element_bytes: u64,
     /// How elements are combined; of no meaning to collectives that only move data.
     pub operator: Operator,
-}
-
-/// How a reduction combines elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operator {
-    /// Their sum.
-    Sum,
-    /// Their product.
-    Product,
-    /// The smallest.
-    Min,
-    /// The greatest.
-    Max,
-    /// Their mean, as data-parallel training often asks for.
-    Average,
-    /// One of the caller's own.
-    Custom,
 }
 
 /// What a runtime does with a call.

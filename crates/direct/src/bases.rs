@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use canopy_optimize::{Arc, BfbError, BfbGraph, Fraction, Stop, step_loads};
+use canopy_optimize::{BfbError, Fraction, Stop, step_loads};
 
-use crate::construction::GraphError;
 use crate::cost::{Cost, Exactness, least_bandwidth, times};
 use crate::digraph::Digraph;
-use crate::families::{Family, FamilyError};
-use crate::prediction::{Prediction, RuleError, Side};
+use crate::error::PredictError;
+use crate::families::Family;
+use crate::given::{Given, given};
+use crate::prediction::{Prediction, Side};
+use crate::regular::{bfb_graph, regular_degree};
 use crate::reversal::reversal;
-use crate::schedule::{Given, given};
 use crate::size::Limit;
 
 /// Predictions for members of families, each found once.
@@ -21,30 +22,6 @@ use crate::size::Limit;
 pub struct Bases {
     limit: Limit,
     known: HashMap<Family, Result<Prediction, PredictError>>,
-}
-
-/// Why nothing is predicted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the errors within say it")]
-pub enum PredictError {
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    #[error(transparent)]
-    Rule(#[from] RuleError),
-    #[error(
-        "node {node} has {found} links out or in where others have {degree}; use a graph in which all have as many"
-    )]
-    NotRegular { node: u32, found: usize, degree: usize },
-    #[error(transparent)]
-    Bfb(#[from] BfbError),
-    #[error("the exact cost does not fit 128 bits; use a smaller graph")]
-    Overflow,
-}
-
-impl From<FamilyError> for PredictError {
-    fn from(error: FamilyError) -> Self {
-        Self::Graph(error.into())
-    }
 }
 
 impl Bases {
@@ -104,19 +81,6 @@ impl Bases {
     }
 }
 
-/// The edges that leave each node, if as many enter it and it is the same for all.
-pub(crate) fn regular_degree(graph: &Digraph, transpose: &Digraph) -> Result<u32, PredictError> {
-    let degree = if graph.order() == 0 { 0 } else { graph.out(0).len() };
-    for node in 0..graph.order() {
-        for found in [graph.out(node).len(), transpose.out(node).len()] {
-            if found != degree {
-                return Err(PredictError::NotRegular { node, found, degree });
-            }
-        }
-    }
-    Ok(u32::try_from(degree).expect("edges are numbered in 32 bits"))
-}
-
 /// Different numbers.
 fn distinct(numbers: &[u32]) -> usize {
     let mut numbers = numbers.to_vec();
@@ -150,13 +114,6 @@ fn side(graph: &Digraph, degree: u32, is_simple: bool, stop: &dyn Stop) -> Resul
         is_optimal_by_bfb: is_simple && order >= 2 && bandwidth == least_bandwidth(order.into()),
         extends_exactly: (0..order).all(|node| others(node) >= 2),
     })
-}
-
-/// The graph as breadth-first broadcasts take it: arcs are numbered as edges, all of capacity 1.
-pub(crate) fn bfb_graph(graph: &Digraph, stop: &dyn Stop) -> Result<BfbGraph, BfbError> {
-    let arcs = graph.edges().map(|(from, to)| Arc { from, to, capacity: 1 }).collect();
-    let graph = canopy_optimize::Digraph { node_count: graph.order(), arcs };
-    BfbGraph::with_equal_shares(&graph, stop)
 }
 
 /// Whether adding 1 to all numbers, modulo the order, keeps the edges: then all nodes are alike. O(edges · log degree).

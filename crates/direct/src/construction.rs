@@ -4,13 +4,14 @@ use std::fmt;
 
 use canopy_optimize::Stop;
 
-use crate::bases::{Bases, PredictError};
+use crate::bases::Bases;
 use crate::digraph::Digraph;
+use crate::error::{GraphError, PredictError};
 use crate::expand::{bidirect, degree, line, power, product};
-use crate::families::{Family, FamilyError};
+use crate::families::Family;
 use crate::prediction::{Prediction, RuleError};
 use crate::reversal::reversal;
-use crate::size::{Limit, TooLarge};
+use crate::size::Limit;
 
 /// A graph as it is made of members of families. Written out it is the generator's expression for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,18 +43,6 @@ pub enum Construction {
     Product(Vec<Self>),
     /// `bidirect(…)`: with each edge both ways.
     Bidirect(Box<Self>),
-}
-
-/// Why there is no graph of a construction.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the errors within say it")]
-pub enum GraphError {
-    #[error(transparent)]
-    Family(#[from] FamilyError),
-    #[error(transparent)]
-    TooLarge(#[from] TooLarge),
-    #[error(transparent)]
-    Rule(#[from] RuleError),
 }
 
 impl Construction {

@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use canopy_optimize::{Fraction, Stop, Stopped};
 
 use crate::bases::is_cyclic;
-use crate::construction::{Construction, GraphError};
+use crate::construction::Construction;
 use crate::cost::times;
 use crate::digraph::Digraph;
+use crate::error::GraphError;
 use crate::size::Limit;
 
 pub use proven::proven_rate;

@@ -5,21 +5,18 @@
 
 mod base;
 mod error;
-mod given;
 mod level;
 mod oriented;
 #[cfg(test)]
 mod tests;
-
-use std::ops::Range;
 
 use canopy_optimize::{Fraction, Stop};
 
 use crate::construction::Construction;
 use crate::cost::Cost;
 use crate::size::Limit;
+use crate::transfer::Transfer;
 pub use error::ScheduleError;
-pub(crate) use given::{Given, given};
 use level::Level;
 
 /// Which way data moves along the edges of the graph.
@@ -30,19 +27,6 @@ pub enum Heading {
     /// From head to tail: an allgather on the graph with all edges turned around, whose edges keep their numbers. Run
     /// backwards it is a reduce-scatter on the graph itself.
     Against,
-}
-
-/// One link's carrying of a part of one node's share.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Transfer {
-    /// When, from 0.
-    pub step: u32,
-    /// Whose share.
-    pub source: u32,
-    /// The number of the edge in the graph.
-    pub edge: u32,
-    /// Chunks of the share, from 0, not empty.
-    pub chunks: Range<u64>,
 }
 
 /// An allgather on the graph of a construction, not written out.

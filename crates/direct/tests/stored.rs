@@ -261,7 +261,7 @@ fn the_stored_schedules_are_those_that_the_search_finds() {
         }
     }
     text += "];\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schedule/given/tables.rs");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/given/tables.rs");
     if env::var_os("CANOPY_APPROVE").is_some() {
         fs::write(&path, text).unwrap();
         return;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::remaining::Remaining;
-use crate::target::{Target, TargetError, shown};
+use crate::target::{Target, TargetError};
+use crate::text::shown;
 
 /// Longest name of a source in bytes.
 const SOURCE_BYTES_MAX: usize = 64;

@@ -107,7 +107,7 @@ fn from_json<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<T, FeedE
     if text.len() > MESSAGE_BYTES_MAX {
         return Err(FeedError::TooLong { limit: MESSAGE_BYTES_MAX });
     }
-    serde_json::from_str(text).map_err(|error| FeedError::Json { problem: crate::target::shown(&error.to_string()) })
+    serde_json::from_str(text).map_err(|error| FeedError::Json { problem: crate::text::shown(&error.to_string()) })
 }
 
 /// So many things, if one message may say them.

@@ -10,6 +10,7 @@ mod remaining;
 mod resolve;
 mod singles;
 mod target;
+mod text;
 
 pub use book::{Book, BookError, Outcome, Policy, PolicyError, Record, Word};
 pub use event::{Event, EventError, Severity};

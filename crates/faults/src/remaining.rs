@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::target::{digits, shown};
+use crate::text::{digits, shown};
 
 /// The fraction of its capacity that an element keeps, 0 (gone) to 1 (nothing is missing), in lowest terms.
 ///

@@ -22,11 +22,10 @@ use canopy_topology::{Node, NodeKind};
 use serde::{Deserialize, Serialize};
 
 use crate::remaining::{Remaining, RemainingError};
+use crate::text::{digits, shown};
 
 /// Longest name in bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// Characters of a text that a message shows.
-const SHOWN_MAX: usize = 80;
 
 /// Something that can break.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -143,21 +142,6 @@ pub enum TargetError {
     NoFeature { switch: String },
     #[error(transparent)]
     Remaining(#[from] RemainingError),
-}
-
-/// As much of a text from outside as a message shows, without what a terminal would obey.
-pub(crate) fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    let mut shown: String = text.chars().take(SHOWN_MAX).map(plain).collect();
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-/// A number of digits alone, without sign or white space, if it fits.
-pub(crate) fn digits<N: FromStr>(text: &str) -> Option<N> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 impl Target {

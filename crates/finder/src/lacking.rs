@@ -4,7 +4,7 @@ use canopy_direct::Cost;
 use canopy_optimize::Fraction;
 
 use crate::candidate::Candidate;
-use crate::finder::Query;
+use crate::query::Query;
 use crate::search::Links;
 
 /// A published network that was not found, nor one that is as good.

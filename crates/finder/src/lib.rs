@@ -16,14 +16,16 @@ mod imase_itoh;
 mod known;
 mod lacking;
 mod offsets;
+mod query;
 mod search;
 
 pub use self::bounds::Bounds;
 pub use self::candidate::Candidate;
 pub use self::choice::{Choice, Line, choices};
-pub use self::finder::{DEGREE_MAX, FindError, Finder, Found, NODES_MAX, Query, VERSION};
+pub use self::finder::{Finder, Found, VERSION};
 pub use self::histogram::Histogram;
 pub use self::imase_itoh::{ImaseItoh, imase_itoh};
 pub use self::known::{AllToAll, Known, RateProof};
 pub use self::lacking::Lacking;
+pub use self::query::{DEGREE_MAX, FindError, NODES_MAX, Query};
 pub use self::search::Links;

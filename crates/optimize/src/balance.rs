@@ -10,9 +10,10 @@ mod attempt;
 use num_integer::Integer;
 
 use crate::digraph::{Arc, Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::FlowUnit;
 use crate::fraction::Fraction;
-use crate::optimum::{OptimumError, forest_optimum_of};
+use crate::optimum::forest_optimum_of;
 use crate::stop::{Meter, Stop};
 use attempt::{Attempt, Ending, Order};
 

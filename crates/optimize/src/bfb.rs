@@ -18,7 +18,8 @@ mod tests;
 
 use num_integer::Integer;
 
-use crate::digraph::{Arc, Digraph, DigraphError};
+use crate::digraph::{Arc, Digraph};
+use crate::error::DigraphError;
 use crate::fraction::Fraction;
 use crate::stop::{Meter, Stop, Stopped};
 

@@ -2,8 +2,8 @@
 
 use num_integer::Integer;
 
+use crate::error::{DigraphError, OptimumError};
 use crate::flow::{FlowNetwork, FlowUnit};
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stopped};
 
 /// A directed arc with a capacity, in any unit.
@@ -17,6 +17,13 @@ pub struct Arc {
     pub capacity: u64,
 }
 
+impl Arc {
+    /// Whether it can carry anything anywhere.
+    pub(crate) const fn counts(&self) -> bool {
+        self.capacity > 0 && self.from != self.to
+    }
+}
+
 /// A directed graph. Parallel arcs add up, loops and arcs of capacity zero count for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Digraph {
@@ -24,14 +31,6 @@ pub struct Digraph {
     pub node_count: u32,
     /// Arcs in any order.
     pub arcs: Vec<Arc>,
-}
-
-/// Why a [`Digraph`] can not be worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum DigraphError {
-    #[error("arcs[{position}] joins {from} to {to}, but the graph has {node_count} nodes; ends are below that number")]
-    NoSuchNode { position: usize, from: u32, to: u32, node_count: u32 },
 }
 
 /// All arcs between two nodes.

@@ -1,8 +1,8 @@
 //! Smallest sets around groups of terminals that least capacity leaves.
 
 use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::{FlowNetwork, FlowUnit};
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 
 /// For each part, the smallest set S of nodes that holds it, holds no terminal of another part, and has the least

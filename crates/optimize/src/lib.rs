@@ -8,10 +8,12 @@ mod bfb;
 mod binary;
 mod concurrent;
 mod digraph;
+mod error;
 mod flow;
 mod fraction;
 mod isolate;
 mod layers;
+mod lowered;
 mod optimum;
 mod paths;
 mod rooted;
@@ -28,12 +30,13 @@ pub use concurrent::{
     PathOptimum, ProposedFlow, SolverOptions, SteppedOptions, SteppedRoutes, Trajectory, WholeFlow, WholePath,
     length_bound, path_optimum, sharpened, solve, solve_exactly, stepped_routes,
 };
-pub use digraph::{Arc, Digraph, DigraphError};
+pub use digraph::{Arc, Digraph};
+pub use error::{DigraphError, OptimumError};
 pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;
 pub use isolate::isolating_cuts;
 pub use layers::{Ascent, Layers};
-pub use optimum::{ForestOptimum, OptimumError, forest_optimum, forest_optimum_for};
+pub use optimum::{ForestOptimum, forest_optimum, forest_optimum_for};
 pub use paths::{
     PathGraph, ShortestPaths, SingleOptions, SinglePaths, WholePaths, single_load_bound, single_paths, whole_paths,
 };

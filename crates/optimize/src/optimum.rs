@@ -1,9 +1,10 @@
 //! The best rate at which all nodes can spread their data to all terminals at once.
 
-use crate::digraph::{Digraph, DigraphError, MergedGraph};
+use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::FlowUnit;
 use crate::fraction::Fraction;
-use crate::stop::{Meter, Stop, Stopped};
+use crate::stop::{Meter, Stop};
 use crate::sweep::{first_violated, set_demands};
 
 /// The optimum of [`forest_optimum`] with its proof.
@@ -13,34 +14,6 @@ pub struct ForestOptimum {
     pub inverse_rate: Fraction,
     /// Membership of a set S that attains the maximum.
     pub cut: Vec<bool>,
-}
-
-/// Why there is no optimum.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages and comments name every field")]
-pub enum OptimumError {
-    /// `cut` is the membership of a set whose data has to cross its boundary, while no arc does in that direction.
-    #[error("no arc leads across a cut that data has to cross; the optimum is zero")]
-    Disconnected { cut: Vec<bool> },
-    #[error("{found} values are given per node, but the graph has {node_count} nodes; give one each")]
-    WrongLength { found: usize, node_count: u32 },
-    #[error("node {root} is not in the graph of {node_count} nodes")]
-    NoSuchRoot { root: u32, node_count: u32 },
-    #[error(
-        "node {node} is no terminal, but {entering} enter it and {leaving} leave; lower one of them until they are equal"
-    )]
-    Unbalanced { node: u32, entering: u128, leaving: u128 },
-    #[error("no data has to move: no node has weight that another one needs")]
-    NothingToMove,
-    #[error("total weight {weight} times capacities exceeds 127 bits; divide the weights by a common factor")]
-    TooLarge { weight: u128 },
-    /// Only of [`balanced_optimum`](crate::balanced_optimum).
-    #[error("no part of the graph was found in which as much enters as leaves each node that is no terminal")]
-    NoBalancedPart,
-    #[error(transparent)]
-    Graph(#[from] DigraphError),
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
 }
 
 /// Greatest rate per unit of weight at which every node can send its data to all nodes of positive weight.

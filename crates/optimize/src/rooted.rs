@@ -1,9 +1,10 @@
 //! Optima of collectives with a root: one node sends to all, or all send to one.
 
 use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::{OptimumError, complement};
+use crate::optimum::complement;
 use crate::stop::{Meter, Stop, Stopped};
 
 /// Greatest rate at which `root` can send the same data to all terminals: `min F(root, v)` over the terminals `v`, in

@@ -4,9 +4,9 @@ mod division;
 mod orientation;
 
 use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 
 pub use division::{Division, divided, halved};

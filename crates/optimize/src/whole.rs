@@ -1,6 +1,5 @@
 //! The best rate at which a given number of trees per root can be packed: capacities are cut down to whole trees.
 
-mod balance;
 mod breakpoints;
 mod sums;
 
@@ -8,12 +7,13 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use crate::digraph::{Arc, Digraph};
+use crate::error::OptimumError;
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::{OptimumError, forest_optimum_for};
+use crate::lowered;
+use crate::optimum::forest_optimum_for;
 use crate::stop::{Stop, Stopped};
 use crate::sweep::sweep;
-pub(crate) use balance::lower as make_balanced;
 use breakpoints::{Breakpoints, Side};
 pub use sums::WholeSums;
 
@@ -83,7 +83,7 @@ impl<'a> WholeForest<'a> {
         stop: &dyn Stop,
     ) -> Result<Self, OptimumError> {
         let optimum = forest_optimum_for(graph, weights, terminals, stop)?.inverse_rate;
-        let floors_are_balanced = balance::is_kept_by_floors(graph, terminals)?;
+        let floors_are_balanced = lowered::is_kept_by_floors(graph, terminals)?;
         let breakpoints = Breakpoints::of(graph);
         let pairs = Pairs::of(graph);
         let order = pairs.order(graph.node_count, terminals);
@@ -208,7 +208,7 @@ impl<'a> WholeForest<'a> {
         stop: &dyn Stop,
     ) -> Result<Option<Vec<u128>>, OptimumError> {
         let unit = self.breakpoints.unit;
-        let floor = |arc: &Arc| match counts(arc) {
+        let floor = |arc: &Arc| match arc.counts() {
             true => Breakpoints::whole_part(scale, arc.capacity / unit).ok_or_else(|| self.too_large()),
             false => Ok((0, true)),
         };
@@ -219,7 +219,7 @@ impl<'a> WholeForest<'a> {
         let sum = numbers.clone().try_fold(0, u128::checked_add).filter(|&sum| sum < i128::MAX.unsigned_abs() / 4);
         let sum = sum.ok_or_else(|| self.too_large())?;
         if !self.floors_are_balanced {
-            balance::lower(self.graph, self.terminals, &mut capacities, stop)?;
+            lowered::lower(self.graph, self.terminals, &mut capacities, stop)?;
         }
         let holds = match sum < u128::from(i64::MAX.unsigned_abs()) / 4 {
             true => self.holds::<i64>(&capacities, demands, stop)?,
@@ -282,11 +282,6 @@ impl Pairs {
         order.retain(|&node| terminals[node as usize]);
         order
     }
-}
-
-/// Whether an arc can carry anything anywhere.
-const fn counts(arc: &Arc) -> bool {
-    arc.capacity > 0 && arc.from != arc.to
 }
 
 fn divided(ratio: Fraction, divisor: u128) -> Option<Fraction> {

@@ -2,7 +2,7 @@
 
 use canopy_topology::Rank;
 
-use crate::shares::SharesError;
+use crate::weights_error::SharesError;
 
 /// A weight for the block of each source and destination: block sizes are in proportion to them.
 ///

@@ -11,7 +11,8 @@ use num_bigint::BigUint;
 
 use crate::bound::{Certificate, CutDirection};
 use crate::collective::{Collective, CollectiveKind};
-use crate::shares::{ChunkLayout, Shares, SharesError};
+use crate::shares::{ChunkLayout, Shares};
+use crate::weights_error::SharesError;
 
 pub use lp_dual::{LpDualSums, lp_dual_sums};
 

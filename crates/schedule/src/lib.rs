@@ -22,6 +22,7 @@ mod schedule;
 mod shares;
 mod transfer;
 mod transform;
+mod weights_error;
 
 pub use blocks::Blocks;
 pub use bound::{Bound, Certificate, CutDirection};
@@ -42,9 +43,10 @@ pub use loads::LinkLoads;
 pub use patterns::{Pattern, Patterns, PatternsError};
 pub use route::{RouteIndex, RouteInterner, RouteTable};
 pub use schedule::{Action, Carrier, Flow, Forest, Hop, Pace, Path, Phase, Schedule, Send, Shape, Steps, Tree};
-pub use shares::{ChunkLayout, ChunkSize, Shares, SharesError};
+pub use shares::{ChunkLayout, ChunkSize, Shares};
 pub use transfer::{Batch, Transfer, TransferGraph};
 pub use transform::{
     ComposeError, RelabelError, ScaleError, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
     transposed_links,
 };
+pub use weights_error::SharesError;

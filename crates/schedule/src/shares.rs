@@ -8,6 +8,7 @@ use num_integer::Integer as _;
 
 use crate::blocks::Blocks;
 use crate::collective::{Collective, CollectiveKind};
+use crate::weights_error::SharesError;
 
 /// Sizes of the ranks' shares, relative to each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -84,46 +85,6 @@ impl Shares {
             Self::Equal | Self::Weighted(_) => 1,
             Self::Blocks(blocks) => blocks.weight(source, destination),
         }
-    }
-}
-
-/// Why weights are no shares of a collective.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum SharesError {
-    #[error("shares have weights, but {collective} has no shares to weigh; leave them out{}", instead(*collective))]
-    NotApplicable { collective: CollectiveKind },
-    #[error("shares have {found} weights for {rank_count} ranks; give one for each")]
-    Count { found: usize, rank_count: u32 },
-    #[error("all weights of shares are 0; at least one rank needs a share")]
-    Nothing,
-    #[error("weights of blocks are for all-to-all, not for {collective}; leave them out, or give weights of shares")]
-    BlocksNotApplicable { collective: CollectiveKind },
-    #[error("blocks have {found} weights for {rank_count} ranks; give {expected}, a row of {rank_count} for each rank")]
-    BlockCount { found: usize, rank_count: u32, expected: usize },
-    #[error("blocks between {rank_count} ranks cannot be weighed one by one; that is done for up to {limit} ranks")]
-    TooManyBlocks { rank_count: u32, limit: u32 },
-    #[error(
-        "weights of blocks add up to more than 18446744073709551615 in row {row}, column {column}; use smaller weights in the \
-         same proportions"
-    )]
-    BlockSum { row: u32, column: u32 },
-    #[error("all blocks between different ranks have weight 0; give one of them a weight above 0")]
-    NothingMoves,
-    #[error("chunks_per_share is 0; a share needs at least one chunk")]
-    NoChunks,
-    #[error(
-        "{rank_count} shares of {chunks_per_share} chunks, times their weights, are more than 18446744073709551615; use smaller \
-         weights in the same proportions, or fewer chunks"
-    )]
-    TooManyChunks { chunks_per_share: u64, rank_count: u32 },
-}
-
-/// What can be weighed instead of shares, in words.
-const fn instead(collective: CollectiveKind) -> &'static str {
-    match collective {
-        CollectiveKind::AllToAll => ", or weigh blocks",
-        _ => "",
     }
 }
 

@@ -7,7 +7,8 @@ use canopy_topology::Rank;
 use crate::collective::Collective;
 use crate::route::RouteTable;
 use crate::schedule::{Action, Carrier, Pace};
-use crate::shares::{ChunkLayout, Shares, SharesError};
+use crate::shares::{ChunkLayout, Shares};
+use crate::weights_error::SharesError;
 
 /// Transfers of chunk ranges between ranks, with routes and dependencies.
 ///

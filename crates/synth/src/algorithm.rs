@@ -4,11 +4,8 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
-use canopy_direct::Construction;
-use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_topology::Rank;
+use canopy_schedule::CollectiveKind;
 
-use crate::sum_options::SumOptions;
 use crate::tolerance::Tolerance;
 
 /// A way to find a schedule.
@@ -244,46 +241,6 @@ impl FromStr for Algorithm {
     fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
         let error = || UnknownAlgorithm { name: name.chars().take(80).collect() };
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(error)
-    }
-}
-
-/// What is asked of [`synthesize`](crate::synthesize()), besides the topology.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SynthesisRequest {
-    /// What the schedule is to do.
-    pub collective: Collective,
-    /// How large the ranks' shares are.
-    pub shares: Shares,
-    /// How to find it.
-    pub algorithm: Algorithm,
-    /// What its trees must keep to.
-    pub limits: TreeLimits,
-    /// What is asked of the sums of an allreduce.
-    pub sums: SumOptions,
-    /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and those of schedules in time, which then weigh
-    /// latencies against rates. None: latencies are left out of account.
-    pub size_bytes: Option<NonZeroU64>,
-    /// How the network is made of smaller ones; for [`Algorithm::Expansion`], [`Algorithm::Dor`], [`Algorithm::DirectXy`]
-    /// and [`Algorithm::RingXy`].
-    pub composition: Option<Composition>,
-    /// Where the random choices of [`Algorithm::Tacos`] and [`Algorithm::TacosPublished`] begin; 0 elsewhere. Equal seeds give equal schedules.
-    pub seed: u64,
-}
-
-/// How a network is made of smaller ones.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Composition {
-    /// Its graph.
-    pub construction: Construction,
-    /// By node of the graph, its rank. None: they are numbered alike.
-    pub ranks: Option<Vec<Rank>>,
-}
-
-impl SynthesisRequest {
-    /// Equal shares, and everything else left to the planner.
-    pub const fn new(collective: Collective, algorithm: Algorithm) -> Self {
-        let (shares, limits, sums) = (Shares::Equal, TreeLimits::NONE, SumOptions::AUTO);
-        Self { collective, shares, algorithm, limits, sums, size_bytes: None, composition: None, seed: 0 }
     }
 }
 

@@ -4,7 +4,6 @@
 //! an optimum; what they reach is the checker's word.
 
 mod dor;
-mod error;
 mod ewsp;
 mod ilp;
 mod pmcf;
@@ -16,14 +15,15 @@ use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::progress::Progress;
 use crate::reach::require_reach;
+use crate::request::SynthesisRequest;
 use sets::Choice;
 
+use crate::error::AllToAllError;
 pub(crate) use dor::{Line, lines_of};
-pub use error::AllToAllError;
 
 /// Routes handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;

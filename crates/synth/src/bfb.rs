@@ -28,11 +28,12 @@ use canopy_optimize::{BfbError, Stop};
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::algorithm::{Algorithm, TreeLimits};
 use crate::error::SynthesisError;
 use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_direct, require_reach};
+use crate::request::SynthesisRequest;
 use likeness::Likeness;
 use network::Direction;
 

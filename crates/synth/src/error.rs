@@ -1,14 +1,20 @@
 //! Why there is no schedule.
 
+mod all_to_all;
+mod expansion;
+mod multiport;
+mod stepped;
+
 use canopy_optimize::ConcurrentError;
 use canopy_schedule::{CollectiveKind, SharesError};
 
 use crate::algorithm::{Algorithm, LimitsError};
-use crate::all_to_all::AllToAllError;
-use crate::expansion::ExpansionError;
-use crate::multiport::MultiportError;
-use crate::stepped::SteppedError;
 use crate::sum_options::SumOptionsError;
+
+pub use self::all_to_all::AllToAllError;
+pub use self::expansion::ExpansionError;
+pub use self::multiport::MultiportError;
+pub use self::stepped::SteppedError;
 
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,6 @@
 //!
 //! Source: Zhao 2026, section 3.5 and appendix A.1.
 
-mod error;
 #[cfg(test)]
 mod tests;
 
@@ -18,13 +17,14 @@ use canopy_schedule::{
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
-use crate::algorithm::{Algorithm, Composition};
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
+use crate::request::Composition;
 
-pub use error::ExpansionError;
+use crate::error::ExpansionError;
 
 /// Most edges of a graph that is composed, those from a node to itself included.
 const EDGES_MAX: u32 = 1 << 26;

@@ -7,7 +7,6 @@
 //! Source: Pham 2026, chapters 3 and 4.
 
 mod directed;
-mod error;
 mod family;
 mod parts;
 mod write;
@@ -19,12 +18,12 @@ use canopy_schedule::{Action, Collective, CollectiveKind, Shape, Shares};
 use canopy_topology::Topology;
 
 use crate::algorithm::Algorithm;
+use crate::error::MultiportError;
 use crate::error::SynthesisError;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_direct, require_reach};
 use directed::Directed;
-pub use error::MultiportError;
 pub use family::family_algorithms;
 use parts::{Part, Payload};
 use write::Writer;

@@ -8,7 +8,6 @@ mod binomial;
 mod bruck;
 mod double_tree;
 mod doubling;
-mod error;
 mod local_ring;
 mod named;
 mod pairwise;
@@ -25,11 +24,11 @@ use canopy_topology::{Rank, Topology};
 
 use rounds::Rounds;
 
+use crate::error::SteppedError;
 pub use binomial::binomial;
 pub use bruck::bruck;
 pub use double_tree::double_tree;
 pub use doubling::recursive_doubling;
-pub use error::SteppedError;
 pub use local_ring::local_ring;
 pub(crate) use named::plan;
 pub use pairwise::pairwise;

@@ -6,7 +6,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{AllreduceForm, ChunkLayout, Collective, CollectiveKind, FormChoice, Schedule, Shape, Shares};
 use canopy_topology::{Rate, Topology};
 
-use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::algorithm::{Algorithm, TreeLimits};
 use crate::all_to_all;
 use crate::bfb::{self, Asked, Symmetry};
 use crate::concurrent::AllToAllFlow;
@@ -18,6 +18,7 @@ use crate::forest;
 use crate::load::seconds_per_byte;
 use crate::multiport;
 use crate::progress::{Progress, Silent};
+use crate::request::SynthesisRequest;
 use crate::ring;
 use crate::stepped;
 use crate::stepped_flow;

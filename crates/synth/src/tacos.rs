@@ -34,11 +34,12 @@ use canopy_tacos::{
 use canopy_topology::Topology;
 use rayon::prelude::*;
 
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
+use crate::request::SynthesisRequest;
 use planned::{Errand, Links, Planned, Timed};
 pub use proven::ProvenTime;
 pub(crate) use proven::plan as plan_proven;

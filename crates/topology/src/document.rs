@@ -3,58 +3,16 @@
 //! [`read_document`] is the one entry for bytes from outside: it refuses oversized and non-UTF-8 input, decides
 //! between the formats, and hands on. [`TopologyDocument`] is the schema of version 1, the same for YAML and JSON.
 
-mod error;
 mod schema;
 mod text;
 mod write;
 
-pub use error::ReadError;
 pub use schema::{Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument};
 pub use write::{to_json, to_yaml};
 
+use crate::imported::{DocumentFormat, Imported, ReadError, observations};
 use crate::limits::TopologyLimits;
-use crate::model::Topology;
 use crate::nccl;
-
-/// How a topology is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DocumentFormat {
-    /// canopy's schema as YAML.
-    Yaml,
-    /// canopy's schema as JSON.
-    Json,
-    /// The topology file of NCCL or RCCL: one host.
-    NcclXml,
-}
-
-impl DocumentFormat {
-    /// Name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Yaml => "YAML",
-            Self::Json => "JSON",
-            Self::NcclXml => "NCCL XML",
-        }
-    }
-
-    /// Decides by the first character that is not blank: `<` is XML, `{` is JSON, anything else YAML.
-    fn sniff(text: &str) -> Self {
-        match text.trim_start().bytes().next() {
-            Some(b'<') => Self::NcclXml,
-            Some(b'{') => Self::Json,
-            _ => Self::Yaml,
-        }
-    }
-}
-
-/// A topology from outside, with what a person should know about how it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// What was read.
-    pub topology: Topology,
-    /// Assumptions made and things left out, one sentence each.
-    pub warnings: Vec<String>,
-}
 
 /// Reads a topology from bytes; `None` decides on the format by the first character.
 ///
@@ -101,23 +59,6 @@ pub fn read_document_until(
 
 fn ask(stop: &dyn Fn() -> bool) -> Result<(), ReadError> {
     if stop() { Err(ReadError::Stopped) } else { Ok(()) }
-}
-
-/// What is unusual about a topology, though legal. O(nodes + links).
-pub(crate) fn observations(topology: &Topology) -> Vec<String> {
-    let mut observations = Vec::new();
-    if let Some((node, entering, leaving)) = topology.first_unbalanced() {
-        let id = &topology.node(node).id;
-        observations.push(format!(
-            "node `{id}` receives {entering} bytes/s and sends {leaving}; some algorithms need both to be equal everywhere"
-        ));
-    }
-    if let Some((from, to)) = topology.first_unreachable() {
-        let (start, end) = (&topology.node(from.node()).id, &topology.node(to.node()).id);
-        let (from, to) = (from.number(), to.number());
-        observations.push(format!("rank {from} (`{start}`) does not reach rank {to} (`{end}`); no schedule can exist"));
-    }
-    observations
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use crate::generate::grammar::Expression;
 use crate::generate::network::Network;
 use crate::limits::TopologyLimits;
 use crate::model::Topology;
-use crate::ports::Ports;
+use crate::port_graph::Ports;
 
 /// Names of the families there are, in the order people are told about them.
 pub fn family_names() -> Vec<&'static str> {

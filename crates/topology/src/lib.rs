@@ -10,20 +10,22 @@ mod generate;
 mod group;
 mod hash;
 mod hostlist;
+mod imported;
 mod index;
 mod limits;
 mod model;
 mod nccl;
 mod placement;
 mod plain;
+mod port_graph;
 mod ports;
 mod quantity;
 mod shorten;
 mod units;
 
 pub use document::{
-    Defaults, DocumentFormat, Imported, KindName, LinkDocument, NodeDocument, ReadError, TopologyDocument,
-    read_document, read_document_until, to_json, to_yaml,
+    Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument, read_document, read_document_until, to_json,
+    to_yaml,
 };
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError, Puncture};
@@ -31,11 +33,12 @@ pub use generate::{ExpressionError, construction, family_names, generate};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};
+pub use imported::{DocumentFormat, Imported, NcclError, ReadError};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
-pub use nccl::{NcclCounts, NcclError, nccl_counts};
+pub use nccl::{NcclCounts, nccl_counts};
 pub use placement::{PlacementError, Seating, Slot, devices, hosts_named, names_hosts, own_slots, same_host, seating};
-pub use ports::Ports;
+pub use port_graph::Ports;
 pub use quantity::{Quantity, QuantityError};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

@@ -6,15 +6,12 @@
 //!
 //! It does not join hosts, and `gdr` (whether a NIC reaches a GPU's memory directly) plays no part inside one.
 
-mod error;
 mod graph;
 mod prune;
 mod rates;
 mod xml;
 
-pub use error::NcclError;
-
-use crate::document::{Imported, ReadError, observations};
+use crate::imported::{Imported, NcclError, ReadError, observations};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
 use crate::nccl::graph::HostGraph;

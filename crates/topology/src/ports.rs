@@ -6,16 +6,8 @@ use num_integer::Integer as _;
 use crate::generate::generated;
 use crate::limits::TopologyLimits;
 use crate::model::{NodeKind, Topology};
+use crate::port_graph::Ports;
 use crate::units::Capacity;
-
-/// A network of ranks alone as a graph: nodes are ranks, an edge is a port of its tail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ports {
-    /// Parallel links are parallel edges, and a port that leads back to its own rank is an edge that does.
-    pub graph: Digraph,
-    /// Rate of each port; `None` if there is no common one, and every link is an edge.
-    pub rate: Option<Capacity>,
-}
 
 impl Topology {
     /// Its ports, if ranks are all there is.

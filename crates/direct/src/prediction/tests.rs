@@ -3,8 +3,9 @@
 use canopy_optimize::{Fraction, Never};
 
 use super::*;
-use crate::bases::{Bases, PredictError};
+use crate::bases::Bases;
 use crate::construction::Construction;
+use crate::error::PredictError;
 use crate::families::Family;
 use crate::size::Limit;
 

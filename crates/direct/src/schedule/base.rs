@@ -2,10 +2,11 @@
 
 use canopy_optimize::{Arrivals, BfbError, Fraction, Stop, chunks_needed, step_loads};
 
+use super::Heading;
 use super::error::ScheduleError;
-use super::{Heading, Transfer};
-use crate::bases::bfb_graph;
 use crate::digraph::Digraph;
+use crate::regular::bfb_graph;
+use crate::transfer::Transfer;
 
 /// Chunks per share, number of steps, and all transfers.
 pub(super) struct Base {

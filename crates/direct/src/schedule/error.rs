@@ -2,8 +2,8 @@
 
 use canopy_optimize::BfbError;
 
-use crate::bases::PredictError;
-use crate::construction::GraphError;
+use crate::error::GraphError;
+use crate::error::PredictError;
 use crate::prediction::RuleError;
 
 /// Each variant says what was found and what would be accepted.

@@ -4,15 +4,16 @@ use num_integer::Integer;
 
 use canopy_optimize::Stop;
 
+use super::Heading;
 use super::base::{Base, breadth_first};
 use super::error::ScheduleError;
-use super::given::given;
 use super::oriented::Oriented;
-use super::{Heading, Transfer};
 use crate::construction::{Construction, turned_edges};
 use crate::digraph::Digraph;
+use crate::given::given;
 use crate::prediction::RuleError;
 use crate::size::Limit;
+use crate::transfer::Transfer;
 
 /// A graph with a schedule of which nothing is written out but the innermost.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Level {
                     return Ok(level);
                 }
                 for _ in 0..*n {
-                    graph = crate::expand::line(&graph, limit).map_err(crate::construction::GraphError::from)?;
+                    graph = crate::expand::line(&graph, limit).map_err(crate::error::GraphError::from)?;
                     level = Self::line(&graph, level)?;
                 }
                 Ok(level)

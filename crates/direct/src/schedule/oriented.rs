@@ -1,8 +1,9 @@
 //! A regular graph with its edges by both ends, in either direction.
 
 use super::Heading;
-use crate::bases::{PredictError, regular_degree};
 use crate::digraph::Digraph;
+use crate::error::PredictError;
+use crate::regular::regular_degree;
 
 /// A regular graph as data moves in it: `from` and `to` are tail and head, or the other way round.
 #[derive(Clone, Debug)]

@@ -94,7 +94,7 @@ fn stored_schedules_are_right() {
     }
     check(&base(Family::Diamond));
     // A graph of the same size that is another one has none.
-    assert!(given(&Family::DeBruijn { d: 2, n: 3 }.graph(LIMIT).unwrap()).is_none());
+    assert!(crate::given::given(&Family::DeBruijn { d: 2, n: 3 }.graph(LIMIT).unwrap()).is_none());
 }
 
 #[test]

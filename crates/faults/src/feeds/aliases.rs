@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::feeds::labels::{normal, short_forms};
-use crate::target::{Device, Target, TargetError, shown};
+use crate::target::{Device, Target, TargetError};
+use crate::text::shown;
 
 /// Most names that are told.
 const ALIASES_MAX: usize = 1_000_000;

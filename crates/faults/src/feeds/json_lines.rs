@@ -13,7 +13,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::{Event, Severity};
 use crate::feeds::{FeedError, FeedOptions, Item, from_json, read_time};
-use crate::target::{Loss, shown};
+use crate::target::Loss;
+use crate::text::shown;
 
 /// An event as it is written.
 #[derive(Debug, serde::Deserialize)]

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::event::{Event, Severity};
 use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut, from_json, read_time};
 use crate::remaining::Remaining;
-use crate::target::shown;
+use crate::text::shown;
 
 /// Who says it, in events.
 const SOURCE: &str = "nccl-ras";

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use crate::event::{Event, Severity};
 use crate::feeds::{Aliases, FeedError, FeedOptions, Item, can_be_host, check_count, cut};
 use crate::remaining::Remaining;
-use crate::target::{Device, Target, digits, shown};
+use crate::target::{Device, Target};
+use crate::text::{digits, shown};
 
 /// Bytes of a check's name in the name of a source, beside `nvsentinel/`.
 const CHECK_BYTES_MAX: usize = 48;

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::event::{Event, Severity};
 use crate::feeds::{FeedError, FeedOptions, Item, MESSAGE_BYTES_MAX, can_be_host, check_count, cut, from_json};
 use crate::remaining::Remaining;
-use crate::target::{Target, shown};
+use crate::target::Target;
+use crate::text::shown;
 
 /// Who says it, in events.
 const SOURCE: &str = "slurm";

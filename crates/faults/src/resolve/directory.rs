@@ -7,7 +7,8 @@ use canopy_topology::{Attributes, NodeIndex, NodeKind, Topology, hosts_named, sa
 
 use crate::resolve::MeaningError;
 use crate::resolve::near::{beside, near};
-use crate::target::{Device, shown};
+use crate::target::Device;
+use crate::text::shown;
 
 /// Nodes by a name that several may share.
 type Named<'t> = BTreeMap<&'t str, Vec<NodeIndex>>;

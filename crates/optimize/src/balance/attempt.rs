@@ -1,9 +1,9 @@
 //! Taking away what is in excess, at a rate that is assumed.
 
 use crate::digraph::MergedGraph;
+use crate::error::OptimumError;
 use crate::flow::{ArcId, FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 use crate::sweep::{first_violated, set_demands};
 

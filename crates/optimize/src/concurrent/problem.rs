@@ -1,6 +1,7 @@
 //! What is to be sent over what.
 
-use crate::digraph::{Digraph, DigraphError};
+use crate::digraph::Digraph;
+use crate::error::DigraphError;
 use crate::stop::Stopped;
 
 /// What one source has for its sinks.

@@ -8,9 +8,9 @@ use num_integer::Integer;
 
 use super::{Picking, Round, fit};
 use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop, Stopped};
 
 /// What trees that collect and trees that spread may have of each link, with the roots that both have in common.

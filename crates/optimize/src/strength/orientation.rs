@@ -4,9 +4,9 @@ use num_integer::Integer;
 
 use super::{Picking, Round, fit};
 use crate::digraph::{Digraph, MergedGraph};
+use crate::error::OptimumError;
 use crate::flow::{ArcId, FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
-use crate::optimum::OptimumError;
 use crate::stop::{Meter, Stop};
 
 /// Directions found by [`orientation`], in whole trees.

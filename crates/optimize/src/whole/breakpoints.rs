@@ -3,8 +3,6 @@
 use crate::digraph::Digraph;
 use crate::fraction::Fraction;
 
-use super::counts;
-
 /// Times `j/b` for the capacities `b` of a graph, in units.
 #[derive(Clone, Debug)]
 pub(super) struct Breakpoints {
@@ -26,7 +24,7 @@ pub(super) enum Side {
 impl Breakpoints {
     /// O(arcs log arcs).
     pub(super) fn of(graph: &Digraph) -> Self {
-        let arcs = || graph.arcs.iter().filter(|arc| counts(arc));
+        let arcs = || graph.arcs.iter().filter(|arc| arc.counts());
         let unit = arcs().fold(0, |unit, arc| num_integer::gcd(unit, arc.capacity)).max(1);
         let mut capacities: Vec<u64> = arcs().map(|arc| arc.capacity / unit).collect();
         capacities.sort_unstable();

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use super::WholeTrees;
 use super::breakpoints::{Breakpoints, Side};
 use crate::digraph::{Arc, Digraph};
+use crate::error::OptimumError;
 use crate::fraction::Fraction;
-use crate::optimum::OptimumError;
 use crate::stop::Stop;
 use crate::strength::{orientation, strength};
 

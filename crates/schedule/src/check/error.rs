@@ -2,7 +2,7 @@
 
 use crate::collective::CollectiveKind;
 use crate::fault::PathFault;
-use crate::shares::SharesError;
+use crate::weights_error::SharesError;
 
 /// It is not a well-formed graph on this topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

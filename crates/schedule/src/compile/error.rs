@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::collective::CollectiveKind;
 use crate::fault::PathFault;
-use crate::shares::SharesError;
+use crate::weights_error::SharesError;
 
 /// Position of a tree in a forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use crate::bound::Certificate;
 use crate::collective::{Collective, CollectiveKind};
 use crate::route::RouteTable;
 use crate::schedule::{Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
-use crate::shares::{ChunkLayout, Shares, SharesError};
+use crate::shares::{ChunkLayout, Shares};
+use crate::weights_error::SharesError;
 
 /// Why a renaming is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,8 +8,8 @@ use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
 use super::ASK_INTERVAL;
-use super::error::AllToAllError;
 use crate::all_pairs::digraph;
+use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};

@@ -4,9 +4,9 @@ use canopy_optimize::{Fraction, SingleOptions, Stop, path_optimum, single_load_b
 use canopy_schedule::{Flow, Shares};
 use canopy_topology::Topology;
 
-use super::error::AllToAllError;
 use super::sets::{Choice, Sets};
 use crate::algorithm::Algorithm;
+use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
 

@@ -6,9 +6,9 @@ use canopy_optimize::{Digraph, PATHS_MAX, PathGraph, Stop};
 use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use super::error::AllToAllError;
 use crate::algorithm::Algorithm;
 use crate::all_pairs::digraph;
+use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::reach::ask;

@@ -4,11 +4,12 @@ use canopy_optimize::{Fraction, Never};
 use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
-use super::AllToAllError;
-use crate::algorithm::{Algorithm, Composition, SynthesisRequest};
+use crate::algorithm::Algorithm;
+use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::progress::Silent;
+use crate::request::{Composition, SynthesisRequest};
 use crate::synthesize::{synthesize, synthesize_explained};
 
 fn all_to_all(topology: &Topology) -> Collective {

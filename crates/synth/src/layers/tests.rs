@@ -7,8 +7,9 @@ use canopy_schedule::{Collective, CollectiveKind, Schedule, Shares, check_flow};
 use canopy_topology::{Rate, TopologyDraft, TopologyLimits, generate};
 
 use super::*;
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::Algorithm;
 use crate::progress::Silent;
+use crate::request::SynthesisRequest;
 use crate::synthesize::synthesize;
 
 fn all_to_all(topology: &Topology) -> Schedule {

@@ -5,9 +5,10 @@ use canopy_schedule::{Collective, Schedule, Shape};
 use canopy_topology::Topology;
 
 use super::{SteppedError, binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::reach::require_reach;
+use crate::request::SynthesisRequest;
 
 type Builder = fn(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedError>;
 

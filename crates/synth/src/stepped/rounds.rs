@@ -5,7 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{Action, Collective};
 use canopy_topology::Rank;
 
-use super::SteppedError;
+use crate::error::SteppedError;
 use crate::parts::HOPS_MAX;
 
 /// All chunks that a rank sends another in a step.

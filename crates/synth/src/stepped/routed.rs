@@ -10,10 +10,10 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Steps};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use super::SteppedError;
 use super::rounds::{Rounds, require_room};
 use super::ways::Ways;
 use super::writer::Writer;
+use crate::error::SteppedError;
 use crate::routing::{Heading, Passing};
 
 /// A chunk on its way from one rank to the next.

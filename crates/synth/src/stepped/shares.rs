@@ -2,7 +2,7 @@
 
 use canopy_schedule::{Carrier, CollectiveKind, Schedule, Send, Shape, Shares, Steps};
 
-use super::SteppedError;
+use crate::error::SteppedError;
 
 /// The same schedule for shares or blocks of other sizes: who sends which of them to whom, and when, stays; one of weight w
 /// takes w chunks, and one of weight 0 is not sent.

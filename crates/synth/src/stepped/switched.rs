@@ -6,10 +6,10 @@ use canopy_optimize::Stop;
 use canopy_schedule::Steps;
 use canopy_topology::{Rank, Topology};
 
-use super::SteppedError;
 use super::rounds::{Rounds, require_room};
 use super::ways::Ways;
 use super::writer::Writer;
+use crate::error::SteppedError;
 use crate::routing::{Heading, Passing};
 
 /// All messages, each two ranks' over the same route; none where switches do not join two that talk.

@@ -3,7 +3,7 @@
 use canopy_optimize::Stop;
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use super::SteppedError;
+use crate::error::SteppedError;
 use crate::reach::ask;
 use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing};
 

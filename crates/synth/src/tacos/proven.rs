@@ -18,9 +18,10 @@ use canopy_topology::Topology;
 
 use super::Asked;
 use super::planned::{Errand, Planned};
-use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::progress::{Progress, Stage};
+use crate::request::SynthesisRequest;
 
 /// What is proven of the time of a schedule, of all schedules of as many chunks, for messages of the size that was stated.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, 
 use canopy_topology::{Capacity, Latency, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 use super::unwound::{Patterns, Unwound};
-use crate::algorithm::{Algorithm, SynthesisRequest, TreeLimits};
+use crate::algorithm::{Algorithm, TreeLimits};
+use crate::request::SynthesisRequest;
 use crate::synthesize::synthesize;
 
 fn network(expression: &str) -> Topology {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::TopologyError;
 use crate::hash::identity_hash;
+use crate::model::Topology;
 use crate::quantity::Quantity;
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;

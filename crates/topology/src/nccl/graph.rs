@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::ReadError;
+use crate::imported::NcclError;
+use crate::imported::ReadError;
 use crate::limits::TopologyLimits;
 use crate::model::{Attributes, DraftLink, DraftNode, NodeKind, TopologyDraft};
-use crate::nccl::error::NcclError;
 use crate::nccl::rates;
 use crate::nccl::xml::Element;
 use crate::shorten::shorten;

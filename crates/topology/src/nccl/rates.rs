@@ -3,7 +3,7 @@
 //! Source: NVIDIA/nccl `src/graph/topo.h` (tables) and `topo.cc` (`ncclTopoGetInterCpuBw`, `ncclTopoAddGpu`);
 //! ROCm/rccl, the same files, for xGMI. NCCL keeps them as floats of GB/s with at most one decimal.
 
-use crate::nccl::error::NcclError;
+use crate::imported::NcclError;
 use crate::nccl::xml::Element;
 
 /// 10⁸ bytes per second, the unit of the tables: their rates have one decimal of GB/s.

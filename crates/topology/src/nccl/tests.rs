@@ -1,7 +1,8 @@
 //! Topology files give the graph NCCL sees, and from it what GPUs need.
 
 use super::*;
-use crate::document::{DocumentFormat, read_document};
+use crate::document::read_document;
+use crate::imported::DocumentFormat;
 use crate::model::Topology;
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;

@@ -6,8 +6,8 @@
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::document::{DocumentFormat, ReadError};
-use crate::nccl::error::NcclError;
+use crate::imported::NcclError;
+use crate::imported::{DocumentFormat, ReadError};
 use crate::shorten::{shorten, shorten_to};
 
 /// Deepest nesting: PCI switches nest a few levels.

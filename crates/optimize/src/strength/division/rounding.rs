@@ -3,11 +3,11 @@
 use crate::digraph::Digraph;
 use crate::flow::FlowNetwork;
 use crate::fraction::Fraction;
+use crate::lowered;
 use crate::stop::{Stop, Stopped};
 use crate::strength::division::Division;
 use crate::strength::division::program::Fractional;
 use crate::sweep::sweep;
-use crate::whole;
 
 /// Numbers of trees tried one by one, as long as these lose nothing: flows times arcs that this may take.
 const WORK_MAX: usize = 1 << 22;
@@ -96,7 +96,7 @@ impl Rounding<'_> {
         }
         if self.terminals.contains(&false) {
             for kind in [&mut division.spread, &mut division.collect] {
-                whole::make_balanced(self.graph, self.terminals, kind, stop)?;
+                lowered::lower(self.graph, self.terminals, kind, stop)?;
             }
         }
         Ok(self.is_enough(&division, stop)?.then_some(division))

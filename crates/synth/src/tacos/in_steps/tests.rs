@@ -8,7 +8,8 @@ use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::algorithm::{SynthesisRequest, TreeLimits};
+use crate::algorithm::TreeLimits;
+use crate::request::SynthesisRequest;
 use crate::synthesize::synthesize;
 
 fn merit(steps: usize, end: u128, end_with_barriers: u128) -> Merit {

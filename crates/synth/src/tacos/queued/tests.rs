@@ -5,7 +5,8 @@ use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile}
 use canopy_topology::{Rank, Topology, TopologyLimits, construction, generate};
 
 use super::ran;
-use crate::algorithm::{Algorithm, Composition, SynthesisRequest, TreeLimits};
+use crate::algorithm::{Algorithm, TreeLimits};
+use crate::request::{Composition, SynthesisRequest};
 use crate::synthesize::synthesize;
 
 fn request(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (Topology, SynthesisRequest) {

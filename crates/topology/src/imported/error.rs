@@ -1,8 +1,7 @@
 //! Why a document was refused.
 
-use crate::document::DocumentFormat;
+use super::{DocumentFormat, NcclError};
 use crate::error::TopologyError;
-use crate::nccl::NcclError;
 use crate::quantity::QuantityError;
 
 /// Each variant says where, what was found, and what would be accepted.

@@ -4,9 +4,9 @@ mod tables;
 
 use canopy_optimize::Fraction;
 
-use super::Transfer;
 use crate::cost::Cost;
 use crate::digraph::Digraph;
+use crate::transfer::Transfer;
 
 /// A stored schedule.
 struct Table {

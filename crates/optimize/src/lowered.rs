@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::counts;
 use crate::digraph::Digraph;
+use crate::error::OptimumError;
 use crate::flow::FlowNetwork;
-use crate::optimum::OptimumError;
 use crate::stop::{Stop, Stopped};
 
 /// Whether, at every node that is no terminal, the capacities that enter are link for link those that leave: then floors
@@ -13,9 +12,9 @@ use crate::stop::{Stop, Stopped};
 ///
 /// * **Errors.** [`OptimumError::Unbalanced`]: at such a node not even the sums are equal.
 /// * **Cost.** O(arcs log arcs).
-pub(super) fn is_kept_by_floors(graph: &Digraph, terminals: &[bool]) -> Result<bool, OptimumError> {
+pub(crate) fn is_kept_by_floors(graph: &Digraph, terminals: &[bool]) -> Result<bool, OptimumError> {
     let mut sides: BTreeMap<u32, (Vec<u64>, Vec<u64>)> = BTreeMap::new();
-    for arc in graph.arcs.iter().filter(|arc| counts(arc)) {
+    for arc in graph.arcs.iter().filter(|arc| arc.counts()) {
         if !terminals[arc.to as usize] {
             sides.entry(arc.to).or_default().0.push(arc.capacity);
         }

@@ -1,0 +1,43 @@
+//! Why there is no graph of a construction, or nothing is predicted of one.
+
+use canopy_optimize::BfbError;
+
+use crate::families::FamilyError;
+use crate::prediction::RuleError;
+use crate::size::TooLarge;
+
+/// Why there is no graph of a construction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the errors within say it")]
+pub enum GraphError {
+    #[error(transparent)]
+    Family(#[from] FamilyError),
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+}
+
+/// Why nothing is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the errors within say it")]
+pub enum PredictError {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    #[error(
+        "node {node} has {found} links out or in where others have {degree}; use a graph in which all have as many"
+    )]
+    NotRegular { node: u32, found: usize, degree: usize },
+    #[error(transparent)]
+    Bfb(#[from] BfbError),
+    #[error("the exact cost does not fit 128 bits; use a smaller graph")]
+    Overflow,
+}
+
+impl From<FamilyError> for PredictError {
+    fn from(error: FamilyError) -> Self {
+        Self::Graph(error.into())
+    }
+}

@@ -1,0 +1,66 @@
+//! What comes of a topology from outside, whatever it is written in.
+
+mod error;
+mod nccl_error;
+
+pub use self::error::ReadError;
+pub use self::nccl_error::NcclError;
+
+use crate::model::Topology;
+
+/// How a topology is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DocumentFormat {
+    /// canopy's schema as YAML.
+    Yaml,
+    /// canopy's schema as JSON.
+    Json,
+    /// The topology file of NCCL or RCCL: one host.
+    NcclXml,
+}
+
+impl DocumentFormat {
+    /// Name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Yaml => "YAML",
+            Self::Json => "JSON",
+            Self::NcclXml => "NCCL XML",
+        }
+    }
+
+    /// Decides by the first character that is not blank: `<` is XML, `{` is JSON, anything else YAML.
+    pub(crate) fn sniff(text: &str) -> Self {
+        match text.trim_start().bytes().next() {
+            Some(b'<') => Self::NcclXml,
+            Some(b'{') => Self::Json,
+            _ => Self::Yaml,
+        }
+    }
+}
+
+/// A topology from outside, with what a person should know about how it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What was read.
+    pub topology: Topology,
+    /// Assumptions made and things left out, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// What is unusual about a topology, though legal. O(nodes + links).
+pub(crate) fn observations(topology: &Topology) -> Vec<String> {
+    let mut observations = Vec::new();
+    if let Some((node, entering, leaving)) = topology.first_unbalanced() {
+        let id = &topology.node(node).id;
+        observations.push(format!(
+            "node `{id}` receives {entering} bytes/s and sends {leaving}; some algorithms need both to be equal everywhere"
+        ));
+    }
+    if let Some((from, to)) = topology.first_unreachable() {
+        let (start, end) = (&topology.node(from.node()).id, &topology.node(to.node()).id);
+        let (from, to) = (from.number(), to.number());
+        observations.push(format!("rank {from} (`{start}`) does not reach rank {to} (`{end}`); no schedule can exist"));
+    }
+    observations
+}
