@@ -113,6 +113,12 @@ fn files_of_plans_are_fetched_or_made() {
     let got = desk.json(&format!("plans get {with_xml} --format msccl-xml -o got.xml --json"));
     check_members(&got, &["canopy", "command", "plan", "converted", "warnings", "files"]);
     assert_eq!((&got["converted"], desk.read("got.xml")), (&false.into(), desk.read("first.xml")));
+    let bare = desk.json(&format!("plans get {with_xml} -o bare.xml --json"));
+    assert_eq!(
+        (text(&bare["files"][0], "profile"), desk.read("bare.xml")),
+        ("msccl", desk.read("first.xml")),
+        "its only file"
+    );
     desk.refused(
         &format!("plans get {with_xml} --format oneccl-xml -o x.xml"),
         2,

@@ -20,7 +20,8 @@ pub(crate) struct GetArgs {
     /// Plan, such as plans/0123abcd; the first digits of its id are enough where no other plan has the same
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml [default: json, or what --profile reads]
+    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml [default: what --profile reads, else json, or the
+    /// only file of a plan without]
     #[arg(long, short, value_name = "F")]
     format: Option<Format>,
     /// Runtime that the file is for [default: the usual one of the format]
@@ -54,11 +55,16 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
         return Err(Failure::input("NCCL cannot load external plans")
             .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     }
-    let format = args.format.or(args.profile.and_then(Target::format)).unwrap_or(Format::Json);
-    let profile = profile_name(format, args.profile, None)?;
     let (server, deadline) = (&args.common.server, Some(args.common.deadline));
     let plan = plan_id_of(&args.plan, server, deadline).await?;
     let there = artifacts(&plan, server, deadline).await?;
+    let (format, profile) = match only_one(&args, &there) {
+        Some(file) => file,
+        None => {
+            let format = args.format.or(args.profile.and_then(Target::format)).unwrap_or(Format::Json);
+            (format, profile_name(format, args.profile, None)?)
+        }
+    };
     let is_wanted = |file: &&Artifact| file.format() == format.on_the_wire() && file.profile == profile;
     let (bytes, warnings, converted) = match there.iter().find(is_wanted).filter(|_| args.size.is_none()) {
         Some(file) => (content(&file_name(&plan, file), server, deadline).await?, Vec::new(), false),
@@ -95,13 +101,26 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     print(&format!("{plan} to {}{made}", path.display()))
 }
 
+/// Format and profile of the only file that may be meant, where nothing says which runtime it is for and none can be made.
+fn only_one(args: &GetArgs, there: &[Artifact]) -> Option<(Format, String)> {
+    let can_be_made = there.iter().any(|file| file.format() == OutputFormat::Json);
+    if can_be_made || args.profile.is_some() || args.size.is_some() {
+        return None;
+    }
+    let known = there.iter().filter_map(|file| Some((format_of(file)?, file.profile.clone())));
+    let mut fitting = known.filter(|(format, _)| args.format.is_none_or(|asked| asked == *format));
+    let first = fitting.next()?;
+    fitting.next().is_none().then_some(first)
+}
+
+fn format_of(file: &Artifact) -> Option<Format> {
+    Format::ALL.into_iter().find(|format| format.on_the_wire() == file.format())
+}
+
 /// Why no file can be had: the plan's own are listed.
 fn lacking(plan: &str, format: Format, there: &[Artifact]) -> Failure {
     let named = |file: &Artifact| {
-        let format = Format::ALL
-            .into_iter()
-            .find(|format| format.on_the_wire() == file.format())
-            .map_or("unknown", Format::name);
+        let format = format_of(file).map_or("unknown", Format::name);
         if file.profile.is_empty() { format.to_owned() } else { format!("{format} for {}", file.profile) }
     };
     let files: Vec<String> = there.iter().map(named).collect();
