@@ -5,6 +5,7 @@
 //! only moves messages. Nothing unchecked is stored or sent.
 
 mod admin;
+mod answered;
 mod answers;
 mod asked;
 mod call;

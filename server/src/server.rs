@@ -21,6 +21,7 @@ use tower::Layer as _;
 
 use self::upkeep::{keep_up, tell_of, topologies_in_use, write_clock_down};
 use crate::admin::{self, Pages};
+use crate::answered::AnswerLayer;
 use crate::answers::Answers;
 use crate::call::LineLimit;
 use crate::clock;
@@ -30,7 +31,7 @@ use crate::finds::Finds;
 use crate::front::Front;
 use crate::journal::Journal;
 use crate::listener::{self, ConnectionLimits, Places, serve_http2};
-use crate::malformed::MalformedLayer;
+use crate::malformed::decodable;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
@@ -41,7 +42,7 @@ use crate::refusals::Refusals;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
 use crate::service::{
-    DeadlinePolicy, Desk, GATED, OPEN, Office, OversizeLayer, PartsLayer, PlanSpace, PlannerService, operators,
+    DeadlinePolicy, Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize,
 };
 use crate::socket::{self, SocketPath};
 use crate::store::{RecordOptions, Records, Store, StoreError, Upkeep, open_store};
@@ -284,7 +285,7 @@ impl Server {
         let record = RecordLayer { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = TimeoutLayer { policy: deadlines(&options), runtime: Handle::current() };
-        let service = record.layer(timeout.layer(MalformedLayer.layer(routes)));
+        let service = record.layer(timeout.layer(AnswerLayer(decodable).layer(routes)));
         let (stop, stopped) = watch::channel(false);
         let (unix_places, tcp_places) =
             (Places::new("unix", places.unix, metrics.clone()), Places::new("tcp", places.tcp, metrics));
@@ -458,8 +459,8 @@ fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflection_error = |error| RunError(Box::new(error));
-    let planner =
-        GateLayer(drain.clone()).layer(OversizeLayer { limit: message_bytes_max }.layer(PartsLayer.layer(planner)));
+    let planner = GateLayer(drain.clone())
+        .layer(AnswerLayer(oversize(message_bytes_max)).layer(AnswerLayer(in_parts).layer(planner)));
     Ok(operators(Routes::new(planner), options, office, message_bytes_max)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))

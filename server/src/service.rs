@@ -66,6 +66,7 @@ use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
 use self::topologies::TopologiesService;
+use crate::answered::AnswerLayer;
 use crate::answers::{Answers, Found};
 use crate::clock;
 use crate::config::Options;
@@ -88,8 +89,8 @@ pub(crate) use deadline::DeadlinePolicy;
 pub(crate) use decode::{Decoded, Method, OnMiss, decode};
 pub(crate) use desk::Desk;
 pub(crate) use events::EventStream;
-pub(crate) use oversize::OversizeLayer;
-pub(crate) use parts::PartsLayer;
+pub(crate) use oversize::oversize;
+pub(crate) use parts::in_parts;
 pub(crate) use stand_in::StandIn;
 pub(crate) use topologies::{read_deeply, resolve};
 
@@ -149,14 +150,14 @@ pub(crate) fn operators(routes: Routes, options: &Options, office: Office, messa
         &workshop,
     );
     let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
-    let limit = OversizeLayer { limit: OPERATORS_BYTES_MAX };
+    let limit = AnswerLayer(oversize(OPERATORS_BYTES_MAX));
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
     let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
     let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
-    let large = OversizeLayer { limit: message_bytes_max };
+    let large = AnswerLayer(oversize(message_bytes_max));
     let gate = GateLayer(drain);
     let routes = routes.add_service(gate.layer(large.layer(faults))).add_service(gate.layer(large.layer(leases)));
     let routes = routes.add_service(limit.layer(operations)).add_service(limit.layer(server));

@@ -2,10 +2,9 @@
 //!
 //! A plan carries its proof, which may have a hundred thousand links. Decoded it takes many times the bytes that it has on
 //! the wire, and whoever copied it for each call would hold it once more for each. So handlers answer with parts, some
-//! of which are shared, and [`PartsLayer`] sends those in place of the message that the generated code would encode.
+//! of which are shared, and [`in_parts`] sends those in place of the message that the generated code would encode.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -18,9 +17,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use tokio_stream::Stream;
 use tonic::body::Body;
 use tonic::codegen::http;
-use tonic::server::NamedService;
 use tonic::{Response, Status};
-use tower::{Layer, Service};
 
 /// Numbers of the fields that are put together here, as the protocol has them.
 const REPLY_PLAN: u32 = 1;
@@ -122,54 +119,12 @@ pub(super) fn respond<T>(
     response
 }
 
-/// Wraps a service in [`SendParts`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PartsLayer;
-
-/// Sends responses in parts where a handler has made them so.
-#[derive(Clone, Debug)]
-pub(crate) struct SendParts<S> {
-    inner: S,
-}
-
-impl<S> Layer<S> for PartsLayer {
-    type Service = SendParts<S>;
-
-    fn layer(&self, inner: S) -> SendParts<S> {
-        SendParts { inner }
-    }
-}
-
-impl<S: NamedService> NamedService for SendParts<S> {
-    const NAME: &'static str = S::NAME;
-}
-
-impl<S, R> Service<http::Request<R>> for SendParts<S>
-where
-    S: Service<http::Request<R>, Response = http::Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(ready!(self.inner.poll_ready(context)))
-    }
-
-    fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = answer.await?;
-            let parts = response.extensions_mut().remove::<InParts>();
-            let messages = parts.and_then(|parts| parts.0.lock().unwrap_or_else(PoisonError::into_inner).take());
-            Ok(match messages {
-                Some(messages) => {
-                    response.map(|_| Body::new(PartsBody { messages: Some(messages), waiting: VecDeque::new() }))
-                }
-                None => response,
-            })
-        })
+/// The answer in parts, where a handler has made it so; else the same.
+pub(crate) fn in_parts(_path: &str, mut response: http::Response<Body>) -> http::Response<Body> {
+    let parts = response.extensions_mut().remove::<InParts>();
+    match parts.and_then(|parts| parts.0.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+        Some(messages) => response.map(|_| Body::new(PartsBody { messages: Some(messages), waiting: VecDeque::new() })),
+        None => response,
     }
 }
 
