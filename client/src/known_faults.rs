@@ -1,6 +1,8 @@
-//! The argument that says what to make of faults that a server knows.
+//! The argument that says what to make of faults that a server knows, and what is said where they were taken into account.
 
 use canopy_proto::v1;
+
+use crate::exit::say;
 
 /// What is made of the faults that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
@@ -31,5 +33,15 @@ impl FaultArgs {
     /// Whether they are left out of account.
     pub(crate) fn ignores(self) -> bool {
         self.faults == FaultsName::Ignore
+    }
+}
+
+/// Prints what an answer warns of; of faults, with the way to have the `what` of the healthy network.
+pub(crate) fn say_warnings<'a>(warnings: impl IntoIterator<Item = &'a v1::Warning>, what: &str) {
+    for v1::Warning { code, text } in warnings {
+        say(&format!("warning: {code}: {text}"));
+        if code == "FAULTS_APPLIED" {
+            say(&format!("help: add `--faults ignore` for the {what} of the healthy network"));
+        }
     }
 }

@@ -8,7 +8,8 @@ use crate::args::RankList;
 use crate::certificate::CertificateSummary;
 use crate::commands::faults::wire;
 use crate::connection::{ServerArgs, ask};
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::known_faults;
 use crate::output::{FORMAT_VERSION, TopologySummary, print, print_json};
 use crate::request;
 
@@ -32,12 +33,8 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let reply =
         ask(server, args.deadline, async |connection, left| connection.shared().bound(request.clone(), left).await);
     let reply = reply.await?;
-    for warning in reply.warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED") {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-        if warning.code == "FAULTS_APPLIED" {
-            say("help: add `--faults ignore` for the bound of the healthy network");
-        }
-    }
+    let of_bounds = reply.warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED");
+    known_faults::say_warnings(of_bounds, "bound");
     let root = kind.has_root().then_some(args.collective.root.unwrap_or(0));
     let object = object(kind.name(), root, request.shares, reply)
         .ok_or_else(|| Failure::fault("the server's answer has no bound, certificate or topology"))?;

@@ -16,7 +16,7 @@ use crate::output::{
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::time_proof::TimeProofSummary;
-use crate::{placement, request};
+use crate::{known_faults, placement, request};
 
 /// A plan that is there, and its file in place.
 #[derive(Debug)]
@@ -105,12 +105,7 @@ struct TimingsSummary {
 
 /// Prints warnings and the summary or the JSON object.
 pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
-    for warning in &outcome.reply.warnings {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-        if warning.code == "FAULTS_APPLIED" {
-            say("help: add `--faults ignore` for the plan of the healthy network");
-        }
-    }
+    known_faults::say_warnings(&outcome.reply.warnings, "plan");
     let planned = planned(outcome)?;
     if json {
         return print_json(&planned);
