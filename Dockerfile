@@ -8,13 +8,14 @@ COPY proto proto
 COPY migrations migrations
 COPY server server
 COPY client client
+COPY cli cli
 COPY tests tests
 COPY benches benches
 # The revision of the source, for canopy_build_info: the history is not among the files of the build.
 ARG CANOPY_REVISION=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
-    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-client --bin canopy \
+    cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
     && install -D --target-directory=/image/bin target/release/canopyd target/release/canopy \
     && install -d --mode=0700 /image/data
 

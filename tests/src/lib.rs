@@ -30,7 +30,7 @@ pub fn binary(name: &str) -> PathBuf {
             return;
         }
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "-p", "canopy-client", "-p", "canopy-server"]);
+        build.args(["build", "--locked", "-p", "canopy-cli", "-p", "canopy-server"]);
         if profile_folder.ends_with("release") {
             build.arg("--release");
         }
