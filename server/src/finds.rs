@@ -6,14 +6,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
-use prost::Message;
 
 use crate::failure::chain;
 use crate::key::PlanKey;
-use crate::store::{Store, StoreError, decode_record, encode_record};
+use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 
 /// Most answers that are kept: some ten MiB.
 const COUNT_MAX: usize = 4096;
@@ -23,7 +23,7 @@ const COUNT_DROPPED: usize = 256;
 /// Answers in a store. Clones share it. Every call may block on the disk, and compute for seconds.
 #[derive(Clone)]
 pub(crate) struct Finds {
-    store: Arc<dyn Store>,
+    space: SpaceOf<FindReply>,
     /// Held while answers are counted and dropped.
     housekeeping: Arc<Mutex<()>>,
 }
@@ -36,7 +36,7 @@ impl fmt::Debug for Finds {
 
 impl Finds {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, housekeeping: Arc::default() }
+        Self { space: SpaceOf::new(store), housekeeping: Arc::default() }
     }
 
     /// The answer to a query: a kept one, or what is found.
@@ -46,7 +46,7 @@ impl Finds {
     pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindReply, FindError> {
         query.check()?;
         let key = key_of(query);
-        match self.get(&key) {
+        match self.space.get(&key).map(Lookup::found) {
             Ok(Some(kept)) => return Ok(FindReply { cached: true, ..kept }),
             Ok(None) => {}
             Err(error) => tracing::error!(error = chain(&error), "a kept find could not be read"),
@@ -58,24 +58,24 @@ impl Finds {
         Ok(answer)
     }
 
-    fn get(&self, key: &PlanKey) -> Result<Option<FindReply>, StoreError> {
-        let Some(record) = self.store.get(key)? else { return Ok(None) };
-        let read = decode_record(&record).ok().and_then(|payload| FindReply::decode(payload).ok());
-        if read.is_none() {
-            tracing::error!(find = %key, "a kept find is damaged and goes into quarantine");
-            self.store.quarantine(key)?;
-        }
-        Ok(read)
-    }
-
     fn put(&self, key: &PlanKey, answer: &FindReply) -> Result<(), StoreError> {
         let _alone = self.housekeeping.lock().unwrap_or_else(PoisonError::into_inner);
         // Keys are hashes: the first of them are any.
-        let kept = self.store.keys(None, COUNT_MAX)?;
+        let kept = self.space.keys(None, COUNT_MAX)?;
         if kept.len() >= COUNT_MAX {
-            self.store.remove(&kept[..COUNT_DROPPED])?;
+            self.space.remove(&kept[..COUNT_DROPPED])?;
         }
-        self.store.put(key, &encode_record(&answer.encode_to_vec()), &[])
+        self.space.put(key, &encode_message(answer), &[])
+    }
+}
+
+impl Stored for FindReply {
+    fn decode(_: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        decode_message(&record)
+    }
+
+    fn log_damage(key: &PlanKey, _: &DamagedRecord) {
+        tracing::error!(find = %key, "a kept find is damaged and goes into quarantine");
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use canopy_optimize::Never;
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::store::{MemoryStore, encode_record};
 
     fn query(nodes: u32) -> Query {
         Query { nodes, degree: 4, links: Links::Any }

@@ -23,7 +23,9 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use self::entry::{decode_entry, decode_progress, encode_entry, encode_progress};
+use bytes::Bytes;
+
+use self::entry::{Progress, decode_entry, encode_entry, encode_progress};
 pub(crate) use self::entry::{decode_order, encode_order};
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
@@ -31,18 +33,16 @@ use crate::job::{Job, JobState, Written};
 use crate::key::PlanKey;
 use crate::order::Making;
 use crate::order::{Order, Priority};
-use crate::store::{Durability, Store, StoreError};
+use crate::store::{DamagedRecord, Durability, SpaceOf, Store, StoreError, Stored, Summarised, decode_message};
 
 /// A job that was begun so often and never ended is taken to be what ends the process.
 pub(crate) const STARTS_MAX: u32 = 2;
 /// Longest time between two attempts at what cannot be written.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Keys read at a time.
-const PAGE: usize = 256;
 
 /// The journal, in the space of jobs.
 pub(crate) struct Journal {
-    store: Arc<dyn Store>,
+    store: SpaceOf<Unfinished>,
     noted: Mutex<Noted>,
     ready: Condvar,
 }
@@ -84,6 +84,7 @@ pub(crate) struct Unfinished {
 
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        let store = SpaceOf::new(store);
         Self { store, noted: Mutex::new(Noted { open: true, ends: BTreeMap::new() }), ready: Condvar::new() }
     }
 
@@ -289,61 +290,60 @@ impl Journal {
     /// The engine could not list them.
     pub(crate) fn for_each_unfinished(&self, mut each: impl FnMut(Unfinished)) -> Result<(), StoreError> {
         let progress = self.progress()?;
-        let mut after = None;
-        loop {
-            let keys = self.store.keys(after.as_ref(), PAGE)?;
-            let Some(&last) = keys.last() else { return Ok(()) };
-            after = Some(last);
-            for key in keys {
-                let starts = match progress.get(&key) {
-                    Some(Some(starts)) => *starts,
-                    // Its end is all that is missing.
-                    Some(None) => {
-                        self.noted().ends.insert(key, End::Struck);
-                        continue;
-                    }
-                    None => 0,
-                };
-                let record = match self.store.get(&key) {
-                    Ok(Some(record)) => record,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        tracing::error!(%key, error = chain(&error), "an unfinished job cannot be read");
-                        continue;
-                    }
-                };
-                match decode_entry(&record).filter(|entry| PlanKey::numbered(entry.number) == key) {
-                    Some(entry) => each(Unfinished { starts, ..entry }),
-                    None => {
-                        tracing::error!(%key, "an unfinished job cannot be read; it is in quarantine now");
-                        self.store.quarantine(&key)?;
-                    }
+        for key in self.store.all_keys() {
+            let key = key?;
+            let starts = match progress.get(&key) {
+                Some(Some(starts)) => *starts,
+                // Its end is all that is missing.
+                Some(None) => {
+                    self.noted().ends.insert(key, End::Struck);
+                    continue;
                 }
+                None => 0,
+            };
+            match self.store.get(&key) {
+                Ok(entry) => entry.found().into_iter().for_each(|entry| each(Unfinished { starts, ..entry })),
+                Err(error) => tracing::error!(%key, error = chain(&error), "an unfinished job cannot be read"),
             }
         }
+        Ok(())
     }
 
     /// What the summaries say: how often each job was begun, and none for those that must have ended, since another
     /// one was made for the same request later.
     fn progress(&self) -> Result<BTreeMap<PlanKey, Option<u32>>, StoreError> {
         let (mut progress, mut latest) = (BTreeMap::new(), BTreeMap::new());
-        let mut after = None;
-        loop {
-            let page = self.store.summaries(after.as_ref(), PAGE)?;
-            let Some(&(last, _)) = page.last() else { return Ok(progress) };
-            after = Some(last);
-            for (key, summary) in page {
-                let Some(found) = decode_progress(&summary) else { continue };
-                if let Some(earlier) = latest.insert(found.request, key) {
-                    progress.insert(earlier, None);
-                }
-                progress.insert(key, Some(found.starts));
+        for entry in self.store.summaries() {
+            let (key, Some(found)) = entry? else { continue };
+            if let Some(earlier) = latest.insert(found.request, key) {
+                progress.insert(earlier, None);
             }
+            progress.insert(key, Some(found.starts));
         }
+        Ok(progress)
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stored for Unfinished {
+    fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        let entry = decode_entry(&record).filter(|entry| PlanKey::numbered(entry.number) == *key);
+        entry.ok_or(DamagedRecord::Payload)
+    }
+
+    fn log_damage(key: &PlanKey, _: &DamagedRecord) {
+        tracing::error!(%key, "an unfinished job cannot be read; it is in quarantine now");
+    }
+}
+
+impl Summarised for Unfinished {
+    type Summary = Progress;
+
+    fn decode_summary(_: &PlanKey, summary: &[u8]) -> Result<Progress, DamagedRecord> {
+        decode_message(summary)
     }
 }
 

@@ -8,15 +8,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use prost::Message;
 
 use crate::clock;
 use crate::failure::chain;
 use crate::key::PlanKey;
-use crate::store::{Store, StoreError, decode_record, encode_record};
-
-/// Summaries read at a time.
-const PAGE: usize = 1024;
+use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message};
 
 /// Keeps receipts in a space of the store. Clones share it. Every call may block on the disk.
 #[derive(Clone)]
@@ -50,7 +48,7 @@ impl ReceiptOptions {
 }
 
 struct Shared {
-    store: Arc<dyn Store>,
+    space: SpaceOf<Receipt>,
     options: ReceiptOptions,
     /// Read from the summaries when first needed. Held while the disk is used.
     index: Mutex<Option<Index>>,
@@ -87,6 +85,20 @@ struct Summary {
     created_ms: u64,
     #[prost(uint64, tag = "2")]
     size_bytes: u64,
+}
+
+impl Stored for Receipt {
+    fn decode(_: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        decode_message(&record)
+    }
+}
+
+impl Summarised for Receipt {
+    type Summary = Summary;
+
+    fn decode_summary(_: &PlanKey, summary: &[u8]) -> Result<Summary, DamagedRecord> {
+        decode_message(summary)
+    }
 }
 
 /// A request that carries an id.
@@ -179,7 +191,8 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 
 impl Receipts {
     pub(crate) fn new(store: Arc<dyn Store>, options: ReceiptOptions) -> Self {
-        let shared = Shared { store, options, index: Mutex::default(), busy: Mutex::default(), ended: Condvar::new() };
+        let space = SpaceOf::new(store);
+        let shared = Shared { space, options, index: Mutex::default(), busy: Mutex::default(), ended: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -257,19 +270,14 @@ impl Shared {
     /// little, and its age is not known. O(receipts) once.
     fn index<'a>(&self, guard: &'a mut Option<Index>) -> Result<&'a mut Index, StoreError> {
         if guard.is_none() {
-            let (mut index, mut unreadable, mut after) = (Index::default(), Vec::new(), None);
-            loop {
-                let page = self.store.summaries(after.as_ref(), PAGE)?;
-                let Some(&(last, _)) = page.last() else { break };
-                after = Some(last);
-                for (key, bytes) in &page {
-                    match decode_record(bytes).ok().and_then(|payload| Summary::decode(payload).ok()) {
-                        Some(summary) => index.enter(*key, summary),
-                        None => unreadable.push(*key),
-                    }
+            let (mut index, mut unreadable) = (Index::default(), Vec::new());
+            for entry in self.space.summaries() {
+                match entry? {
+                    (key, Some(summary)) => index.enter(key, summary),
+                    (key, None) => unreadable.push(key),
                 }
             }
-            self.store.remove(&unreadable)?;
+            self.space.remove(&unreadable)?;
             *guard = Some(index);
         }
         Ok(guard.as_mut().expect("it has just been read"))
@@ -283,10 +291,8 @@ impl Shared {
         if index.entries.get(key).is_none_or(|summary| summary.created_ms < oldest) {
             return Ok(None);
         }
-        let record = self.store.get(key)?.unwrap_or_default();
-        let receipt = decode_record(&record).ok().and_then(|payload| Receipt::decode(payload).ok());
+        let receipt = self.space.get(key)?.found();
         if receipt.is_none() {
-            self.store.quarantine(key)?;
             index.strike(key);
         }
         Ok(receipt)
@@ -294,15 +300,15 @@ impl Shared {
 
     fn write(&self, key: &PlanKey, request: &Repeatable, answer: Vec<u8>, begun: Vec<u8>) -> Result<(), StoreError> {
         let receipt = Receipt { digest: request.digest.to_vec(), answer, begun };
-        let record = encode_record(&receipt.encode_to_vec());
+        let record = encode_message(&receipt);
         let now = (self.options.now_ms)();
         let summary = Summary { created_ms: now, size_bytes: record.len() as u64 };
         let mut guard = self.lock();
         let index = self.index(&mut guard)?;
         let old = index.oldest(self.options, now.saturating_sub(self.options.age_max_ms), summary.size_bytes);
-        self.store.remove(&old)?;
+        self.space.remove(&old)?;
         old.iter().for_each(|key| index.strike(key));
-        self.store.put(key, &record, &encode_record(&summary.encode_to_vec()))?;
+        self.space.put(key, &record, &encode_message(&summary))?;
         index.enter(*key, summary);
         Ok(())
     }

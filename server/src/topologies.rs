@@ -19,14 +19,12 @@ use self::room::{Limits, Room};
 pub(crate) use self::shelved::{Shelved, judge as judge_topology};
 use crate::clock;
 use crate::key::PlanKey;
-use crate::store::{DamagedRecord, Store, StoreError};
+use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _};
 
 /// What every id begins with.
 const FOLDER: &str = "topologies/";
 /// Digits of the key in an id.
 const ID_DIGITS: usize = 32;
-/// Summaries read at a time.
-const PAGE: usize = 1024;
 
 /// Keeps topologies in a space of the store. Clones share it. Every call may block on the disk.
 #[derive(Clone)]
@@ -57,7 +55,7 @@ impl std::fmt::Debug for Shelf {
 }
 
 struct Shared {
-    store: Arc<dyn Store>,
+    space: SpaceOf<Kept>,
     options: ShelfOptions,
     /// What is there, read when first needed. Held while anything changes.
     room: Mutex<Option<Room>>,
@@ -107,7 +105,8 @@ pub(crate) struct Kept {
 impl Shelf {
     pub(crate) fn new(store: Arc<dyn Store>, options: ShelfOptions) -> Self {
         let (room, in_use, removed) = (Mutex::new(None), OnceLock::new(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { store, options, room, in_use, removed }) }
+        let space = SpaceOf::new(store);
+        Self { shared: Arc::new(Shared { space, options, room, in_use, removed }) }
     }
 
     /// Learns whom to ask which topologies something is on; once.
@@ -138,7 +137,7 @@ impl Shelf {
             if purpose == Purpose::Named && room.purpose_of(&key) == Some(Purpose::Held) {
                 shelved.is_left_by_use = false;
                 let summaries = [(key, shelved.encode())];
-                self.shared.store.set_summaries(&summaries, crate::store::Durability::Synced)?;
+                self.shared.space.set_summaries(&summaries, Durability::Synced)?;
                 room.enter(key, shelved.size_bytes, purpose);
             }
             return Ok((shelved, false));
@@ -153,7 +152,7 @@ impl Shelf {
 
     /// Keeps what another store kept, as it is. True: it was not there before. The caller has verified it.
     pub(crate) fn take_in(&self, key: &PlanKey, record: &[u8]) -> Result<bool, ShelfError> {
-        let shelved = match shelved::decode(key, Bytes::copy_from_slice(record)) {
+        let shelved = match Kept::decode(key, Bytes::copy_from_slice(record)) {
             Ok(kept) => kept.shelved,
             Err(damage) => return Err(ShelfError::Damaged { id: id_of(key), damage }),
         };
@@ -198,20 +197,17 @@ impl Shelf {
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         let Some(key) = find(room, id) else { return Ok(None) };
-        self.shared.store.remove(&[key])?;
+        self.shared.space.remove(&[key])?;
         Ok(room.strike(&key))
     }
 
     /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
     pub(crate) fn for_each(&self, mut take: impl FnMut(Shelved)) -> Result<(), ShelfError> {
         self.shared.room(&mut self.shared.lock())?;
-        let mut after = None;
-        loop {
-            let page = self.shared.store.summaries(after.as_ref(), PAGE)?;
-            let Some(&(last, _)) = page.last() else { return Ok(()) };
-            after = Some(last);
-            page.iter().filter_map(|(key, bytes)| Shelved::decode(key, bytes).ok()).for_each(&mut take);
+        for entry in self.shared.space.summaries() {
+            entry?.1.into_iter().for_each(&mut take);
         }
+        Ok(())
     }
 
     /// How much is kept, and how much may be.
@@ -225,7 +221,7 @@ impl Shelf {
 
     /// The space, for export.
     pub(crate) fn store(&self) -> &dyn Store {
-        self.shared.store.as_ref()
+        &*self.shared.space
     }
 }
 
@@ -242,20 +238,12 @@ impl Shared {
     /// made again from its record; a record that cannot be read either is put into quarantine. O(topologies) once.
     fn room<'a>(&self, guard: &'a mut Option<Room>) -> Result<&'a mut Room, StoreError> {
         if guard.is_none() {
-            let (mut found, mut after) = (BTreeSet::new(), None);
-            loop {
-                let page = self.store.summaries(after.as_ref(), PAGE)?;
-                let Some(&(last, _)) = page.last() else { break };
-                after = Some(last);
-                for (key, bytes) in &page {
-                    let shelved = match Shelved::decode(key, bytes) {
-                        Ok(shelved) => Some(shelved),
-                        Err(_) => self.mend(key)?,
-                    };
-                    let known =
-                        |shelved: Shelved| (shelved.created_ms, *key, shelved.size_bytes, shelved.is_left_by_use);
-                    found.extend(shelved.map(known));
-                }
+            let mut found = BTreeSet::new();
+            for entry in self.space.summaries() {
+                let (key, shelved) = entry?;
+                let shelved = shelved.map_or_else(|| self.mend(&key), |shelved| Ok(Some(shelved)))?;
+                let known = |shelved: Shelved| (shelved.created_ms, key, shelved.size_bytes, shelved.is_left_by_use);
+                found.extend(shelved.map(known));
             }
             let mut room = Room::default();
             for (_, key, size_bytes, is_left_by_use) in found {
@@ -268,27 +256,22 @@ impl Shared {
 
     /// Makes a summary again. None: nothing is left under this key.
     fn mend(&self, key: &PlanKey) -> Result<Option<Shelved>, StoreError> {
-        let Some(record) = self.store.get(key)? else {
-            return self.store.remove(&[*key]).map(|()| None);
-        };
-        match shelved::decode(key, Bytes::from(record)) {
-            Ok(Kept { shelved, .. }) => {
-                let summaries = [(*key, shelved.encode())];
-                self.store.set_summaries(&summaries, crate::store::Durability::Synced)?;
+        match self.space.get(key)? {
+            Lookup::Found(Kept { shelved, .. }) => {
+                self.space.set_summaries(&[(*key, shelved.encode())], Durability::Synced)?;
                 Ok(Some(shelved))
             }
-            Err(_) => self.store.quarantine(key).map(|()| None),
+            Lookup::Missing => self.space.remove(&[*key]).map(|()| None),
+            Lookup::Quarantined(_) => Ok(None),
         }
     }
 
     fn read(&self, key: &PlanKey) -> Result<Option<Kept>, ShelfError> {
-        let Some(record) = self.store.get(key)? else { return Ok(None) };
-        shelved::decode(key, Bytes::from(record)).map(Some).map_err(|damage| {
-            // It is there for a person to look at; if even that fails, the next one who asks gets here again.
-            let _moved = self.store.quarantine(key);
-            tracing::error!(topology = %key, %damage, "a stored topology was damaged and is in quarantine");
-            ShelfError::Damaged { id: id_of(key), damage }
-        })
+        match self.space.get(key)? {
+            Lookup::Found(kept) => Ok(Some(kept)),
+            Lookup::Missing => Ok(None),
+            Lookup::Quarantined(damage) => Err(ShelfError::Damaged { id: id_of(key), damage }),
+        }
     }
 
     /// Keeps a record, in place of what nothing uses where there is no room beside that.
@@ -299,7 +282,7 @@ impl Shared {
             let in_use = || self.in_use.get().map(|in_use| in_use()).unwrap_or_default();
             let victims = room.victims(found, limits, in_use);
             if !victims.is_empty() {
-                self.store.remove(&victims)?;
+                self.space.remove(&victims)?;
                 for victim in &victims {
                     room.strike(victim);
                 }
@@ -314,7 +297,7 @@ impl Shared {
         if held.saturating_add(found) > limits.bytes {
             return Err(ShelfError::TooLarge { held, found, limit: limits.bytes });
         }
-        self.store.put(key, record, &shelved.encode())?;
+        self.space.put(key, record, &shelved.encode())?;
         room.enter(*key, found, purpose);
         Ok(())
     }

@@ -6,7 +6,6 @@ use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::{SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
-use prost::Message as _;
 
 use super::Unfinished;
 use crate::key::RequestKey;
@@ -15,7 +14,7 @@ use crate::order::{
     Group, JointOrder, JointTask, Making, Order, Output, Priority, SwitchUse, TopologyInput, form, form_on_the_wire,
     instances, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
-use crate::store::{decode_record, encode_record};
+use crate::store::{decode_message, encode_message};
 
 /// The payload of a job's record. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -99,13 +98,13 @@ struct Task {
 
 /// The payload of its summary: what changes while it is unfinished, and what must be known before it is read.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// How often a worker has begun to make its plan.
     #[prost(uint32, tag = "1")]
-    pub(super) starts: u32,
+    pub(crate) starts: u32,
     /// The key of its request.
     #[prost(bytes = "vec", tag = "2")]
-    pub(super) request: Vec<u8>,
+    pub(crate) request: Vec<u8>,
 }
 
 /// An order by itself.
@@ -165,13 +164,13 @@ pub(super) fn encode_entry(number: u64, order: &Order, priority: Priority, arriv
         joint_tasks: order.joint.iter().flat_map(|joint| &joint.tasks).map(task).collect(),
         joint_position: order.joint.as_ref().map_or(0, |joint| joint.position as u64),
     };
-    encode_record(&entry.encode_to_vec())
+    encode_message(&entry)
 }
 
 /// Reads what [`encode_entry`] wrote, but for the starts, which are 0. None: something is damaged, or this build does
 /// not know it.
 pub(super) fn decode_entry(record: &[u8]) -> Option<Unfinished> {
-    let entry = Entry::decode(decode_record(record).ok()?).ok()?;
+    let entry: Entry = decode_message(record).ok()?;
     let topology = match entry.topology.clone()?.source? {
         Source::Expression(text) => TopologyInput::Expression(text),
         Source::Document(document) => {
@@ -267,10 +266,5 @@ fn output(spec: &v1::OutputSpec) -> Option<Output> {
 
 /// The summary of a job that was begun so often.
 pub(super) fn encode_progress(starts: u32, request: &RequestKey) -> Vec<u8> {
-    encode_record(&Progress { starts, request: request.as_bytes().to_vec() }.encode_to_vec())
-}
-
-/// Reads what [`encode_progress`] wrote.
-pub(super) fn decode_progress(summary: &[u8]) -> Option<Progress> {
-    Progress::decode(decode_record(summary).ok()?).ok()
+    encode_message(&Progress { starts, request: request.as_bytes().to_vec() })
 }

@@ -10,16 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use canopy_faults::{Book, BookError, Event, Loss, Outcome, Policy, Record, Target};
-use prost::Message;
 
 use super::look::Suspects;
 use super::scope::{KeptScope, Scope};
 use crate::clock;
 use crate::key::PlanKey;
-use crate::store::{Store, StoreError, decode_record, encode_record};
+use crate::store::{Store, StoreError, decode_message, encode_message};
 
-/// Keys read at a time.
-const PAGE: usize = 1024;
 /// Most topologies with faults, those that are placed counted by placement.
 const BOOKS_MAX: usize = 1024;
 /// Most machines with faults.
@@ -103,17 +100,12 @@ impl Books {
     /// # Errors
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, policy: Policy, now_ms: fn() -> u64) -> Result<Self, StoreError> {
-        let (mut records, mut after) = (BTreeMap::<Scope, Vec<Record>>::new(), None);
-        let mut unreadable = Vec::new();
-        loop {
-            let keys = store.keys(after.as_ref(), PAGE)?;
-            let Some(&last) = keys.last() else { break };
-            after = Some(last);
-            for key in keys {
-                match store.get(&key)?.and_then(|bytes| read(&key, &bytes)) {
-                    Some((scope, record)) => records.entry(scope).or_default().push(record),
-                    None => unreadable.push(key),
-                }
+        let (mut records, mut unreadable) = (BTreeMap::<Scope, Vec<Record>>::new(), Vec::new());
+        for key in store.all_keys() {
+            let key = key?;
+            match store.get(&key)?.and_then(|bytes| read(&key, &bytes)) {
+                Some((scope, record)) => records.entry(scope).or_default().push(record),
+                None => unreadable.push(key),
             }
         }
         if !unreadable.is_empty() {
@@ -370,11 +362,11 @@ pub(crate) const SYSTEM_CLOCK: fn() -> u64 = clock::steady_ms;
 fn encode(scope: &Scope, record: &Record) -> Vec<u8> {
     let record = serde_json::to_vec(record).expect("records hold texts and numbers");
     let (base, beside) = scope.kept();
-    encode_record(&Kept { base, record, beside }.encode_to_vec())
+    encode_message(&Kept { base, record, beside })
 }
 
 fn read(key: &PlanKey, bytes: &[u8]) -> Option<(Scope, Record)> {
-    let Kept { base, record, beside } = Kept::decode(decode_record(bytes).ok()?).ok()?;
+    let Kept { base, record, beside } = decode_message(bytes).ok()?;
     let scope = Scope::from_kept(&base, beside)?;
     let record: Record = serde_json::from_slice(&record).ok()?;
     (scope.key_of(&record.target().to_string()) == *key).then_some((scope, record))

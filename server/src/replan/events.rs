@@ -7,18 +7,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use canopy_proto::v1::ReplanEvent;
-use prost::Message;
 use tokio::sync::watch;
 
 use crate::clock;
 use crate::failure::chain;
 use crate::job::timestamp;
 use crate::key::PlanKey;
-use crate::store::{Store, StoreError, decode_record, encode_record};
+use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 
-/// Keys read at a time.
-const PAGE: usize = 1024;
 /// Where it is written which log this is, and how far it has come: behind every event.
 const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);
 
@@ -65,6 +63,13 @@ impl KeptEvent {
     }
 }
 
+impl Stored for KeptEvent {
+    fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        let event = decode_message(&record)?;
+        if PlanKey::numbered(Self::sequence(&event)) == *key { Ok(event) } else { Err(DamagedRecord::Payload) }
+    }
+}
+
 #[derive(Clone, PartialEq, prost::Message)]
 struct Head {
     /// Tells this log from one of another data directory.
@@ -89,6 +94,11 @@ struct Earlier {
 }
 
 impl Head {
+    /// None if there is none; a damaged one is made anew when the log is opened.
+    fn read(store: &dyn Store) -> Result<Option<Self>, StoreError> {
+        Ok(store.get(&HEAD)?.and_then(|record| decode_message(&record).ok()))
+    }
+
     /// Whether this log has had the event that a log of this epoch had under this number.
     fn has(&self, epoch: u64, sequence: u64) -> bool {
         let earlier = self.earlier.iter().any(|earlier| earlier.epoch == epoch && sequence <= earlier.until);
@@ -120,7 +130,7 @@ struct Waiting {
 }
 
 struct Shared {
-    store: Arc<dyn Store>,
+    space: SpaceOf<KeptEvent>,
     options: EventOptions,
     log: Mutex<Log>,
     waiting: Mutex<Vec<Waiting>>,
@@ -155,32 +165,22 @@ impl EventLog {
     /// # Errors
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, options: EventOptions) -> Result<Self, StoreError> {
-        let (mut events, mut head, mut after) = (VecDeque::<Arc<KeptEvent>>::new(), None, None);
-        let mut unreadable = Vec::new();
-        loop {
-            let keys = store.keys(after.as_ref(), PAGE)?;
-            let Some(&last) = keys.last() else { break };
-            after = Some(last);
-            for key in keys {
-                let bytes = store.get(&key)?.unwrap_or_default();
-                let payload = decode_record(&bytes).ok();
-                if key == HEAD {
-                    head = payload.and_then(|payload| Head::decode(payload).ok());
-                    continue;
-                }
-                let event = payload.and_then(|payload| KeptEvent::decode(payload).ok());
-                match event.filter(|event| PlanKey::numbered(event.sequence()) == key) {
-                    Some(event) => {
-                        let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
-                        if !follows {
-                            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
-                        }
-                        events.push_back(Arc::new(event));
+        let space = SpaceOf::<KeptEvent>::new(store);
+        let (mut events, mut unreadable) = (VecDeque::<Arc<KeptEvent>>::new(), Vec::new());
+        for entry in space.all() {
+            match entry? {
+                (HEAD, _) => {}
+                (_, Some(event)) => {
+                    let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
+                    if !follows {
+                        unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
                     }
-                    None => unreadable.push(key),
+                    events.push_back(Arc::new(event));
                 }
+                (key, None) => unreadable.push(key),
             }
         }
+        let head = Head::read(&*space)?;
         let last = events.back().map_or(0, |event| event.sequence());
         if head.as_ref().is_some_and(|head: &Head| head.last > last) {
             // The last ones are missing: what comes next would not follow.
@@ -191,16 +191,16 @@ impl EventLog {
                 count = unreadable.len(),
                 "events that cannot be read, or that such ones follow, are dropped; who watches lists the leases anew"
             );
-            store.remove(&unreadable)?;
+            space.remove(&unreadable)?;
         }
         // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
         let head = head.unwrap_or_else(|| Head { epoch: (options.now_ms)(), ..Head::default() });
         let head = Head { last: head.last.max(last), ..head };
-        store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])?;
+        space.put_all(&[(HEAD, encode_message(&head))])?;
         let latest = watch::Sender::new(head.last);
         Ok(Self {
             shared: Arc::new(Shared {
-                store,
+                space,
                 options,
                 log: Mutex::new(Log { head, events }),
                 waiting: Mutex::default(),
@@ -264,11 +264,11 @@ impl EventLog {
                 event.resume_token = token(head.epoch, head.last);
                 event.event_time = Some(timestamp(clock::shown_ms(now)));
             }
-            records.push((PlanKey::numbered(head.last), encode_record(&event.encode_to_vec())));
+            records.push((PlanKey::numbered(head.last), encode_message(&event)));
             kept.push(Arc::new(event));
         }
-        records.push((HEAD, encode_record(&head.encode_to_vec())));
-        self.shared.store.put_all(&records)?;
+        records.push((HEAD, encode_message(&head)));
+        self.shared.space.put_all(&records)?;
         follow(&kept);
         let last = head.last;
         let mut log = self.lock();
@@ -282,7 +282,7 @@ impl EventLog {
         drop(log);
         self.shared.latest.send_replace(last);
         if !gone.is_empty()
-            && let Err(error) = self.shared.store.remove(&gone)
+            && let Err(error) = self.shared.space.remove(&gone)
         {
             // The new ones are told of all the same. The old ones are read at the next start, and go after that.
             tracing::error!(error = chain(&error), count = gone.len(), "old events could not be removed");
@@ -296,16 +296,12 @@ impl EventLog {
     /// # Errors
     /// The engine failed.
     pub(crate) fn part_ways(store: &dyn Store, now_ms: u64) -> Result<(), StoreError> {
-        let Some(record) = store.get(&HEAD)? else { return Ok(()) };
-        // A damaged one is made anew when the log is opened.
-        let Some(mut head) = decode_record(&record).ok().and_then(|payload| Head::decode(payload).ok()) else {
-            return Ok(());
-        };
+        let Some(mut head) = Head::read(store)? else { return Ok(()) };
         head.earlier.push(Earlier { epoch: head.epoch, until: head.last });
         let too_many = head.earlier.len().saturating_sub(EARLIER_MAX);
         head.earlier.drain(..too_many);
         head.epoch = now_ms.max(head.epoch.saturating_add(1));
-        store.put_all(&[(HEAD, encode_record(&head.encode_to_vec()))])
+        store.put_all(&[(HEAD, encode_message(&head))])
     }
 
     /// Is told of every event.

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use canopy_proto::v1;
-use prost::Message;
 
 use self::table::Table;
 pub(crate) use self::table::{HeldFootprint, HeldKey};
@@ -19,10 +18,8 @@ use super::network::Placed;
 use crate::clock;
 use crate::key::PlanKey;
 use crate::order::Priority;
-use crate::store::{Durability, Store, StoreError, decode_record, encode_record};
+use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
 
-/// Summaries read at a time.
-const PAGE: usize = 1024;
 /// Leases that are behind on the disk and written at once: nobody else can write meanwhile.
 const BEHIND_AT_ONCE: usize = 16;
 /// What every name begins with.
@@ -246,26 +243,18 @@ impl Leases {
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, options: LeaseOptions) -> Result<Self, StoreError> {
         let mut table = Table::default();
-        let mut after = None;
-        loop {
-            let page = store.summaries(after.as_ref(), PAGE)?;
-            let Some(&(last, _)) = page.last() else { break };
-            after = Some(last);
-            for (key, summary) in page {
-                table.last = table.last.max(key.number());
-                let Some(record) = store.get(&key)? else {
-                    store.remove(&[key])?;
-                    continue;
-                };
-                match read(&key, &record, &summary) {
-                    Some(lease) => table.put(lease),
-                    None => {
-                        tracing::error!(
-                            lease = name_of(key.number()),
-                            "a lease cannot be read; it is in quarantine now"
-                        );
-                        store.quarantine(&key)?;
-                    }
+        for entry in store.all_summaries() {
+            let (key, summary) = entry?;
+            table.last = table.last.max(key.number());
+            let Some(record) = store.get(&key)? else {
+                store.remove(&[key])?;
+                continue;
+            };
+            match read(&key, &record, &summary) {
+                Some(lease) => table.put(lease),
+                None => {
+                    tracing::error!(lease = name_of(key.number()), "a lease cannot be read; it is in quarantine now");
+                    store.quarantine(&key)?;
                 }
             }
         }
@@ -288,12 +277,12 @@ impl Leases {
         }
         deed.number = last + 1;
         deed.created_ms = now_ms();
-        let record = encode_record(&deed.encode_to_vec());
+        let record = encode_message(&deed);
         let found = record.len();
         if held + found > limit {
             return Err(LeaseError::TooLarge { held, found, limit });
         }
-        self.shared.store.put(&PlanKey::numbered(deed.number), &record, &encode_record(&standing.encode_to_vec()))?;
+        self.shared.store.put(&PlanKey::numbered(deed.number), &record, &encode_message(&standing))?;
         let number = deed.number;
         let mut table = self.lock();
         table.put(Lease::new(deed, standing, found));
@@ -483,12 +472,11 @@ impl Leases {
 
 /// What has become of a lease, as it is written down.
 fn summary_of(lease: &Lease) -> (PlanKey, Vec<u8>) {
-    (PlanKey::numbered(lease.deed.number), encode_record(&lease.standing.encode_to_vec()))
+    (PlanKey::numbered(lease.deed.number), encode_message(&*lease.standing))
 }
 
 fn read(key: &PlanKey, record: &[u8], summary: &[u8]) -> Option<Lease> {
-    let deed = Deed::decode(decode_record(record).ok()?).ok()?;
-    let standing = Standing::decode(decode_record(summary).ok()?).ok()?;
+    let (deed, standing): (Deed, Standing) = (decode_message(record).ok()?, decode_message(summary).ok()?);
     let has_keys = key_from(&deed.base).is_some() && deed.items.iter().all(|item| key_from(&item.original).is_some());
     let is_whole = PlanKey::numbered(deed.number) == *key && deed.items.len() == standing.items.len() && has_keys;
     is_whole.then(|| Lease::new(deed, standing, record.len()))

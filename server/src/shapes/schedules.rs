@@ -15,8 +15,6 @@ use crate::key::{PlanKey, ScheduleKey};
 use crate::recent::Recent;
 use crate::store::{Store, StoreError, decode_record, encode_record};
 
-/// Summaries read at a time.
-const PAGE: usize = 1024;
 /// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
 const FREED_SHARE: u64 = 16;
 /// How much more a plan takes in memory than in its file; a guess on the safe side.
@@ -197,21 +195,16 @@ impl Schedules {
     /// O(schedules); those without a summary are read for their sizes.
     fn read_books(&self) -> Result<Books, StoreError> {
         let mut books = Books::default();
-        let mut after = None;
-        loop {
-            let page = self.store.summaries(after.as_ref(), PAGE)?;
-            let Some(&(last, _)) = page.last() else { return Ok(books) };
-            after = Some(last);
-            for (key, summary) in page {
-                let stated =
-                    decode_record(&summary).ok().and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-                let bytes = match stated {
-                    Some(bytes) => bytes,
-                    None => self.store.get(&key)?.map_or(0, |record| record.len() as u64),
-                };
-                books.enter(key, bytes);
-            }
+        for entry in self.store.all_summaries() {
+            let (key, summary) = entry?;
+            let stated = decode_record(&summary).ok().and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+            let bytes = match stated {
+                Some(bytes) => bytes,
+                None => self.store.get(&key)?.map_or(0, |record| record.len() as u64),
+            };
+            books.enter(key, bytes);
         }
+        Ok(books)
     }
 
     fn lock_recent(&self) -> MutexGuard<'_, Recent<ScheduleKey, Arc<PlanFile>>> {

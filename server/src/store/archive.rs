@@ -31,8 +31,6 @@ const END: u8 = 0;
 /// What each kind of record is, in the order in which they are written.
 const KINDS: [(u8, Space); 5] =
     [(1, Space::Plans), (2, Space::Topologies), (3, Space::Replans), (4, Space::Faults), (5, Space::Leases)];
-/// Keys read at a time.
-const PAGE: usize = 256;
 
 /// Why an archive was not written or not read.
 #[derive(Debug, thiserror::Error)]
@@ -93,14 +91,8 @@ pub fn write_archive(opened: &Opened, writer: &mut impl Write) -> Result<Archive
     let mut archive = ArchiveWriter::begin_as(MAGIC_3, writer)?;
     for (kind, space) in KINDS {
         let store = opened.space(space).as_ref();
-        let mut after = None;
-        loop {
-            let keys = store.keys(after.as_ref(), PAGE)?;
-            let Some(&last) = keys.last() else { break };
-            after = Some(last);
-            for key in keys {
-                archive.add((kind, space), store, &key)?;
-            }
+        for key in store.all_keys() {
+            archive.add((kind, space), store, &key?)?;
         }
     }
     archive.finish()

@@ -6,9 +6,6 @@ use super::records::decode_plan;
 use super::{DamagedRecord, Durability, PlanSummary, Space, Store, StoreError, decode_record};
 use crate::key::PlanKey;
 
-/// Keys read at a time.
-const PAGE: usize = 256;
-
 /// What is done about faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
@@ -50,25 +47,14 @@ impl CheckReport {
 /// The engine failed.
 pub fn check_store(space: Space, store: &dyn Store, repair: Repair, now_ms: u64) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
-    let mut after = None;
-    loop {
-        let keys = store.keys(after.as_ref(), PAGE)?;
-        let Some(&last) = keys.last() else { break };
-        after = Some(last);
-        for key in keys {
-            check_record(space, store, &key, repair, now_ms, &mut report)?;
-        }
+    for key in store.all_keys() {
+        check_record(space, store, &key?, repair, now_ms, &mut report)?;
     }
-    let mut after = None;
-    loop {
-        let page = store.summaries(after.as_ref(), PAGE)?;
-        let Some(&(last, _)) = page.last() else { break };
-        for (key, _) in &page {
-            if store.keys(predecessor(key).as_ref(), 1)?.first() != Some(key) {
-                report.without_record.push(*key);
-            }
+    for entry in store.all_summaries() {
+        let (key, _) = entry?;
+        if store.keys(predecessor(&key).as_ref(), 1)?.first() != Some(&key) {
+            report.without_record.push(key);
         }
-        after = Some(last);
     }
     if repair == Repair::Fix {
         // Those of records that went into quarantine are gone with them.

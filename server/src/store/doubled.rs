@@ -128,9 +128,8 @@ impl DoubledSpace {
         let space = Self { folder, name, health, state };
         let mut state = space.lock();
         if is_new {
-            let mut after = None;
-            while let Some(&key) = earlier.keys(after.as_ref(), 1)?.first() {
-                after = Some(key);
+            for key in earlier.all_keys() {
+                let key = key?;
                 let (record, summary) = (earlier.get(&key)?, earlier.summary(&key)?.unwrap_or_default());
                 state.held.insert(key, Held { record, summary });
             }

@@ -20,8 +20,8 @@ use super::upkeep::Health;
 use super::{Durability, Recovery, Store, StoreError};
 use crate::key::PlanKey;
 
-/// Summaries handled at a time.
-const PAGE: usize = 1024;
+/// Files read by one thread at least.
+const SHARE_MIN: usize = 1024;
 /// How names of files that are being written begin.
 const UNFINISHED: &str = ".new-";
 const QUARANTINE: &str = "quarantine";
@@ -57,13 +57,9 @@ impl<S: Store> FiledSpace<S> {
     /// Makes summaries that are missing from the files they belong to, and forgets those without a file.
     fn reconcile(&self) -> Result<Recovery, StoreError> {
         let mut unknown = self.lock_keys().clone();
-        let mut lost = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.index.summaries(after.as_ref(), PAGE)?;
-            let Some(&(last, _)) = page.last() else { break };
-            after = Some(last);
-            lost.extend(page.iter().map(|(key, _)| *key).filter(|key| !unknown.remove(key)));
+        let (mut lost, index): (_, &dyn Store) = (Vec::new(), &self.index);
+        for entry in index.all_summaries() {
+            lost.extend(Some(entry?.0).filter(|key| !unknown.remove(key)));
         }
         self.index.remove(&lost)?;
         let mut recovery = Recovery { lost: lost.len(), ..Recovery::default() };
@@ -93,7 +89,7 @@ impl<S: Store> FiledSpace<S> {
             Ok((*key, summary))
         };
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let share = keys.len().div_ceil(threads).max(PAGE);
+        let share = keys.len().div_ceil(threads).max(SHARE_MIN);
         let parts: Vec<Result<Vec<_>, StoreError>> = thread::scope(|scope| {
             let begun: Vec<_> =
                 keys.chunks(share).map(|keys| scope.spawn(|| keys.iter().map(read).collect())).collect();

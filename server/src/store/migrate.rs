@@ -17,9 +17,6 @@ use super::upkeep::Health;
 use super::{Space, Store, StoreError};
 use crate::clock;
 
-/// Keys read at a time.
-const PAGE: usize = 256;
-
 /// What a migration did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migration {
@@ -79,19 +76,15 @@ fn copy_space(
     steps: &[Version],
     migration: &mut Migration,
 ) -> Result<(), StoreError> {
-    let mut after = None;
-    loop {
-        let keys = old.keys(after.as_ref(), PAGE)?;
-        let Some(&last) = keys.last() else { return Ok(()) };
-        after = Some(last);
-        for key in keys {
-            let record = old.get(&key)?.unwrap_or_default();
-            let Some(entry) = upgrade(steps, space, &key, record, old.summary(&key)?, clock::unix_ms()) else {
-                migration.left_behind += 1;
-                continue;
-            };
-            new.put(&key, &entry.record, &entry.summary)?;
-            migration.records += 1;
-        }
+    for key in old.all_keys() {
+        let key = key?;
+        let record = old.get(&key)?.unwrap_or_default();
+        let Some(entry) = upgrade(steps, space, &key, record, old.summary(&key)?, clock::unix_ms()) else {
+            migration.left_behind += 1;
+            continue;
+        };
+        new.put(&key, &entry.record, &entry.summary)?;
+        migration.records += 1;
     }
+    Ok(())
 }

@@ -16,14 +16,13 @@ pub(super) use self::codec::{decode_plan, request_of};
 use self::codec::{encode_plan, key_range};
 use self::sent::Sent;
 use super::ledger::Ledger;
+use super::pages::PAGE;
 use super::recent::Recent;
 use super::summary::Uses;
-use super::{DamagedRecord, Durability, MemoryStore, PlanSummary, Store, StoreError};
+use super::{Durability, Lookup, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
 use crate::key::PlanKey;
 
-/// Summaries read at a time.
-const PAGE: usize = 1024;
 /// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
 const FREED_SHARE: u64 = 16;
 
@@ -90,17 +89,6 @@ pub(crate) struct Request {
     pub(crate) asked: Vec<u8>,
 }
 
-/// What a look into the store found.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Lookup {
-    /// A plan.
-    Found(Arc<StoredPlan>),
-    /// Nothing.
-    Missing,
-    /// A damaged record, which is in quarantine now.
-    Quarantined(DamagedRecord),
-}
-
 /// What became of a plan that was to be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
@@ -156,7 +144,7 @@ impl Records {
     ///
     /// # Errors
     /// The engine failed.
-    pub fn get(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
+    pub fn get(&self, key: &PlanKey) -> Result<Lookup<Arc<StoredPlan>>, StoreError> {
         let lookup = match self.remembered(key) {
             Some(plan) => Lookup::Found(plan),
             None => self.peek(key)?,
@@ -171,7 +159,7 @@ impl Records {
     ///
     /// # Errors
     /// The engine failed.
-    pub fn peek(&self, key: &PlanKey) -> Result<Lookup, StoreError> {
+    pub fn peek(&self, key: &PlanKey) -> Result<Lookup<Arc<StoredPlan>>, StoreError> {
         let read = self.shared.recent.moment();
         let Some(record) = self.shared.store.get(key)? else {
             return Ok(Lookup::Missing);
@@ -348,18 +336,13 @@ impl Shared {
     fn ledger_of<'a>(&self, guard: &'a mut Option<Ledger>) -> Result<&'a mut Ledger, StoreError> {
         if guard.is_none() {
             let mut ledger = Ledger::default();
-            let mut after = None;
             let pins_are_apart = self.pins_are_apart()?;
-            loop {
-                let page = self.store.summaries(after.as_ref(), PAGE)?;
-                let Some(&(last, _)) = page.last() else { break };
-                after = Some(last);
-                for (key, bytes) in &page {
-                    let summary = PlanSummary::decode(key, bytes).ok();
-                    let summary = summary.map_or_else(|| self.rebuild_summary(key), |summary| Ok(Some(summary)))?;
-                    let summary = summary.map(|summary| self.agree_on_pin(summary, pins_are_apart)).transpose()?;
-                    summary.iter().for_each(|summary| ledger.enter(summary));
-                }
+            for entry in self.store.all_summaries() {
+                let (key, bytes) = entry?;
+                let summary = PlanSummary::decode(&key, &bytes).ok();
+                let summary = summary.map_or_else(|| self.rebuild_summary(&key), |summary| Ok(Some(summary)))?;
+                let summary = summary.map(|summary| self.agree_on_pin(summary, pins_are_apart)).transpose()?;
+                summary.iter().for_each(|summary| ledger.enter(summary));
             }
             if !pins_are_apart {
                 self.set_pins_apart()?;

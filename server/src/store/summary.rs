@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use canopy_proto::v1::{CollectiveSpec, Plan, Provenance};
-use prost::Message as _;
 
-use super::{DamagedRecord, decode_record, encode_record};
+use super::{DamagedRecord, decode_message, encode_message};
 use crate::key::{PlanKey, ScheduleKey};
 
 /// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents.
@@ -147,12 +146,12 @@ impl PlanSummary {
             schedules: self.schedules.iter().map(|key| key.as_bytes().to_vec()).collect(),
             asked: self.asked.clone(),
         };
-        encode_record(&fields.encode_to_vec())
+        encode_message(&fields)
     }
 
     /// Reads what [`PlanSummary::encode`] wrote for this key.
     pub(crate) fn decode(key: &PlanKey, bytes: &[u8]) -> Result<Self, DamagedRecord> {
-        let fields = Fields::decode(decode_record(bytes)?).map_err(|_| DamagedRecord::Payload)?;
+        let fields: Fields = decode_message(bytes)?;
         if fields.key != key.as_bytes() {
             return Err(DamagedRecord::Payload);
         }

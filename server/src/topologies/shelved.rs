@@ -8,7 +8,7 @@ use prost::Message as _;
 use super::{Kept, id_of};
 use crate::key::{PlanKey, TopologyKey};
 use crate::pipeline::topology_summary;
-use crate::store::{DamagedRecord, decode_record, encode_record};
+use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_record, encode_message};
 
 /// What is known of a kept topology without its text.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,21 +63,14 @@ impl Shelved {
 
     /// The record with this text, and the same with the record's size.
     pub(super) fn encode_with(self, document: Vec<u8>) -> (Vec<u8>, Self) {
-        let record = encode_record(&Fields { document: document.into(), ..self.fields() }.encode_to_vec());
+        let record = encode_message(&Fields { document: document.into(), ..self.fields() });
         let size_bytes = record.len() as u64;
         (record, Self { size_bytes, ..self })
     }
 
     /// The bytes kept beside the record.
     pub(super) fn encode(&self) -> Vec<u8> {
-        encode_record(&Fields { size_bytes: self.size_bytes, ..self.fields() }.encode_to_vec())
-    }
-
-    /// Reads what [`Shelved::encode`] wrote for this key.
-    pub(super) fn decode(key: &PlanKey, bytes: &[u8]) -> Result<Self, DamagedRecord> {
-        let fields = Fields::decode(decode_record(bytes)?).map_err(|_| DamagedRecord::Payload)?;
-        let size_bytes = fields.size_bytes;
-        Self::from_fields(key, fields, size_bytes)
+        encode_message(&Fields { size_bytes: self.size_bytes, ..self.fields() })
     }
 
     fn fields(&self) -> Fields {
@@ -104,18 +97,33 @@ impl Shelved {
     }
 }
 
-/// Reads a record that must hold the topology of this key.
-pub(super) fn decode(key: &PlanKey, record: Bytes) -> Result<Kept, DamagedRecord> {
-    let size_bytes = record.len() as u64;
-    let payload = record.slice_ref(decode_record(&record)?);
-    let mut fields = Fields::decode(payload).map_err(|_| DamagedRecord::Payload)?;
-    let document = std::mem::take(&mut fields.document);
-    Ok(Kept { shelved: Shelved::from_fields(key, fields, size_bytes)?, document })
+impl Stored for Kept {
+    fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        let size_bytes = record.len() as u64;
+        let payload = record.slice_ref(decode_record(&record)?);
+        let mut fields = Fields::decode(payload).map_err(|_| DamagedRecord::Payload)?;
+        let document = std::mem::take(&mut fields.document);
+        Ok(Self { shelved: Shelved::from_fields(key, fields, size_bytes)?, document })
+    }
+
+    fn log_damage(key: &PlanKey, damage: &DamagedRecord) {
+        tracing::error!(topology = %key, %damage, "a stored topology was damaged and is in quarantine");
+    }
+}
+
+impl Summarised for Kept {
+    type Summary = Shelved;
+
+    fn decode_summary(key: &PlanKey, summary: &[u8]) -> Result<Shelved, DamagedRecord> {
+        let fields: Fields = decode_message(summary)?;
+        let size_bytes = fields.size_bytes;
+        Shelved::from_fields(key, fields, size_bytes)
+    }
 }
 
 /// Whether a record holds, word for word, the topology that its key is the hash of. O(bytes), and a topology is built.
 pub(crate) fn judge(key: &PlanKey, record: &[u8], limits: &TopologyLimits) -> Result<(), String> {
-    let kept = decode(key, Bytes::copy_from_slice(record)).map_err(|damage| damage.to_string())?;
+    let kept = Kept::decode(key, Bytes::copy_from_slice(record)).map_err(|damage| damage.to_string())?;
     let read = read_document(&kept.document, Some(DocumentFormat::Json), limits).map_err(|error| error.to_string())?;
     if identity_hash(&read.topology).as_bytes() != key.as_bytes() {
         return Err("its text is that of another topology".to_owned());

@@ -77,7 +77,7 @@ fn damage_is_put_aside_and_said_once() {
     assert_eq!((shelf.get(&ring.id()).unwrap(), store.quarantined_count().unwrap()), (None, 1));
     assert!(shelf.put(&topology("ring:4")).unwrap().1, "it can be put again");
     // A summary that is missing is made again from the record.
-    store.set_summaries(&[(ring.key, Vec::new())], crate::store::Durability::Synced).unwrap();
+    store.set_summaries(&[(ring.key, Vec::new())], Durability::Synced).unwrap();
     assert_eq!(all(&shelf_on(&store, 9, 1 << 20)), [ring.id()]);
 }
 
@@ -87,7 +87,7 @@ fn what_is_taken_in_must_be_what_its_key_says() {
     let key = shelf.put(&topology("ring:4")).unwrap().0.key;
     let record = store.get(&key).unwrap().unwrap();
     assert_eq!(shelved::judge(&key, &record, &TopologyLimits::STANDARD), Ok(()));
-    let mut fields = shelved::decode(&key, Bytes::from(record.clone())).unwrap();
+    let mut fields = Kept::decode(&key, Bytes::from(record.clone())).unwrap();
     fields.document = to_json(&topology("ring:5")).into();
     let (forged, _) = fields.shelved.encode_with(fields.document.to_vec());
     assert!(shelved::judge(&key, &forged, &TopologyLimits::STANDARD).unwrap_err().contains("another topology"));

@@ -122,7 +122,7 @@ fn a_damaged_lease_goes_into_quarantine() {
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
     let number = leases.acquire(deed("a"), standing("")).unwrap().deed.number;
-    store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_record(&standing("").encode_to_vec())).unwrap();
+    store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_message(&standing(""))).unwrap();
     let again = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
     assert_eq!((again.len(), store.quarantined_count().unwrap()), (0, 1));
 }

@@ -6,7 +6,7 @@ use prost::Message as _;
 
 use super::StoredPlan;
 use crate::key::PlanKey;
-use crate::store::{DamagedRecord, decode_record, encode_record};
+use crate::store::{DamagedRecord, decode_message, decode_record, encode_record};
 
 /// First and last key that a plan id can stand for.
 pub(super) fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
@@ -41,8 +41,7 @@ pub(in crate::store) fn encode_plan(plan: &StoredPlan, request: Vec<u8>) -> Vec<
 
 /// The request in a record, empty where none was kept.
 pub(in crate::store) fn request_of(record: &[u8]) -> Result<Vec<u8>, DamagedRecord> {
-    let beside = Beside::decode(decode_record(record)?).map_err(|_| DamagedRecord::Payload)?;
-    Ok(beside.request)
+    decode_message(record).map(|Beside { request }| request)
 }
 
 /// Reads a record that must hold the plan of this key.
