@@ -25,7 +25,7 @@ use self::queue_page::QueuePage;
 use crate::drain::DrainHandle;
 use crate::listener::{self, Places};
 use crate::metrics::Metrics;
-use crate::server::WeakStatistics;
+use crate::statistics::WeakStatistics;
 use crate::store::Upkeep;
 
 /// How often recorded times are folded into their buckets.
@@ -93,7 +93,11 @@ async fn readiness(State(pages): State<Pages>) -> impl IntoResponse {
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     // Figures of the store may come from the disk.
-    let text = spawn_blocking(move || Some(pages.metrics.render(&pages.statistics.upgrade()?))).await;
+    let page = move || {
+        pages.statistics.upgrade()?.show(&pages.metrics);
+        Some(pages.metrics.render())
+    };
+    let text = spawn_blocking(page).await;
     match text.ok().flatten() {
         Some(text) => Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)),
         None => Err(StatusCode::SERVICE_UNAVAILABLE),

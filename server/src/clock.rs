@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use prost_types::Timestamp;
+
 use self::steady::Mark;
 pub(crate) use self::steady::Steady;
 
@@ -43,6 +45,12 @@ pub(crate) fn shown_ms(steady_ms: u64) -> u64 {
 pub(crate) fn meant_ms(unix_ms: u64) -> u64 {
     observe();
     STEADY.0.meant_ms(unix_ms)
+}
+
+/// A time on the wire.
+pub(crate) fn timestamp(unix_ms: u64) -> Timestamp {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
 }
 
 /// Notices whether the time of day was set.

@@ -15,10 +15,11 @@ use canopy_topology::TopologyLimits;
 
 pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
-pub use self::types::{AdminListen, LogFormat, Time};
+pub use self::types::{AdminListen, Time};
 use crate::refusals::RefusalOptions;
 use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
+use crate::telemetry::TelemetryError;
 use crate::tenant::IsolatedTenant;
 
 /// Everything a server needs to know.
@@ -184,10 +185,8 @@ pub enum ConfigError {
     Malformed { path: String, line: usize, problem: String },
     #[error("{problem}; correct or unset the variable")]
     Environment { problem: String },
-    #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
-    LogFilter { filter: String, problem: String },
-    #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]
-    TraceEndpoint { endpoint: String },
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
 }
 
 fn worker_count_default() -> NonZeroUsize {

@@ -14,8 +14,9 @@ use canopy_topology::{
     ExpressionError, FaultError, GroupError, PlacementError, Ratio, ReadError, Topology, TopologyError,
 };
 
-pub(crate) use self::call::CallFailure;
+pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::parts::Parts;
+pub(crate) use crate::causes::chain;
 use crate::key::RequestKey;
 use crate::order::RequestError;
 
@@ -224,15 +225,4 @@ impl InlineError {
     pub fn is_over_limit(&self) -> bool {
         matches!(self, Self::Topology(error) if error.is_over_limit())
     }
-}
-
-/// An error and all its sources, joined by `: `.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -11,7 +11,7 @@ use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
 
-use crate::failure::chain;
+use crate::causes::chain;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 

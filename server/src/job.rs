@@ -14,14 +14,12 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::journal::Unfinished;
 use crate::key::{PlanKey, RequestKey, ScheduleKey};
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
 use crate::store::StoredPlan;
 use crate::trace::JobTrace;
 
-pub(crate) use self::describe::{plan_header, timestamp};
 pub(crate) use self::phase::Phase;
 
 /// A job: the order, who waits for it, and how far it is.
@@ -135,6 +133,21 @@ impl Written {
     pub(crate) const fn starts_with(self, is_being_read: bool) -> u32 {
         if is_being_read && !self.started_here { self.starts.saturating_add(1) } else { self.starts }
     }
+}
+
+/// A job that an earlier process left unfinished.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unfinished {
+    /// Its number.
+    pub(crate) number: u64,
+    /// What is to be planned.
+    pub(crate) order: Order,
+    /// Which of two goes first.
+    pub(crate) priority: Priority,
+    /// How often a worker has begun to make its plan.
+    pub(crate) starts: u32,
+    /// When it was asked for, in milliseconds since 1970 UTC.
+    pub(crate) arrived_unix_ms: u64,
 }
 
 /// What those who wait for a job see of it: any number of steps within `Working`, then one to `Done`.

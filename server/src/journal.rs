@@ -29,10 +29,9 @@ use self::entry::{Progress, decode_entry, encode_entry, encode_progress};
 pub(crate) use self::entry::{decode_order, encode_order};
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
-use crate::job::{Job, JobState, Written};
+use crate::job::{Job, JobState, Unfinished, Written};
 use crate::key::PlanKey;
 use crate::order::Making;
-use crate::order::{Order, Priority};
 use crate::store::{DamagedRecord, Durability, SpaceOf, Store, StoreError, Stored, Summarised, decode_message};
 
 /// A job that was begun so often and never ended is taken to be what ends the process.
@@ -65,21 +64,6 @@ enum End {
     Stands(Arc<Job>),
     /// All of it, which is not written down yet.
     Left(Arc<Job>),
-}
-
-/// A job that an earlier process left unfinished.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unfinished {
-    /// Its number.
-    pub(crate) number: u64,
-    /// What is to be planned.
-    pub(crate) order: Order,
-    /// Which of two goes first.
-    pub(crate) priority: Priority,
-    /// How often a worker has begun to make its plan.
-    pub(crate) starts: u32,
-    /// When it was asked for, in milliseconds since 1970 UTC.
-    pub(crate) arrived_unix_ms: u64,
 }
 
 impl Journal {

@@ -9,8 +9,10 @@ mod answered;
 mod answers;
 mod asked;
 mod call;
+mod causes;
 mod clock;
 mod config;
+mod deadline;
 mod digest;
 mod drain;
 mod embedded;
@@ -44,6 +46,7 @@ mod server;
 mod service;
 mod shapes;
 mod socket;
+mod statistics;
 mod status;
 mod store;
 mod tasks;
@@ -55,8 +58,8 @@ mod trace;
 mod workers;
 
 pub use config::{
-    AdminListen, ConfigError, DurationError, Exposure, LogFormat, Options, ServerFlags, Settings, Tenure, Time,
-    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
+    AdminListen, ConfigError, DurationError, Exposure, Options, ServerFlags, Settings, Tenure, Time, data_dir_default,
+    parse_duration, print_effective, print_sample, socket_path,
 };
 pub use drain::DrainHandle;
 pub use embedded::EmbeddedServer;
@@ -69,13 +72,14 @@ pub use planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
 pub use process::{ServeError, run_server};
 pub use refusals::RefusalOptions;
 pub use replan::ReplanOptions;
-pub use server::{RunError, Server, StartError, Statistics};
+pub use server::{RunError, Server, StartError};
 pub use socket::SocketPath;
+pub use statistics::Statistics;
 pub use store::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord, Durability, Eviction,
     Lookup, MemoryStore, Migration, Opened, Pending, PlanSummary, RecordOptions, Records, Recovery, Repair, Space,
     Staging, Store, StoreEngine, StoreError, StoredPlan, Upkeep, Usage, check_store, decode_record, encode_record,
     open_store, pending_migration, read_archive, receive_archive, write_archive,
 };
-pub use telemetry::{Telemetry, flush_log};
+pub use telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
 pub use tenant::{IsolatedTenant, NotATenant, TenantName};

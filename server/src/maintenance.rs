@@ -5,9 +5,9 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::causes::chain;
 use crate::clock;
 use crate::config::{ConfigError, ServerFlags};
-use crate::failure::chain;
 use crate::key::PlanKey;
 use crate::replan::EventLog;
 use crate::store::{

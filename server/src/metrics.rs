@@ -17,9 +17,6 @@ use metrics::{Key, Label, Level, Metadata, Recorder as _, SharedString};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tonic::Code;
 
-use crate::rpc::outcome;
-use crate::server::Statistics;
-
 pub(crate) use names::size_class;
 pub(crate) use process::thread_time;
 
@@ -73,12 +70,11 @@ impl Metrics {
         metrics
     }
 
-    /// The page, with the figures of now.
-    pub(crate) fn render(&self, statistics: &Statistics) -> String {
+    /// The page.
+    pub(crate) fn render(&self) -> String {
         let Some(registry) = &self.registry else {
             return String::new();
         };
-        statistics.show(self);
         let mut page = registry.handle.render();
         registry.seconds.render(&mut page, names::help);
         process::render(&mut page);
@@ -192,6 +188,18 @@ impl Drop for GoingOn {
         if let Some(gauge) = &self.0 {
             gauge.decrement(1.0);
         }
+    }
+}
+
+/// What came of a request for a plan, as a label.
+pub(crate) const fn outcome(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "ok",
+        Code::Cancelled => "cancelled",
+        Code::DeadlineExceeded => "timeout",
+        Code::ResourceExhausted | Code::Unavailable => "busy",
+        Code::Internal | Code::Unknown | Code::DataLoss => "error",
+        _ => "refused",
     }
 }
 

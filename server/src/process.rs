@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::causes::chain;
 use crate::config::{Options, ServerFlags};
-use crate::failure::chain;
 use crate::listener::raise_descriptor_limit;
 use crate::notify::Notifier;
 use crate::reload::Reload;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use prost::Message;
 
+use crate::causes::chain;
 use crate::clock;
-use crate::failure::chain;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message};
 

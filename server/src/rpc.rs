@@ -220,15 +220,3 @@ const fn code_name(code: Code) -> &'static str {
         Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }
-
-/// What came of a request for a plan, as a label.
-pub(crate) const fn outcome(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "ok",
-        Code::Cancelled => "cancelled",
-        Code::DeadlineExceeded => "timeout",
-        Code::ResourceExhausted | Code::Unavailable => "busy",
-        Code::Internal | Code::Unknown | Code::DataLoss => "error",
-        _ => "refused",
-    }
-}

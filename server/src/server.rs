@@ -5,12 +5,11 @@ mod upkeep;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
 use canopy_proto::v1::planner_server::PlannerServer;
-use metrics::SharedString;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -26,6 +25,7 @@ use crate::answers::Answers;
 use crate::call::LineLimit;
 use crate::clock;
 use crate::config::{ConfigError, Options, Tenure};
+use crate::deadline::DeadlinePolicy;
 use crate::drain::{DrainHandle, GateLayer};
 use crate::finds::Finds;
 use crate::front::Front;
@@ -36,15 +36,14 @@ use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner;
-use crate::queue::{Queue, QueueCounts, QueueLimits};
+use crate::queue::{Queue, QueueLimits};
 use crate::receipts::{ReceiptOptions, Receipts};
 use crate::refusals::Refusals;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::{Methods, RecordLayer, UploadBudget};
-use crate::service::{
-    DeadlinePolicy, Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize,
-};
+use crate::service::{Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize};
 use crate::socket::{self, SocketPath};
+use crate::statistics::Statistics;
 use crate::store::{RecordOptions, Records, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::TimeoutLayer;
@@ -243,7 +242,7 @@ impl Server {
 
     /// Counts of what the server has done.
     pub fn statistics(&self) -> Statistics {
-        Statistics { workshop: Arc::clone(&self.workshop) }
+        Statistics::of(&self.workshop)
     }
 
     /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
@@ -351,84 +350,6 @@ pub struct RunError(#[source] Box<dyn std::error::Error + Send + Sync>);
 impl From<tokio::task::JoinError> for RunError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self(Box::new(error))
-    }
-}
-
-/// Counts of what a server has done since its start.
-#[derive(Clone, Debug)]
-pub struct Statistics {
-    workshop: Arc<Workshop>,
-}
-
-impl Statistics {
-    /// Syntheses that were started.
-    pub fn synthesis_count(&self) -> u64 {
-        self.workshop.synthesis_count.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    /// Damaged records that were met and put into quarantine.
-    pub fn corruption_count(&self) -> u64 {
-        self.workshop.records.corruption_count()
-    }
-
-    /// Requests that wait.
-    pub fn waiting_count(&self) -> usize {
-        self.workshop.queue.waiting()
-    }
-}
-
-/// The same without a hold on the server: who only looks must not keep the store open.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakStatistics(Weak<Workshop>);
-
-impl WeakStatistics {
-    pub(crate) fn upgrade(&self) -> Option<Statistics> {
-        self.0.upgrade().map(|workshop| Statistics { workshop })
-    }
-}
-
-/// The figures that are asked for when the metrics are shown.
-impl Statistics {
-    pub(crate) fn downgrade(&self) -> WeakStatistics {
-        WeakStatistics(Arc::downgrade(&self.workshop))
-    }
-
-    /// What runs and what waits.
-    pub(crate) fn queue(&self) -> QueueCounts {
-        self.workshop.queue.counts()
-    }
-
-    pub(crate) fn show(&self, metrics: &Metrics) {
-        for (priority, waiting, planning) in self.workshop.queue.loads() {
-            let label = [("priority", priority.name().into())];
-            metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
-            metrics.set("canopy_synthesis_running", &label, planning as f64);
-        }
-        metrics.count_is("canopy_clock_jumps_total", &[], clock::jump_count());
-        metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
-        const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
-        const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
-        let refusals = self.workshop.refusals.counts();
-        metrics.set("canopy_negative_cache_entries", &[], refusals.kept as f64);
-        metrics.count_is("canopy_negative_cache_hits_total", &[], refusals.served);
-        let records = &self.workshop.records;
-        let memory = records.memory_usage();
-        metrics.count_is("canopy_cache_evictions_total", DISK, records.eviction_count());
-        metrics.count_is("canopy_cache_evictions_total", MEMORY, memory.evictions);
-        metrics.set("canopy_cache_entries", MEMORY, memory.records as f64);
-        metrics.set("canopy_cache_bytes", MEMORY, memory.bytes as f64);
-        metrics.set("canopy_cache_capacity_bytes", MEMORY, memory.bytes_max as f64);
-        // A store that fails shows its last figures; its operations count as errors.
-        if let Ok(usage) = records.usage() {
-            metrics.set("canopy_cache_entries", DISK, usage.records as f64);
-            metrics.set("canopy_cache_bytes", DISK, usage.bytes as f64);
-            metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
-            metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
-        }
-        if let Ok((schedules, bytes)) = self.workshop.planner.kept() {
-            metrics.set("canopy_cache_schedules", &[], schedules as f64);
-            metrics.set("canopy_cache_schedule_bytes", &[], bytes as f64);
-        }
     }
 }
 

@@ -16,6 +16,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::WithExportConfig as _;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -25,10 +26,31 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 use self::lines::JsonLines;
 use self::outlet::Outlet;
 use self::text::TextFields;
-use crate::config::{ConfigError, LogFormat};
 
 /// Target of all spans that make up the trace of a request.
 pub(crate) const TRACE: &str = "canopy_trace";
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Text on a terminal, else JSON.
+    Auto,
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Why nothing can be logged or traced as it is stated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum TelemetryError {
+    #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
+    LogFilter { filter: String, problem: String },
+    #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]
+    TraceEndpoint { endpoint: String },
+}
 
 /// What is logged and traced, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,15 +83,19 @@ impl Telemetry {
     ///
     /// # Errors
     /// The filter or the endpoint cannot be read.
-    pub fn new(filter: Option<String>, format: LogFormat, otlp_endpoint: Option<String>) -> Result<Self, ConfigError> {
+    pub fn new(
+        filter: Option<String>,
+        format: LogFormat,
+        otlp_endpoint: Option<String>,
+    ) -> Result<Self, TelemetryError> {
         let filter = filter.unwrap_or_else(Self::filter_default);
         if let Err(error) = EnvFilter::try_new(&filter) {
-            return Err(ConfigError::LogFilter { filter, problem: error.to_string() });
+            return Err(TelemetryError::LogFilter { filter, problem: error.to_string() });
         }
         if let Some(endpoint) = &otlp_endpoint {
             let uri = endpoint.parse::<tonic::transport::Uri>().ok();
             if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.authority().is_none()) {
-                return Err(ConfigError::TraceEndpoint { endpoint: endpoint.clone() });
+                return Err(TelemetryError::TraceEndpoint { endpoint: endpoint.clone() });
             }
         }
         Ok(Self { filter, format, otlp_endpoint })
@@ -175,9 +201,9 @@ mod tests {
             Telemetry::new(Some(filter.to_owned()), LogFormat::Auto, Some(endpoint.to_owned()))
         };
         assert!(telemetry("info,canopy_server=debug", "http://127.0.0.1:4317").is_ok());
-        assert!(matches!(telemetry("a=b=c", "http://x:1"), Err(ConfigError::LogFilter { .. })));
+        assert!(matches!(telemetry("a=b=c", "http://x:1"), Err(TelemetryError::LogFilter { .. })));
         for endpoint in ["", "127.0.0.1:4317", "https://x:4317", "http://", "grpc://x:1"] {
-            assert!(matches!(telemetry("info", endpoint), Err(ConfigError::TraceEndpoint { .. })), "{endpoint}");
+            assert!(matches!(telemetry("info", endpoint), Err(TelemetryError::TraceEndpoint { .. })), "{endpoint}");
         }
     }
 }

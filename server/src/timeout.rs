@@ -20,8 +20,8 @@ use tonic::codegen::{Bytes, http};
 use tower::{Layer, Service};
 
 use self::handling::Handling;
+use crate::deadline::DeadlinePolicy;
 use crate::failure::CallFailure;
-use crate::service::DeadlinePolicy;
 use crate::status::call_status;
 
 /// Where health is asked for: answered on the threads of the connection, which never have much to do.

@@ -12,13 +12,13 @@ use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, LogFormat, Options, QUEUE_BYTES_DEFAULT,
-    QUEUE_LENGTH_DEFAULT, Tenure, Time, data_dir_default, worker_count_default,
+    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT,
+    Tenure, Time, data_dir_default, worker_count_default,
 };
 use crate::refusals::RefusalOptions;
 use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{LogFormat, Telemetry};
 use crate::tenant::IsolatedTenant;
 
 /// One layer of settings; what it does not say is left to the layer below.
@@ -307,7 +307,8 @@ impl Settings {
     /// # Errors
     /// The filter or the endpoint cannot be read.
     pub fn telemetry(&self) -> Result<Telemetry, ConfigError> {
-        Telemetry::new(self.log.clone(), self.log_format.unwrap_or(LogFormat::Auto), self.otlp_endpoint.clone())
+        let format = self.log_format.unwrap_or(LogFormat::Auto);
+        Ok(Telemetry::new(self.log.clone(), format, self.otlp_endpoint.clone())?)
     }
 
     /// This layer over another one.

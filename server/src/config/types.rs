@@ -81,18 +81,6 @@ impl From<AdminListen> for String {
     }
 }
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// Text on a terminal, else JSON.
-    Auto,
-    /// One JSON object per line.
-    Json,
-    /// For people.
-    Text,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

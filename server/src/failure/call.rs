@@ -10,9 +10,19 @@ use canopy_topology::Slot;
 
 use super::{PlanFailure, chain};
 use crate::receipts::{NotAnId, ReceiptError};
-use crate::replan::LeaseError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
 use crate::topologies::ShelfError;
+
+/// Why a lease is not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LeaseError {
+    #[error("{count} leases are held, as many as may be; release some, or let them expire")]
+    TooMany { count: usize },
+    #[error("leases hold {held} bytes, and this one of {found} would exceed the limit of {limit}; release some")]
+    TooLarge { held: usize, found: usize, limit: usize },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// Why there is no answer to a call about cached plans, operations or the server.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,12 @@
 //! What a job says of itself on the wire.
 
 use canopy_proto::v1;
-use prost_types::Timestamp;
 
 use super::{Delivery, Job, JobState, Status};
+use crate::clock::timestamp;
 use crate::pipeline::collective_on_the_wire;
 use crate::status::to_operation_error;
+use crate::store::plan_header;
 
 impl Job {
     /// The operation that this job is.
@@ -76,19 +77,4 @@ impl Delivery {
         let puncture = self.puncture.as_deref().cloned();
         v1::PlanReply { plan: None, cache, timings, warnings, fallback: None, puncture }
     }
-}
-
-/// A plan with the content of those files that have at most so many bytes; 0: of none.
-pub(crate) fn plan_header(plan: &v1::Plan, inline_bytes_max: usize) -> v1::Plan {
-    let mut plan = plan.clone();
-    for artifact in &mut plan.artifacts {
-        artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
-    }
-    plan
-}
-
-/// A time on the wire.
-pub(crate) fn timestamp(unix_ms: u64) -> Timestamp {
-    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
-    Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
 }

@@ -7,7 +7,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_synth::{SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
 
-use super::Unfinished;
+use crate::job::Unfinished;
 use crate::key::RequestKey;
 use crate::losses;
 use crate::order::{

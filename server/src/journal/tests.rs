@@ -12,7 +12,7 @@ use super::*;
 use crate::clock;
 use crate::job::{Delivery, Goal, Outcome, Read, Terms, Worker};
 use crate::key::RequestKey;
-use crate::order::{Group, JointOrder, JointTask, Making, Output, TopologyInput};
+use crate::order::{Group, JointOrder, JointTask, Making, Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Queue, end_phase};
 use crate::failure::PlanFailure;
+use crate::job::Unfinished;
 use crate::job::{Goal, Job};
-use crate::journal::{STARTS_MAX, Unfinished};
+use crate::journal::STARTS_MAX;
 use crate::order::Priority;
 
 impl Queue {

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use canopy_proto::v1::ReplanEvent;
 use tokio::sync::watch;
 
+use crate::causes::chain;
 use crate::clock;
-use crate::failure::chain;
-use crate::job::timestamp;
+use crate::clock::timestamp;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 

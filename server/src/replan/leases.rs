@@ -16,6 +16,7 @@ use self::table::Table;
 pub(crate) use self::table::{HeldFootprint, HeldKey};
 use super::network::Placed;
 use crate::clock;
+use crate::failure::LeaseError;
 use crate::key::PlanKey;
 use crate::order::Priority;
 use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
@@ -182,8 +183,8 @@ impl Lease {
             topology: self.base().map(|key| crate::topologies::id_of(&key)).unwrap_or_default(),
             plans: (0..).zip(items).zip(&self.standing.items).map(plan).collect(),
             priority: *priority,
-            create_time: Some(crate::job::timestamp(clock::shown_ms(*created_ms))),
-            expire_time: Some(crate::job::timestamp(clock::shown_ms(self.standing.expire_ms))),
+            create_time: Some(clock::timestamp(clock::shown_ms(*created_ms))),
+            expire_time: Some(clock::timestamp(clock::shown_ms(self.standing.expire_ms))),
             tenant: tenant.clone(),
         }
     }
@@ -203,17 +204,6 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(FOLDER)?;
     let number = u64::from_str_radix(digits, 16).ok()?;
     (name_of(number) == name).then_some(number)
-}
-
-/// Why a lease is not kept.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LeaseError {
-    #[error("{count} leases are held, as many as may be; release some, or let them expire")]
-    TooMany { count: usize },
-    #[error("leases hold {held} bytes, and this one of {found} would exceed the limit of {limit}; release some")]
-    TooLarge { held: usize, found: usize, limit: usize },
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// All leases. Clones share them. Whoever only looks does not wait for the disk.

@@ -15,7 +15,7 @@ use super::leases::{Avoided, HeldFootprint, Item, Valid};
 use super::network::{Network, Placed};
 use super::scope::Scope;
 use super::{Known, Shared};
-use crate::failure::chain;
+use crate::causes::chain;
 use crate::key::PlanKey;
 
 /// What a seat needs.

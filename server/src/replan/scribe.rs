@@ -8,8 +8,8 @@ use tokio::time;
 
 use super::Shared;
 use super::course::tell_expired;
+use crate::causes::chain;
 use crate::drain::DrainHandle;
-use crate::failure::chain;
 use crate::store::StoreError;
 
 /// Longest time between two looks for something to write.

@@ -14,9 +14,9 @@ use canopy_topology::Rate;
 use super::desk::shown;
 use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::job::plan_header;
 use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE, RequestError};
 use crate::store::StoredPlan;
+use crate::store::plan_header;
 
 /// Most names of nodes in a sentence.
 const NAMES_MAX: usize = 12;

@@ -13,7 +13,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time;
 use tonic::Status;
 
-use super::deadline::Deadline;
 use super::decode::{OnMiss, Quality};
 use super::known_faults::AppliedFaults;
 use super::parts::{Parts, PlanField};
@@ -21,6 +20,7 @@ use super::request_log::RequestLog;
 use super::stand_in::StandIn;
 use crate::answers::Answers;
 use crate::clock;
+use crate::deadline::Deadline;
 use crate::digest::sha256_hex;
 use crate::failure::{PlanFailure, Shortfall};
 use crate::job::{Delivery, Job, JobState, Outcome};

@@ -10,9 +10,9 @@ use tokio::time;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::deadline::DeadlinePolicy;
 use crate::call::{self, CallContext};
 use crate::clock;
+use crate::deadline::DeadlinePolicy;
 use crate::failure::{CallFailure, chain};
 use crate::key::PlanKey;
 use crate::receipts::{Claim, Open, Receipts, Repeatable};

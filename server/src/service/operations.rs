@@ -11,11 +11,11 @@ use tokio::time;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::deadline::DeadlinePolicy;
 use super::desk::{Desk, log, shown};
 use super::fields::{COLLECTIVES, Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
+use crate::deadline::DeadlinePolicy;
 use crate::failure::CallFailure;
 use crate::job::JobState;
 use crate::order::Priority;

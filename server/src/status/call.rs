@@ -5,9 +5,8 @@ use canopy_multiport::{MultiPathError, PATHS_MAX};
 use tonic::{Code, Status};
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal, status};
-use crate::failure::{CallFailure, chain};
+use crate::failure::{CallFailure, LeaseError, chain};
 use crate::receipts::ReceiptError;
-use crate::replan::LeaseError;
 use crate::store::{ArchiveError, StoreError};
 use crate::topologies::ShelfError;
 

@@ -15,6 +15,7 @@ use canopy_proto::v1::{Plan, Warning};
 pub(super) use self::codec::{decode_plan, request_of};
 use self::codec::{encode_plan, key_range};
 use self::sent::Sent;
+pub(crate) use self::sent::plan_header;
 use super::ledger::Ledger;
 use super::pages::PAGE;
 use super::recent::Recent;

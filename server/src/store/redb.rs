@@ -14,7 +14,7 @@ use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDef
 
 use super::directory::{DirectoryLock, Engine, OpenFailure};
 use super::{Durability, Space, Store, StoreError};
-use crate::failure::chain;
+use crate::causes::chain;
 use crate::key::PlanKey;
 
 /// Whole values: redb gives back the space of large ones.

@@ -6,7 +6,7 @@ use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
-use crate::failure::chain;
+use crate::causes::chain;
 use crate::order::Output;
 
 /// Digits of a digest in the name of a file.

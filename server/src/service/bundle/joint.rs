@@ -15,11 +15,11 @@ use tonic::{Request, Status};
 use super::request::require_names;
 use super::{SEARCH_MIN, Session};
 use crate::failure::{CallFailure, PlanFailure, chain};
-use crate::job::plan_header;
 use crate::order::RequestError;
 use crate::service::decode::{self, Method};
 use crate::service::deliver::Answer;
 use crate::service::{known_faults, topologies};
+use crate::store::plan_header;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use canopy_proto::v1::{FaultScope, FaultState, KnownFault, ListFaultsReply, List
 
 use super::scope_of;
 use crate::clock;
+use crate::clock::timestamp;
 use crate::failure::CallFailure;
-use crate::job::timestamp;
 use crate::losses;
 use crate::replan::{Replanner, Scope};
 use crate::service::fields::{Field, Kind, Value, unix_ms};
