@@ -4,18 +4,16 @@
 //! answer, and refuses everybody else once a drain has begun. Health, reflection and the services with which one
 //! follows a drain have no gate.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codegen::{Bytes, http};
-use tonic::server::NamedService;
-use tower::{Layer, Service};
 
+use crate::around::{Answer, Around, Calls};
 use crate::failure::PlanFailure;
 use crate::status::to_status;
 
@@ -79,47 +77,18 @@ impl Drop for Inside {
     }
 }
 
-/// Wraps a service in [`Gate`].
-#[derive(Clone, Debug)]
-pub(crate) struct GateLayer(pub(crate) DrainHandle);
-
 /// Refuses calls as UNAVAILABLE with `RetryInfo` once the drain has begun.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate<S> {
-    inner: S,
-    drain: DrainHandle,
-}
+pub(crate) struct Gate(pub(crate) DrainHandle);
 
-impl<S> Layer<S> for GateLayer {
-    type Service = Gate<S>;
+impl<S: Calls<B>, B> Around<S, B> for Gate {
+    type Inner = B;
 
-    fn layer(&self, inner: S) -> Gate<S> {
-        Gate { inner, drain: self.0.clone() }
-    }
-}
-
-impl<S: NamedService> NamedService for Gate<S> {
-    const NAME: &'static str = S::NAME;
-}
-
-impl<S, R> Service<http::Request<R>> for Gate<S>
-where
-    S: Service<http::Request<R>, Response = http::Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(ready!(self.inner.poll_ready(context)))
-    }
-
-    fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        let Some(inside) = self.drain.enter() else {
+    fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
+        let Some(inside) = self.0.enter() else {
             return Box::pin(async { Ok(to_status(&PlanFailure::Draining).into_http()) });
         };
-        let answer = self.inner.call(request);
+        let answer = inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
             // The response of a stream returns before its work ends: the count goes with the body.

@@ -7,6 +7,7 @@
 mod admin;
 mod answered;
 mod answers;
+mod around;
 mod asked;
 mod call;
 mod causes;

@@ -8,7 +8,6 @@ mod messages;
 mod received;
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -21,11 +20,11 @@ use prost_types::FileDescriptorSet;
 use tonic::body::Body;
 use tonic::codegen::{Bytes, http};
 use tonic::{Code, Status};
-use tower::{Layer, Service};
 use tracing::{Instrument as _, Span};
 
 use self::messages::Messages;
 use self::received::Received;
+use crate::around::{Answer, Around, Calls};
 use crate::call::{CallContext, LineLimit};
 use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
@@ -70,9 +69,9 @@ impl Methods {
     }
 }
 
-/// Wraps a service in [`Record`].
+/// Counts calls.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordLayer {
+pub(crate) struct Record {
     pub(crate) metrics: Metrics,
     pub(crate) methods: Methods,
     /// Of all connections together.
@@ -80,50 +79,28 @@ pub(crate) struct RecordLayer {
     pub(crate) lines: LineLimit,
 }
 
-/// Counts calls.
-#[derive(Clone, Debug)]
-pub(crate) struct Record<S> {
-    inner: S,
-    layer: RecordLayer,
-}
-
-impl<S> Layer<S> for RecordLayer {
-    type Service = Record<S>;
-
-    fn layer(&self, inner: S) -> Record<S> {
-        Record { inner, layer: self.clone() }
-    }
-}
-
-impl<S, R> Service<http::Request<R>> for Record<S>
+impl<S, B> Around<S, B> for Record
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-    R: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
+    S: Calls<Body>,
+    B: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
 {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Inner = Body;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(ready!(self.inner.poll_ready(context)))
-    }
-
-    fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        let method = self.layer.methods.named(request.uri().path());
+    fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
+        let method = self.methods.named(request.uri().path());
         let span = call_span(&method.method, request.headers());
-        let metrics = self.layer.metrics.clone();
+        let metrics = self.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
         let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
-        let upload = self.layer.uploads.upload(host);
+        let upload = self.uploads.upload(host);
         let arrived = Arrived::default();
         let received = |body| Body::new(Received::new(body, upload, arrived.clone(), metrics.clone()));
         let mut request = request.map(received);
         request.extensions_mut().insert(arrived);
-        let context = CallContext::begin(metrics, self.layer.lines.clone(), request.headers(), &span);
+        let context = CallContext::begin(metrics, self.lines.clone(), request.headers(), &span);
         let answer = {
             let _within = (span.enter(), context.enter());
-            self.inner.call(request)
+            inner.call(request)
         };
         let answer = context.within(answer).instrument(span);
         Box::pin(async move {

@@ -16,17 +16,17 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
-use tower::Layer as _;
 
 use self::upkeep::{keep_up, tell_of, topologies_in_use, write_clock_down};
 use crate::admin::{self, Pages};
-use crate::answered::AnswerLayer;
+use crate::answered::Answered;
 use crate::answers::Answers;
+use crate::around::around;
 use crate::call::LineLimit;
 use crate::clock;
 use crate::config::{ConfigError, Options, Tenure};
 use crate::deadline::DeadlinePolicy;
-use crate::drain::{DrainHandle, GateLayer};
+use crate::drain::{DrainHandle, Gate};
 use crate::finds::Finds;
 use crate::front::Front;
 use crate::journal::Journal;
@@ -40,13 +40,13 @@ use crate::queue::{Queue, QueueLimits};
 use crate::receipts::{ReceiptOptions, Receipts};
 use crate::refusals::Refusals;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
-use crate::rpc::{Methods, RecordLayer, UploadBudget};
+use crate::rpc::{Methods, Record, UploadBudget};
 use crate::service::{Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize};
 use crate::socket::{self, SocketPath};
 use crate::statistics::Statistics;
 use crate::store::{RecordOptions, Records, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
-use crate::timeout::TimeoutLayer;
+use crate::timeout::Timeout;
 use crate::topologies::{Shelf, ShelfOptions};
 use crate::workers::{Workers, Workshop};
 
@@ -281,10 +281,10 @@ impl Server {
             .then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
         let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
-        let record = RecordLayer { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
+        let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
-        let timeout = TimeoutLayer { policy: deadlines(&options), runtime: Handle::current() };
-        let service = record.layer(timeout.layer(AnswerLayer(decodable).layer(routes)));
+        let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
+        let service = around(record, around(timeout, around(Answered(decodable), routes)));
         let (stop, stopped) = watch::channel(false);
         let (unix_places, tcp_places) =
             (Places::new("unix", places.unix, metrics.clone()), Places::new("tcp", places.tcp, metrics));
@@ -380,8 +380,8 @@ fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let reflection_error = |error| RunError(Box::new(error));
-    let planner = GateLayer(drain.clone())
-        .layer(AnswerLayer(oversize(message_bytes_max)).layer(AnswerLayer(in_parts).layer(planner)));
+    let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
+    let planner = around(Gate(drain.clone()), planner);
     Ok(operators(Routes::new(planner), options, office, message_bytes_max)
         .add_service(reflection().build_v1().map_err(reflection_error)?)
         .add_service(reflection().build_v1alpha().map_err(reflection_error)?))

@@ -51,7 +51,6 @@ use tonic::metadata::MetadataMap;
 use tonic::server::NamedService as _;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
-use tower::Layer as _;
 
 use self::archives::Archives;
 use self::cached::ChosenFile;
@@ -65,12 +64,13 @@ use self::plan_admin::PlanAdminService;
 use self::request_log::RequestLog;
 use self::server_admin::ServerAdminService;
 use self::topologies::TopologiesService;
-use crate::answered::AnswerLayer;
+use crate::answered::Answered;
 use crate::answers::{Answers, Found};
+use crate::around::around;
 use crate::clock;
 use crate::config::Options;
 use crate::deadline::DeadlinePolicy;
-use crate::drain::{DrainHandle, GateLayer};
+use crate::drain::{DrainHandle, Gate};
 use crate::failure::CallFailure;
 use crate::finds::Finds;
 use crate::job::{Goal, Terms};
@@ -149,18 +149,22 @@ pub(crate) fn operators(routes: Routes, options: &Options, office: Office, messa
         &workshop,
     );
     let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
-    let limit = AnswerLayer(oversize(OPERATORS_BYTES_MAX));
+    let limit = Answered(oversize(OPERATORS_BYTES_MAX));
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
     let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
     let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
-    let large = AnswerLayer(oversize(message_bytes_max));
-    let gate = GateLayer(drain);
-    let routes = routes.add_service(gate.layer(large.layer(faults))).add_service(gate.layer(large.layer(leases)));
-    let routes = routes.add_service(limit.layer(operations)).add_service(limit.layer(server));
-    routes.add_service(gate.layer(limit.layer(plans))).add_service(gate.layer(large.layer(topologies)))
+    let large = Answered(oversize(message_bytes_max));
+    let gate = Gate(drain);
+    routes
+        .add_service(around(gate.clone(), around(large.clone(), faults)))
+        .add_service(around(gate.clone(), around(large.clone(), leases)))
+        .add_service(around(limit.clone(), operations))
+        .add_service(around(limit.clone(), server))
+        .add_service(around(gate.clone(), around(limit, plans)))
+        .add_service(around(gate, around(large, topologies)))
 }
 
 /// Events a stream holds before the one who fills it waits for its reader.

@@ -6,10 +6,9 @@
 
 mod handling;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::runtime::Handle;
@@ -17,9 +16,9 @@ use tokio::time::{self, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Bytes, http};
-use tower::{Layer, Service};
 
 use self::handling::Handling;
+use crate::around::{Answer, Around, Calls};
 use crate::deadline::DeadlinePolicy;
 use crate::failure::CallFailure;
 use crate::status::call_status;
@@ -27,58 +26,33 @@ use crate::status::call_status;
 /// Where health is asked for: answered on the threads of the connection, which never have much to do.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// Wraps a service in [`Timeout`].
+/// Answers DEADLINE_EXCEEDED when the inner service has not answered in time, or its answer has not ended.
 #[derive(Clone, Debug)]
-pub(crate) struct TimeoutLayer {
+pub(crate) struct Timeout {
     pub(crate) policy: DeadlinePolicy,
     /// Where calls are handled.
     pub(crate) runtime: Handle,
 }
 
-/// Answers DEADLINE_EXCEEDED when the inner service has not answered in time, or its answer has not ended.
-#[derive(Clone, Debug)]
-pub(crate) struct Timeout<S> {
-    inner: S,
-    layer: TimeoutLayer,
-}
+impl<S: Calls<B>, B> Around<S, B> for Timeout {
+    type Inner = B;
 
-impl<S> Layer<S> for TimeoutLayer {
-    type Service = Timeout<S>;
-
-    fn layer(&self, inner: S) -> Timeout<S> {
-        Timeout { inner, layer: self.clone() }
-    }
-}
-
-impl<S, R> Service<http::Request<R>> for Timeout<S>
-where
-    S: Service<http::Request<R>, Response = http::Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(ready!(self.inner.poll_ready(context)))
-    }
-
-    fn call(&mut self, request: http::Request<R>) -> Self::Future {
-        let limit = self.layer.policy.limit(request.headers());
+    fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
+        let limit = self.policy.limit(request.headers());
         let late = move || {
             let deadline_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
             call_status(&CallFailure::Late { deadline_ms })
         };
         let over = time::sleep(limit);
         if request.uri().path().starts_with(HEALTH) {
-            let answer = self.inner.call(request);
+            let answer = inner.call(request);
             return Box::pin(async move {
                 let over = Box::pin(over);
                 answer.await.map(|answer| answer.map(|body| Body::new(Limited { body: Some(body), over, late })))
             });
         }
         let arrived = request.extensions().get().cloned().unwrap_or_default();
-        let answer = Handling::new(Box::pin(self.inner.call(request)), arrived, self.layer.runtime.clone());
+        let answer = Handling::new(Box::pin(inner.call(request)), arrived, self.runtime.clone());
         Box::pin(async move {
             let mut over = Box::pin(over);
             tokio::select! {
@@ -135,18 +109,21 @@ impl<L: Fn() -> Status + Unpin> HttpBody for Limited<L> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::task::ready;
     use std::time::Duration;
 
     use tokio_stream::StreamExt as _;
     use tonic::Code;
+    use tower::Service as _;
 
     use super::handling::LONG_BYTES;
     use super::*;
+    use crate::around::{Surrounded, around};
     use crate::rpc::Arrived;
     use crate::tasks;
 
-    fn layer(policy: DeadlinePolicy) -> TimeoutLayer {
-        TimeoutLayer { policy, runtime: Handle::current() }
+    fn limited<S>(policy: DeadlinePolicy, inner: S) -> Surrounded<Timeout, S> {
+        around(Timeout { policy, runtime: Handle::current() }, inner)
     }
 
     /// Calls a service that answers after a second, with these headers.
@@ -160,7 +137,7 @@ mod tests {
         if let Some(timeout) = timeout {
             request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
         }
-        let answer = layer(policy).layer(slow).call(request).await.unwrap();
+        let answer = limited(policy, slow).call(request).await.unwrap();
         Status::from_header_map(answer.headers()).unwrap().code()
     }
 
@@ -205,7 +182,7 @@ mod tests {
         for (timeout, bytes, code) in [("550m", 6, Some(Code::DeadlineExceeded)), ("5S", 10, None)] {
             let mut request = http::Request::new(());
             request.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
-            let answer = layer(policy).layer(service).call(request).await.unwrap();
+            let answer = limited(policy, service).call(request).await.unwrap();
             let mut body = answer.into_body();
             let (mut found, mut status) = (0, None);
             while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -234,7 +211,7 @@ mod tests {
         let mut request = http::Request::new(());
         request.headers_mut().insert("grpc-timeout", "20m".parse().unwrap());
         request.extensions_mut().insert(Arrived::of(LONG_BYTES + 1));
-        let call = tasks::spawn("test", layer(policy).layer(service).call(request));
+        let call = tasks::spawn("test", limited(policy, service).call(request));
         let answer = call.join().await.unwrap().unwrap();
         assert_eq!(Status::from_header_map(answer.headers()).unwrap().code(), Code::DeadlineExceeded);
         drop(let_go);
@@ -254,7 +231,7 @@ mod tests {
                     .headers_mut()
                     .insert(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), "1".parse().unwrap())
             });
-            let answer = layer(policy).layer(service).call(request).await.unwrap();
+            let answer = limited(policy, service).call(request).await.unwrap();
             assert_eq!(Status::from_header_map(answer.headers()).unwrap().code(), code);
         }
     }
