@@ -12,7 +12,7 @@ use canopy_plan::{ExecutorProfile, Instances, Profile};
 use canopy_proto::v1;
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
-use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
+use canopy_synth::{Algorithm, Kept, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
@@ -78,9 +78,7 @@ impl Order {
         };
         let repaired = || Self { making: Making::Repaired, ..self.clone() };
         // Of others nothing is kept that could be repaired.
-        let is_kept = matches!(self.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow)
-            || self.algorithm.is_in_time();
-        let repaired = is_kept.then(repaired);
+        let repaired = (self.algorithm.kept != Kept::No).then(repaired);
         repaired.into_iter().chain([direct]).collect()
     }
 
@@ -104,8 +102,8 @@ impl Order {
     }
 
     /// Whether its plan is one that others may need at once, so that it must not wait behind long searches.
-    pub(crate) const fn is_quick(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Direct) || matches!(self.making, Making::Repaired)
+    pub(crate) fn is_quick(&self) -> bool {
+        self.algorithm == Algorithm::Direct || matches!(self.making, Making::Repaired)
     }
 }
 

@@ -381,7 +381,7 @@ const fn names_parts(failure: &PlanFailure) -> bool {
 
 /// Whether a plan may have trees with roots anywhere.
 fn has_choice_of_form(order: &Order) -> bool {
-    let is_by_trees = matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest);
+    let is_by_trees = order.algorithm.resolved(order.kind) == Algorithm::Forest;
     order.kind == CollectiveKind::Allreduce && is_by_trees && order.limits == TreeLimits::NONE
 }
 

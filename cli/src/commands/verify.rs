@@ -102,7 +102,7 @@ struct Report {
     routing: Option<String>,
     /// Statements about the plan that need a search to prove, and are neither confirmed nor denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    not_repeated: Vec<&'static str>,
+    not_repeated: Vec<String>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }

@@ -10,16 +10,14 @@ mod pmcf;
 mod sets;
 mod sssp;
 
-use canopy_optimize::{Fraction, Stop};
+use canopy_optimize::Fraction;
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{ConstructionUse, Memory, Paths, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
-use crate::progress::Progress;
 use crate::reach::require_reach;
-use crate::request::SynthesisRequest;
 use sets::Choice;
 
 use crate::error::AllToAllError;
@@ -28,41 +26,113 @@ pub(crate) use dor::{Line, lines_of};
 /// Routes handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;
 
-/// Plans an all-to-all by one of the algorithms that plan nothing else.
+/// One shortest path for each pair.
+pub(crate) static SSSP: Synthesizer = routing(
+    "sssp",
+    "one shortest path for each pair of an all-to-all, source after source (Basu 2024, section 5)",
+    Memory::USUAL,
+    |task| routed(task, || sssp::plan(task.topology, &task.request.shares, task.stop, task.progress)),
+);
+
+/// All shortest paths.
+pub(crate) static EWSP: Synthesizer = routing(
+    "ewsp",
+    "every pair of an all-to-all divided equally among all shortest paths (Basu 2024, section 5)",
+    Memory { paths: Paths::AllShortest, ..Memory::USUAL },
+    |task| {
+        let SynthesisRequest { collective, shares, .. } = task.request;
+        routed(task, || ewsp::plan(task.topology, (*collective, shares), task.stop, task.progress))
+    },
+);
+
+/// Dimension by dimension.
+pub(crate) static DOR: Synthesizer = Synthesizer {
+    construction: ConstructionUse::Stated,
+    ..routing(
+        "dor",
+        "one path for each pair of an all-to-all, through the dimensions of a grid in their order",
+        Memory::USUAL,
+        |task| {
+            let SynthesisRequest { shares, composition, .. } = task.request;
+            routed(task, || dor::plan(task.topology, shares, composition.as_ref(), task.stop, task.progress))
+        },
+    )
+};
+
+/// The best use of paths without a common link.
+pub(crate) static PMCF: Synthesizer = routing(
+    "pmcf",
+    "the best use of most paths without a common link for each pair of an all-to-all (Basu 2024, section 3.1.4)",
+    DISJOINT,
+    |task| routed(task, || pmcf::plan(task, Choice::Disjoint)),
+);
+
+/// The best use of shortest paths.
+pub(crate) static PMCF_SHORTEST: Synthesizer =
+    routing("pmcf-shortest", "the same with all shortest paths", SHORTEST, |task| {
+        routed(task, || pmcf::plan(task, Choice::Shortest))
+    });
+
+/// One of some paths without a common link.
+pub(crate) static ILP_DISJOINT: Synthesizer = Synthesizer {
+    claim: Some(CHOICE_BOUND),
+    ..routing(
+        "ilp-disjoint",
+        "one of most paths without a common link for each pair of an all-to-all, by an integer program (Basu 2024, section 5)",
+        DISJOINT,
+        |task| chosen(task, Choice::Disjoint),
+    )
+};
+
+/// One of the shortest paths.
+pub(crate) static ILP_SHORTEST: Synthesizer = Synthesizer {
+    claim: Some(CHOICE_BOUND),
+    ..routing("ilp-shortest", "the same with all shortest paths", SHORTEST, |task| chosen(task, Choice::Shortest))
+};
+
+/// What is solved for the best use of paths.
+const DISJOINT: Memory = Memory { solver: Solver::DisjointPaths, ..Memory::USUAL };
+const SHORTEST: Memory = Memory { solver: Solver::ShortestPaths, ..Memory::USUAL };
+
+/// What [`Synthesized::choice_bound`] says.
+const CHOICE_BOUND: &str = "bound on choices of paths";
+
+/// The row of an algorithm that plans nothing else than all-to-all.
+const fn routing(
+    name: &'static str,
+    help: &'static str,
+    memory: Memory,
+    plan: fn(&Task<'_>) -> Result<Synthesized, SynthesisError>,
+) -> Synthesizer {
+    Synthesizer { memory, ..Synthesizer::new(name, help, &[CollectiveKind::AllToAll], plan) }
+}
+
+/// A schedule of these paths.
 ///
 /// * **In.** Any topology whose ranks reach each other, as far as the algorithm says nothing else.
-/// * **Out.** The schedule's shape, and [`choice_bound`](crate::Synthesized::choice_bound).
-/// * **Errors.** Another collective or algorithm, disconnected, too many hops, stopped, and what each algorithm says.
-pub(crate) fn plan(
-    topology: &Topology,
-    request: &SynthesisRequest,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<(Shape, Option<Rate>), SynthesisError> {
-    let (collective, algorithm) = (request.collective, request.algorithm);
-    if collective.kind() != CollectiveKind::AllToAll {
-        return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
+/// * **Errors.** Another collective, disconnected, too many hops, stopped, and what each algorithm says.
+fn routed(task: &Task<'_>, flow: impl FnOnce() -> Result<Flow, SynthesisError>) -> Result<Synthesized, SynthesisError> {
+    require_plannable(task)?;
+    Ok(task.planned(Shape::Flow(flow()?)))
+}
+
+/// A schedule of one path for each pair, with [`choice_bound`](Synthesized::choice_bound).
+fn chosen(task: &Task<'_>, choice: Choice) -> Result<Synthesized, SynthesisError> {
+    require_plannable(task)?;
+    if task.request.shares != Shares::Equal {
+        return Err(AllToAllError::UnequalBlocks { algorithm: task.algorithm.name() }.into());
     }
-    let shares = &request.shares;
-    require_reach(topology, collective, shares)?;
-    let chosen = |choice| {
-        let (flow, least) = ilp::plan(topology, algorithm, choice, stop, progress)?;
-        Ok((Shape::Flow(flow), rate_of(topology, least)))
-    };
-    let flow: Flow = match algorithm {
-        Algorithm::Sssp => sssp::plan(topology, shares, stop, progress)?,
-        Algorithm::Ewsp => ewsp::plan(topology, (collective, shares), stop, progress)?,
-        Algorithm::Dor => dor::plan(topology, shares, request.composition.as_ref(), stop, progress)?,
-        Algorithm::Pmcf => pmcf::plan(topology, shares, (algorithm, Choice::Disjoint), stop, progress)?,
-        Algorithm::PmcfShortest => pmcf::plan(topology, shares, (algorithm, Choice::Shortest), stop, progress)?,
-        Algorithm::IlpDisjoint | Algorithm::IlpShortest if *shares != Shares::Equal => {
-            return Err(AllToAllError::UnequalBlocks { algorithm }.into());
-        }
-        Algorithm::IlpDisjoint => return chosen(Choice::Disjoint),
-        Algorithm::IlpShortest => return chosen(Choice::Shortest),
-        other => return Err(SynthesisError::Broken { what: format!("{other} is not a routing of all-to-all") }),
-    };
-    Ok((Shape::Flow(flow), None))
+    let (flow, least) = ilp::plan(task, choice)?;
+    Ok(Synthesized { choice_bound: rate_of(task.topology, least), ..task.planned(Shape::Flow(flow)) })
+}
+
+/// Refuses other collectives, and networks on which blocks cannot come where they are wanted.
+fn require_plannable(task: &Task<'_>) -> Result<(), SynthesisError> {
+    let SynthesisRequest { collective, shares, .. } = task.request;
+    if collective.kind() != CollectiveKind::AllToAll {
+        return Err(task.algorithm.unsupported(collective.kind()));
+    }
+    require_reach(task.topology, *collective, shares)
 }
 
 /// The algbw at which the busiest link carries so many blocks for each byte per second; none for no load.

@@ -28,14 +28,37 @@ use canopy_optimize::{BfbError, Stop};
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
-use crate::algorithm::{Algorithm, TreeLimits};
+use crate::algorithm::{HeededLimits, Memory, Rival, SPREADING, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
+use crate::limits::TreeLimits;
 use crate::parts::{phase_actions, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_direct, require_reach};
-use crate::request::SynthesisRequest;
 use likeness::Likeness;
 use network::Direction;
+
+/// Breadth-first broadcasts.
+pub(crate) static BFB: Synthesizer = Synthesizer {
+    limits: HeededLimits::Chunks,
+    memory: Memory { has_plain_sends: true, ..Memory::USUAL },
+    rival: Some(Rival {
+        place: 3,
+        is_direct: true,
+        ranks_max: 128,
+        all_to_all_ranks_max: 128,
+        steps_min: Rival::one_step,
+    }),
+    ..Synthesizer::new(
+        "bfb",
+        "breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3)",
+        SPREADING,
+        |task| {
+            let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = task.request;
+            let asked = Asked { limits, size_bytes, symmetry: Symmetry::Used };
+            Ok(task.planned(plan(task.topology, (collective, shares), asked, task.stop, task.progress)?))
+        },
+    )
+};
 
 /// Whether ranks that look alike are served alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +69,7 @@ pub enum Symmetry {
     Unused,
 }
 
-/// The schedule that [`synthesize`](crate::synthesize()) makes for a request by [`Algorithm::Bfb`], with or without a look at
+/// The schedule that [`synthesize`](crate::synthesize()) makes for a request by `bfb`, with or without a look at
 /// symmetries: the step costs are the same, the making is not as fast.
 ///
 /// # Errors
@@ -60,7 +83,7 @@ pub fn breadth_first(
 ) -> Result<Schedule, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = request;
     let shape = plan(topology, (collective, shares), Asked { limits, size_bytes, symmetry }, stop, progress)?;
-    let algorithm = Algorithm::Bfb.name().to_owned();
+    let algorithm = BFB.name.to_owned();
     Ok(Schedule { collective, algorithm, shares: shares.clone(), shape })
 }
 
@@ -92,9 +115,8 @@ pub(crate) fn plan(
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
     let kind = collective.kind();
-    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Bfb, collective: kind };
-    let actions = phase_actions(kind).ok_or(unsupported)?;
-    require_direct(topology, Algorithm::Bfb)?;
+    let actions = phase_actions(kind).ok_or(BFB.unsupported(kind))?;
+    require_direct(topology, BFB.name)?;
     require_reach(topology, collective, shares)?;
     let amounts = network::amounts(topology, collective, shares);
     let sources = amounts.iter().filter(|&&amount| amount > 0).count() as u64;

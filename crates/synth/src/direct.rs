@@ -7,11 +7,28 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
+use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, Rival, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, ForestParts, Leg, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less};
+
+/// Shortest routes.
+pub(crate) static DIRECT: Synthesizer = Synthesizer {
+    memory: Memory { paths: Paths::OneShortest, ..Memory::USUAL },
+    rival: Some(Rival {
+        place: 2,
+        is_direct: false,
+        ranks_max: 128,
+        all_to_all_ranks_max: 128,
+        steps_min: Rival::one_step,
+    }),
+    ..Synthesizer::new("direct", "every transfer on one shortest physical route", ALL_COLLECTIVES, |task| {
+        let &SynthesisRequest { collective, ref shares, .. } = task.request;
+        Ok(task.planned(plan(task.topology, collective, shares, task.stop, task.progress)?))
+    })
+};
 
 /// How often every tree or path is chosen: the first ones chosen know nothing of what comes after them. More rounds than
 /// these change next to nothing on tori, hypercubes and machines of two boxes.

@@ -8,7 +8,7 @@ mod stepped;
 use canopy_optimize::ConcurrentError;
 use canopy_schedule::{CollectiveKind, SharesError};
 
-use crate::algorithm::{Algorithm, LimitsError};
+use crate::limits::LimitsError;
 use crate::sum_options::SumOptionsError;
 
 pub use self::all_to_all::AllToAllError;
@@ -30,8 +30,11 @@ pub enum SynthesisError {
          which both are equal at every switch, as forest schedules need; use direct, or state its links in both directions"
     )]
     NotEulerian { node: String, entering: u128, leaving: u128 },
-    #[error("{algorithm} does not plan {collective}; it plans {}, and direct and ring plan all collectives", algorithm.plans())]
-    Unsupported { algorithm: Algorithm, collective: CollectiveKind },
+    #[error(
+        "{algorithm} does not plan {collective}; it plans {}, and direct and ring plan all collectives",
+        listed(plans)
+    )]
+    Unsupported { algorithm: &'static str, plans: &'static [CollectiveKind], collective: CollectiveKind },
     #[error(transparent)]
     Limits(#[from] LimitsError),
     #[error(transparent)]
@@ -77,7 +80,7 @@ pub enum SynthesisError {
     #[error(
         "{algorithm} plans networks whose ranks are linked with each other, and {node} {what}; use forest, direct or ring"
     )]
-    NotDirect { algorithm: Algorithm, node: String, what: &'static str },
+    NotDirect { algorithm: &'static str, node: String, what: &'static str },
     #[error(
         "tsmcf solves a linear program of at most {limit} variables, one for each rank, link and step, and counts few chunks; \
          {ranks} ranks with {links} links are beyond it; use flow, direct or ring, or plan for fewer ranks"
@@ -112,6 +115,19 @@ pub enum SynthesisError {
     Stopped,
     #[error("this is a bug in canopy, please report it with the topology: {what}")]
     Broken { what: String },
+}
+
+/// Collectives in words.
+fn listed(collectives: &[CollectiveKind]) -> String {
+    match collectives {
+        _ if collectives.len() == CollectiveKind::ALL.len() => "all collectives".to_owned(),
+        [] => String::new(),
+        [one] => one.name().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(|kind| kind.name()).collect();
+            format!("{} and {last}", first.join(", "))
+        }
+    }
 }
 
 impl From<canopy_optimize::Stopped> for SynthesisError {

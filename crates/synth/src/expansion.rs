@@ -17,14 +17,30 @@ use canopy_schedule::{
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::Composition;
+use crate::algorithm::{ConstructionUse, Memory, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
-use crate::request::Composition;
 
 use crate::error::ExpansionError;
+
+/// Schedules composed along what the network is made of.
+pub(crate) static EXPANSION: Synthesizer = Synthesizer {
+    construction: ConstructionUse::StatedOrFound,
+    memory: Memory { has_plain_sends: true, ..Memory::USUAL },
+    ..Synthesizer::new(
+        "expansion",
+        "composed along the expression that made the network (Zhao 2026, section 3.5)",
+        &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
+        |task| {
+            let SynthesisRequest { collective, shares, composition, .. } = task.request;
+            let planned = plan(task.topology, (*collective, shares), composition.as_ref(), task.stop, task.progress);
+            planned.map(|shape| task.planned(shape))
+        },
+    )
+};
 
 /// Most edges of a graph that is composed, those from a node to itself included.
 const EDGES_MAX: u32 = 1 << 26;
@@ -50,7 +66,7 @@ pub(crate) fn plan(
         CollectiveKind::Allgather => &[Action::Copy],
         CollectiveKind::ReduceScatter => &[Action::Reduce],
         CollectiveKind::Allreduce => &[Action::Reduce, Action::Copy],
-        kind => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Expansion, collective: kind }),
+        kind => return Err(EXPANSION.unsupported(kind)),
     };
     let Composition { construction, ranks } = composition.ok_or(ExpansionError::NoConstruction)?;
     if *shares != Shares::Equal {

@@ -4,16 +4,45 @@
 //! around the root: a flow that fills them exists (max-flow min-cut), on any network, and is taken apart into paths.
 
 use canopy_optimize::{Arc, Digraph, FlowNetwork, OptimumError, Stop, scatter_optimum};
-use canopy_schedule::{Collective, CollectiveKind, Flow, Shares};
+use canopy_schedule::{Collective, CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer as _;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{HeededLimits, Kept, Memory, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
+use crate::concurrent::AllToAllFlow;
 use crate::error::SynthesisError;
 use crate::parts::FlowParts;
 use crate::peel::Peeler;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
+
+/// One maximum flow, or concurrent ones.
+pub(crate) static FLOW: Synthesizer = Synthesizer {
+    limits: HeededLimits::Paths,
+    memory: Memory { solver: Solver::Flow, ..Memory::USUAL },
+    kept: Kept::ByShape,
+    ..Synthesizer::new(
+        "flow",
+        "one maximum flow from or to the root, or concurrent flows between all ranks (Basu 2024)",
+        &[CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll],
+        planned,
+    )
+};
+
+/// A plan of one flow or, of an all-to-all, of those that are known or found.
+fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, limits, .. } = request;
+    let flow = match (collective.kind(), task.known) {
+        (CollectiveKind::AllToAll, Some(known)) => known.plan(topology, limits, stop, progress)?,
+        (CollectiveKind::AllToAll, None) => {
+            let found = AllToAllFlow::of(topology, shares, limits.tolerance, stop, progress)?;
+            found.plan(topology, limits, stop, progress)?
+        }
+        _ => plan(topology, collective, shares, stop, progress)?,
+    };
+    Ok(task.planned(Shape::Flow(flow)))
+}
 
 /// Numbers of chunks per share that are tried in place of the one that makes all capacities whole.
 const FEWER_TRIED: u64 = 12;
@@ -39,7 +68,7 @@ pub(crate) fn plan(
     let outwards = match collective.kind() {
         CollectiveKind::Scatter => true,
         CollectiveKind::Gather => false,
-        other => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Flow, collective: other }),
+        other => return Err(FLOW.unsupported(other)),
     };
     require_reach(topology, collective, shares)?;
     let root = collective.root().expect("gather and scatter have a root");

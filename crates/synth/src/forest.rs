@@ -59,15 +59,17 @@ mod tests;
 use std::ops::Range;
 
 use canopy_optimize::{FlowUnit, Stop};
-use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Shares};
+use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Schedule, Shape, Shares};
 use canopy_topology::{Rank, Topology};
 
-use crate::algorithm::{Algorithm, TreeLimits};
+use crate::algorithm::{HeededLimits, Kept, SPREADING, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
+use crate::limits::TreeLimits;
 use crate::parts::phase_actions;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
-pub(crate) use sums::{form as allreduce_form, plan_allreduce, rate_in_phases};
+use sums::plan_allreduce;
+pub(crate) use sums::{form as allreduce_form, rate_in_phases};
 
 use assembly::Assembly;
 use condition::Condition;
@@ -87,6 +89,25 @@ const PIECES_FROM: u32 = 64;
 
 /// Depth of the trees of a single root from which on flatter ones are looked for that pass through relays.
 const RELAYS_FROM: u32 = 6;
+
+/// Trees that reach the optimum.
+pub(crate) static FOREST: Synthesizer = Synthesizer {
+    limits: HeededLimits::Trees,
+    kept: Kept::ByShape,
+    ..Synthesizer::new("forest", "optimal spanning-tree packing (Zhao 2026, chapter 4)", SPREADING, planned)
+};
+
+/// A plan of trees; of an allreduce with its form, and with shares that say what is added up where.
+fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, limits, sums, .. } = request;
+    if collective.kind() != CollectiveKind::Allreduce {
+        return Ok(task.planned(Shape::Forest(plan(topology, collective, shares, limits, stop, progress)?)));
+    }
+    let (forest, shares, form) = plan_allreduce(topology, shares, (limits, sums), stop, progress)?;
+    let schedule = Schedule { collective, algorithm: FOREST.name.to_owned(), shares, shape: Shape::Forest(forest) };
+    Ok(Synthesized { schedule, form: Some(form), choice_bound: None, time_proof: None })
+}
 
 /// Plans a collective as weighted trees.
 ///
@@ -117,10 +138,9 @@ fn plan_from(
         (CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Allreduce, _) => {
             Roots::All(shares)
         }
-        (kind, _) => return Err(SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: kind }),
+        (kind, _) => return Err(FOREST.unsupported(kind)),
     };
-    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: collective.kind() };
-    let actions = phase_actions(collective.kind()).ok_or(unsupported)?;
+    let actions = phase_actions(collective.kind()).ok_or(FOREST.unsupported(collective.kind()))?;
     for &action in actions {
         instance::require_plannable(topology, roots, action)?;
     }

@@ -14,40 +14,98 @@ mod write;
 use canopy_direct::Digraph;
 use canopy_multiport::{Grid, Trees, greedy_trees, level_trees, one_at_a_time, require_kautz, rook_trees};
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Collective, CollectiveKind, Shape, Shares};
+use canopy_schedule::{Action, Collective, CollectiveKind, Shape};
 use canopy_topology::Topology;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{ALL_COLLECTIVES, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::MultiportError;
 use crate::error::SynthesisError;
 use crate::parts::require_room;
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 use crate::reach::{ask, require_direct, require_reach};
 use directed::Directed;
 pub use family::family_algorithms;
 use parts::{Part, Payload};
 use write::Writer;
 
+/// The shortest-path trees of a Kautz network.
+pub(crate) static KAUTZ: Synthesizer =
+    family("kautz", "messages combined on the trees of a Kautz network (Pham 2026, section 3.2.2)", |task| {
+        planned(task, Method::Kautz)
+    });
+
+/// The same, sent without conflicts.
+pub(crate) static KAUTZ_M: Synthesizer = family(
+    "kautz-m",
+    "the same trees with one share or block at a time where trees meet (Pham 2026, section 3.2.3)",
+    |task| planned(task, Method::KautzM),
+);
+
+/// All dimensions of a grid at once.
+pub(crate) static DFC2: Synthesizer = family(
+    "dfc2",
+    "along all dimensions of a grid with fully joined lines at once (Pham 2026, section 4.2.2, MD)",
+    |task| planned(task, Method::Dfc2),
+);
+
+/// One dimension after the other.
+pub(crate) static DFC2_DO: Synthesizer =
+    family("dfc2-do", "along one dimension after the other (Pham 2026, section 4.2.2, DO)", |task| {
+        planned(task, Method::Dfc2Do)
+    });
+
+/// Trees that grow together.
+pub(crate) static MULTITREE: Synthesizer = Synthesizer {
+    rival: Some(Rival {
+        place: 4,
+        is_direct: true,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: Rival::one_step,
+    }),
+    ..family(
+        "multitree",
+        "trees of all ranks that grow together, on any network without switches (Huang et al.)",
+        |task| planned(task, Method::Multitree),
+    )
+};
+
+/// The row of an algorithm that plans everything on networks of a family.
+const fn family(
+    name: &'static str,
+    help: &'static str,
+    plan: fn(&Task<'_>) -> Result<Synthesized, SynthesisError>,
+) -> Synthesizer {
+    Synthesizer::new(name, help, ALL_COLLECTIVES, plan)
+}
+
+/// Whose trees are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Kautz,
+    KautzM,
+    Dfc2,
+    Dfc2Do,
+    Multitree,
+}
+
 /// Plans a collective on trees of all roots at once.
 ///
-/// * **In.** A network whose ranks are linked with each other: a Kautz network for [`Algorithm::Kautz`] and
-///   [`Algorithm::KautzM`], a grid with fully joined lines for [`Algorithm::Dfc2`] and [`Algorithm::Dfc2Do`], any for
-///   [`Algorithm::Multitree`], whatever the labels of ranks. Shares of any sizes. **Out.** Steps as the tables 3.1, 4.1 and 4.2
+/// * **In.** A network whose ranks are linked with each other: a Kautz network for `kautz` and
+///   `kautz-m`, a grid with fully joined lines for `dfc2` and `dfc2-do`, any for
+///   `multitree`, whatever the labels of ranks. Shares of any sizes. **Out.** Steps as the tables 3.1, 4.1 and 4.2
 ///   of Pham 2026 count them; in every step a link carries one message. An allreduce by `dfc2` adds up in the order of the
 ///   dimensions and copies in all orders at once.
 /// * **Errors.** [`SynthesisError`]: switches, disconnected, another network than the algorithm plans, too many sends, stopped.
 /// * **Cost.** O(ranks² · diameter) for trees and sends; `multitree` on other networks O(steps · ranks · links).
-pub(crate) fn plan(
-    topology: &Topology,
-    (collective, shares): (Collective, &Shares),
-    algorithm: Algorithm,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
-    require_direct(topology, algorithm)?;
+fn planned(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, .. } = request;
+    let name = task.algorithm.name();
+    require_direct(topology, name)?;
     require_reach(topology, collective, shares)?;
     ask(stop)?;
-    let asked = Asked { topology, collective, algorithm, stop };
+    let asked = Asked { topology, collective, method, name, stop };
     asked.require_room()?;
     progress.report(Stage::Trees, 0, 1);
     let phases = asked.phases()?;
@@ -58,7 +116,7 @@ pub(crate) fn plan(
         writer.add(phase)?;
     }
     progress.report(Stage::Routes, 1, 1);
-    Ok(Shape::Steps(writer.finish()))
+    Ok(task.planned(Shape::Steps(writer.finish())))
 }
 
 /// What one phase of a collective sends on which trees.
@@ -73,7 +131,9 @@ struct Phase {
 struct Asked<'a> {
     topology: &'a Topology,
     collective: Collective,
-    algorithm: Algorithm,
+    method: Method,
+    /// For messages.
+    name: &'static str,
     stop: &'a dyn Stop,
 }
 
@@ -86,19 +146,19 @@ impl Asked<'_> {
     }
 
     fn phases(&self) -> Result<Vec<Phase>, SynthesisError> {
-        let phase = |action, payload, is_backwards, algorithm| {
+        let phase = |action, payload, is_backwards, method| {
             let directed = Directed::new(self.topology, is_backwards)?;
-            let parts = self.parts(algorithm, payload, &directed.graph)?;
+            let parts = self.parts(method, payload, &directed.graph)?;
             Ok::<_, SynthesisError>(Phase { action, payload, directed, parts })
         };
-        let own = self.algorithm;
+        let own = self.method;
         Ok(match self.collective.kind() {
             CollectiveKind::Allgather => vec![phase(Action::Copy, Payload::Shares, false, own)?],
             CollectiveKind::Broadcast => vec![phase(Action::Copy, Payload::Message, false, own)?],
             CollectiveKind::ReduceScatter => vec![phase(Action::Reduce, Payload::Shares, true, own)?],
             CollectiveKind::Reduce => vec![phase(Action::Reduce, Payload::Message, true, own)?],
             CollectiveKind::Allreduce => {
-                let sums = if own == Algorithm::Dfc2 { Algorithm::Dfc2Do } else { own };
+                let sums = if own == Method::Dfc2 { Method::Dfc2Do } else { own };
                 let sums = phase(Action::Reduce, Payload::Shares, true, sums)?;
                 vec![sums, phase(Action::Copy, Payload::Shares, false, own)?]
             }
@@ -109,26 +169,27 @@ impl Asked<'_> {
     }
 
     /// Trees for parts of what is sent.
-    fn parts(&self, algorithm: Algorithm, payload: Payload, graph: &Digraph) -> Result<Vec<Part>, SynthesisError> {
+    fn parts(&self, method: Method, payload: Payload, graph: &Digraph) -> Result<Vec<Part>, SynthesisError> {
         let roots: Vec<u32> = match self.collective.root() {
             Some(root) => vec![root.number()],
             None => (0..self.topology.rank_count()).collect(),
         };
         let whole = |trees: Trees| vec![Part { weight: 1, trees }];
-        // An allreduce by one of them adds up by another.
-        let asked = self.algorithm;
-        let refused = |reason| SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm: asked, reason });
-        let parts = match algorithm {
-            Algorithm::Kautz | Algorithm::KautzM => {
-                require_kautz(graph).map_err(|error| refused(error.to_string()))?;
+        let refused = |networks, reason| {
+            SynthesisError::Multiport(MultiportError::OtherNetwork { algorithm: self.name, networks, reason })
+        };
+        let parts = match method {
+            Method::Kautz | Method::KautzM => {
+                require_kautz(graph).map_err(|error| refused("Kautz networks", error.to_string()))?;
                 let trees = level_trees(graph, &roots);
-                let is_divided = algorithm == Algorithm::KautzM;
+                let is_divided = method == Method::KautzM;
                 whole(if is_divided { one_at_a_time(graph, &trees) } else { trees })
             }
-            Algorithm::Dfc2 | Algorithm::Dfc2Do => {
-                let grid = Grid::of(graph).map_err(|error| refused(error.to_string()))?;
-                match algorithm {
-                    Algorithm::Dfc2 => parts::in_all_orders(&grid, payload, &roots),
+            Method::Dfc2 | Method::Dfc2Do => {
+                let grids = "grids in which all ranks of every line are joined";
+                let grid = Grid::of(graph).map_err(|error| refused(grids, error.to_string()))?;
+                match method {
+                    Method::Dfc2 => parts::in_all_orders(&grid, payload, &roots),
                     _ => whole(parts::in_one_order(&grid, payload, &roots)),
                 }
             }
@@ -136,7 +197,7 @@ impl Asked<'_> {
         };
         Ok(match self.collective.root() {
             // The ports are this tree's own: nothing has to wait for others.
-            Some(_) if matches!(algorithm, Algorithm::KautzM | Algorithm::Multitree) => {
+            Some(_) if matches!(method, Method::KautzM | Method::Multitree) => {
                 let by_depth = |part: Part| Part { trees: part.trees.by_depth(graph), ..part };
                 parts.into_iter().map(by_depth).collect()
             }

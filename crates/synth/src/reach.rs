@@ -4,7 +4,6 @@ use canopy_optimize::{Stop, Stopped};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{NodeIndex, NodeKind, Rank, Topology};
 
-use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 
 /// Gives up if that is asked for.
@@ -94,7 +93,7 @@ pub(crate) fn disconnected(topology: &Topology, from: Rank, to: Rank) -> Synthes
 }
 
 /// Refuses switches, and devices that only forward.
-pub(crate) fn require_direct(topology: &Topology, algorithm: Algorithm) -> Result<(), SynthesisError> {
+pub(crate) fn require_direct(topology: &Topology, algorithm: &'static str) -> Result<(), SynthesisError> {
     let is_rank = |index: NodeIndex| topology.rank_of(index).is_some();
     let nodes = (0..).map(NodeIndex::new).zip(topology.nodes());
     match nodes.into_iter().find(|&(index, _)| !is_rank(index)) {

@@ -125,7 +125,7 @@ fn in_steps(
     size_bytes: Option<NonZeroU64>,
     stop: &dyn Stop,
 ) -> Result<Steps, RepairError> {
-    if !schedule.algorithm.parse().is_ok_and(Algorithm::is_in_time) {
+    if !schedule.algorithm.parse().is_ok_and(|algorithm: Algorithm| algorithm.is_in_time()) {
         return steps::repaired(of, steps);
     }
     let damage = Damage {

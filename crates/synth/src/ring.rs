@@ -18,6 +18,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
+use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::parts::{FlowParts, ForestParts, pairs, phase_actions, require_room, roots, weight_between};
@@ -26,6 +27,15 @@ use crate::reach::{ask, disconnected, first_unreachable, require_reach};
 use walk::{Arcs, Walk};
 
 pub use nics::{NicRings, NicRingsError, nic_rings};
+
+/// A ring of all ranks.
+pub(crate) static RING: Synthesizer = Synthesizer {
+    memory: Memory { paths: Paths::AroundRing, ..Memory::USUAL },
+    ..Synthesizer::new("ring", "around a ring of all ranks, both ways where the links allow", ALL_COLLECTIVES, |task| {
+        let &SynthesisRequest { collective, ref shares, .. } = task.request;
+        Ok(task.planned(plan(task.topology, collective, shares, task.stop, task.progress)?))
+    })
+};
 
 /// Plans a collective around a ring.
 ///

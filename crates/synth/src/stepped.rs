@@ -25,12 +25,17 @@ use canopy_topology::{Rank, Topology};
 use rounds::Rounds;
 
 use crate::error::SteppedError;
+pub(crate) use binomial::BINOMIAL;
 pub use binomial::binomial;
+pub(crate) use bruck::BRUCK;
 pub use bruck::bruck;
+pub(crate) use double_tree::DOUBLE_TREE;
 pub use double_tree::double_tree;
+pub(crate) use doubling::RECURSIVE_DOUBLING;
 pub use doubling::recursive_doubling;
+pub(crate) use local_ring::LOCAL_RING;
 pub use local_ring::local_ring;
-pub(crate) use named::plan;
+pub(crate) use pairwise::PAIRWISE;
 pub use pairwise::pairwise;
 pub use shares::with_shares;
 

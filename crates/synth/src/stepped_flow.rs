@@ -16,12 +16,28 @@ use canopy_schedule::{
 };
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Topology};
 
-use crate::algorithm::{Algorithm, TreeLimits};
+use crate::algorithm::{HeededLimits, Memory, Solver, SynthesisRequest, Synthesizer};
 use crate::all_pairs::{commodities, digraph};
 use crate::error::SynthesisError;
+use crate::limits::TreeLimits;
 use crate::parts::require_room;
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
+
+/// All-to-all in steps.
+pub(crate) static TSMCF: Synthesizer = Synthesizer {
+    limits: HeededLimits::Chunks,
+    memory: Memory { solver: Solver::SteppedFlow, ..Memory::USUAL },
+    ..Synthesizer::new(
+        "tsmcf",
+        "all-to-all in steps, by a time-stepped multi-commodity flow (Basu 2024, section 3.1.3)",
+        &[CollectiveKind::AllToAll],
+        |task| {
+            let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
+            Ok(task.planned(plan(task.topology, collective, shares, limits, task.stop, task.progress)?))
+        },
+    )
+};
 
 /// Most chunks of a block, where the request does not say.
 const CHUNKS_MAX: u64 = 24;
@@ -45,7 +61,7 @@ pub(crate) fn plan(
     progress: &dyn Progress,
 ) -> Result<Shape, SynthesisError> {
     if collective.kind() != CollectiveKind::AllToAll {
-        return Err(SynthesisError::Unsupported { algorithm: Algorithm::Tsmcf, collective: collective.kind() });
+        return Err(TSMCF.unsupported(collective.kind()));
     }
     require_reach(topology, collective, shares)?;
     ask(stop)?;

@@ -14,6 +14,7 @@ mod pace;
 mod planned;
 mod proven;
 pub(crate) mod queued;
+mod rows;
 mod sends;
 mod starts;
 #[cfg(test)]
@@ -34,15 +35,14 @@ use canopy_tacos::{
 use canopy_topology::Topology;
 use rayon::prelude::*;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{SynthesisRequest, Synthesized, Task};
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
-use crate::request::SynthesisRequest;
 use planned::{Errand, Links, Planned, Timed};
-pub use proven::ProvenTime;
-pub(crate) use proven::plan as plan_proven;
+pub(crate) use queued::{DIRECT_XY, RING_XY};
+pub(crate) use rows::{TACOS, TACOS_ILP, TACOS_PUBLISHED};
 use times::Clock;
 use unwound::Patterns;
 use way::Way;
@@ -65,6 +65,17 @@ const UNMOVED_SENDS_MAX: u64 = 1 << 19;
 /// Most attempts at a schedule.
 const ATTEMPTS_MAX: u64 = 32;
 
+/// How schedules are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// Our own.
+    Own,
+    /// The same, and proofs.
+    Proven,
+    /// The published one.
+    Published,
+}
+
 /// Plans a collective in time, by our own method or, of what all get or give, by the published one.
 ///
 /// * **In.** Any network. Shares of any sizes. `size_bytes`: of the message, for which latencies count; none: they do not.
@@ -73,23 +84,19 @@ const ATTEMPTS_MAX: u64 = 32;
 /// * **Errors.** [`SynthesisError`]: another collective, disconnected, too many sends, stopped.
 /// * **Cost.** That of one attempt ([`best_of`], [`canopy_tacos::deliver_best`]) for each way to unwind a network, of which there are
 ///   up to nine, and for each number of chunks, and of several for the best.
-pub(crate) fn plan(
-    topology: &Topology,
-    request: &SynthesisRequest,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
-    let &SynthesisRequest { collective, algorithm, limits, .. } = request;
-    if algorithm == Algorithm::TacosPublished && phase_actions(collective.kind()).is_none() {
-        return Err(SynthesisError::Unsupported { algorithm, collective: collective.kind() });
+fn plan(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, limits, .. } = request;
+    if method == Method::Published && phase_actions(collective.kind()).is_none() {
+        return Err(task.algorithm.unsupported(collective.kind()));
     }
-    let asked = Asked::new(topology, request)?;
+    let asked = Asked::new(topology, request, method)?;
     let first = limits.chunks.map_or(1, NonZeroU64::get);
     let stated_max = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
     let most = match limits.chunks {
         Some(chunks) => chunks.get(),
         // What is published says nothing of how many.
-        None if algorithm == Algorithm::TacosPublished && limits.max_chunks.is_none() => 1,
+        None if method == Method::Published && limits.max_chunks.is_none() => 1,
         None => asked.chunks_tried_max().min(stated_max),
     };
     let (way, mut best) = asked.best_way(first, stop)?;
@@ -99,7 +106,7 @@ pub(crate) fn plan(
         ask(stop)?;
         let is_small = chunks <= most && !(asked.is_unicast() && best.sends_with(chunks) > TRIED_SENDS_MAX);
         // Translations divide the work, so that large networks can have more where it helps.
-        let may_have_more = limits.chunks.is_none() && algorithm == Algorithm::Tacos && chunks <= stated_max;
+        let may_have_more = limits.chunks.is_none() && method == Method::Own && chunks <= stated_max;
         let is_tried = is_small || may_have_more && asked.is_worth_it(chunks, &best, &way)?;
         if !is_tried {
             break;
@@ -112,7 +119,7 @@ pub(crate) fn plan(
     progress.report(Stage::Routes, 2, 3);
     let best = asked.improve(&way, best, stop)?;
     progress.report(Stage::Routes, 3, 3);
-    asked.written(&way, best).map(Shape::Steps)
+    Ok(task.planned(Shape::Steps(asked.written(&way, best)?)))
 }
 
 /// What is asked for.
@@ -120,8 +127,7 @@ struct Asked<'a> {
     topology: &'a Topology,
     collective: Collective,
     shares: &'a Shares,
-    /// Our own method, or the published one.
-    algorithm: Algorithm,
+    method: Method,
     actions: &'a [Action],
     size_bytes: Option<NonZeroU64>,
     /// Of the first attempt.
@@ -133,12 +139,12 @@ impl<'a> Asked<'a> {
     ///
     /// # Errors
     /// Disconnected, too many sends.
-    fn new(topology: &'a Topology, request: &'a SynthesisRequest) -> Result<Self, SynthesisError> {
-        let &SynthesisRequest { collective, ref shares, algorithm, limits, size_bytes, seed, .. } = request;
+    fn new(topology: &'a Topology, request: &'a SynthesisRequest, method: Method) -> Result<Self, SynthesisError> {
+        let &SynthesisRequest { collective, ref shares, limits, size_bytes, seed, .. } = request;
         // What is for one rank alone is never added up on the way.
         let actions = phase_actions(collective.kind()).unwrap_or(&[Action::Copy]);
         require_reach(topology, collective, shares)?;
-        let asked = Self { topology, collective, shares, algorithm, actions, size_bytes, seed };
+        let asked = Self { topology, collective, shares, method, actions, size_bytes, seed };
         require_room(asked.sends(limits.chunks.map_or(1, NonZeroU64::get)))?;
         Ok(asked)
     }
@@ -147,10 +153,10 @@ impl<'a> Asked<'a> {
 impl Asked<'_> {
     /// The best way to unwind a network, by one attempt for each that may be it: first what can be fastest, so that others need none.
     fn best_way(&self, chunks: u64, stop: &dyn Stop) -> Result<(Way, Planned), SynthesisError> {
-        let all = match self.algorithm {
-            Algorithm::TacosPublished => vec![Patterns::published(self.topology)],
+        let all = match self.method {
+            Method::Published => vec![Patterns::published(self.topology)],
             // What is proven of parallel links is not proven of the wide ones that they stand for.
-            Algorithm::TacosIlp => Patterns::all(self.topology),
+            Method::Proven => Patterns::all(self.topology),
             // A wide link brings what is for one rank alone sooner than its parts do.
             _ if self.is_unicast() => Patterns::all(self.topology),
             _ => Patterns::with_parallel(self.topology),
@@ -397,7 +403,7 @@ impl Asked<'_> {
         let attempted = |group: &FreeGroup, sends_max: u64, known: Option<Sends>| {
             let count = if is_often { (sends_max / sends.max(1)).clamp(1, ATTEMPTS_MAX) } else { 1 };
             let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound, known };
-            if self.algorithm == Algorithm::TacosPublished {
+            if self.method == Method::Published {
                 return best_by_requests(network, task, attempts, stop).map(|attempt| attempt.sends).map_err(refused);
             }
             best_of(network, task, group, attempts, stop).map(|attempt| attempt.sends).map_err(refused)

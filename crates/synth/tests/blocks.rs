@@ -268,7 +268,7 @@ fn textbook_schedules_leave_out_what_is_empty() {
         assert_eq!(reached(&topology, &shares, algorithm), times(&upper, 1, part), "{algorithm}");
     }
     let refused = plan(&topology, &shares, Algorithm::IlpDisjoint).unwrap_err();
-    let unequal = AllToAllError::UnequalBlocks { algorithm: Algorithm::IlpDisjoint };
+    let unequal = AllToAllError::UnequalBlocks { algorithm: Algorithm::IlpDisjoint.name() };
     assert_eq!(refused, SynthesisError::AllToAll(unequal));
     let refused = plan(&topology, &shares, Algorithm::Forest).unwrap_err();
     assert!(matches!(refused, SynthesisError::Unsupported { .. }), "{refused}");

@@ -29,7 +29,7 @@ fn longest(topology: &Topology, kind: CollectiveKind, algorithm: Algorithm) -> V
     let graph = compile(topology, &schedule).unwrap();
     let (verdict, layout) = (check(topology, &graph).unwrap(), graph.layout().unwrap());
     let Shape::Steps(steps) = &schedule.shape else { panic!("{algorithm} makes steps") };
-    let is_alone = matches!(algorithm, Algorithm::KautzM | Algorithm::Multitree);
+    let is_alone = algorithm == Algorithm::KautzM || algorithm == Algorithm::Multitree;
     // By step and link: chunks, the last one of them, and whose share or blocks they are.
     let mut carried: BTreeMap<u32, BTreeMap<u32, (u64, u64, Rank)>> = BTreeMap::new();
     for send in &steps.sends {

@@ -208,7 +208,7 @@ fn every_order_is_read_back() {
     let mut number = 0;
     for topology in topologies {
         for kind in CollectiveKind::ALL {
-            for (algorithm, priority) in Algorithm::ALL.into_iter().zip(Priority::ALL) {
+            for (algorithm, priority) in Algorithm::ALL.iter().copied().zip(Priority::ALL) {
                 number += 1;
                 let root = kind.has_root().then_some(1);
                 let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];

@@ -11,8 +11,8 @@ use canopy_schedule::{
     Verdict, check_flow_until, check_steps_until, check_until, compile_until,
 };
 use canopy_synth::{
-    Algorithm, AllToAllFlow, Progress, ProvenTime, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized,
-    TreeLimits, synthesize_explained,
+    Algorithm, AllToAllFlow, ConstructionUse, Progress, ProvenTime, Stage, Stop, SynthesisError, SynthesisRequest,
+    Synthesized, TreeLimits, synthesize_explained,
 };
 use canopy_topology::{Rate, Topology, TopologyLimits};
 
@@ -205,7 +205,9 @@ impl<'a> Work<'a> {
         };
         let (algorithm, sums, seed) = (self.algorithm, self.order.sums, self.order.seed);
         let composition = match &self.prepared.composition {
-            None if algorithm == Algorithm::Expansion => composition::found(self.network, self.limits, self.stop)?,
+            None if algorithm.construction == ConstructionUse::StatedOrFound => {
+                composition::found(self.network, self.limits, self.stop)?
+            }
             stated => stated.clone(),
         };
         let size_bytes = NonZeroU64::new(self.order.size_bytes_max);
@@ -293,7 +295,7 @@ pub(super) fn all_to_all_flow(
     shares: &Shares,
     (stop, watch, rejections): (&dyn Stop, &dyn Watch, &mut Rejections),
 ) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanFailure> {
-    let is_flow = matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
+    let is_flow = algorithm.resolved(order.kind) == Algorithm::Flow;
     if order.kind != CollectiveKind::AllToAll || !is_flow {
         return Ok(None);
     }

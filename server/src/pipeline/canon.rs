@@ -6,7 +6,7 @@ use std::sync::Arc;
 use canopy_canonical::Normal;
 use canopy_plan::PlanFile;
 use canopy_schedule::{Bound, Collective, Schedule, Shares, relabelled, relabelled_certificate};
-use canopy_synth::{Algorithm, Stop, TreeLimits};
+use canopy_synth::{Kept, Stop, TreeLimits};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
 use crate::failure::{PlanFailure, chain};
@@ -53,7 +53,7 @@ impl Canon {
         if order.algorithm.is_in_time() {
             return Ok((prepared.topology.rank_count() <= OWN_RANKS_MAX).then(|| Self::own(prepared)));
         }
-        if !matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest | Algorithm::Flow) {
+        if order.algorithm.kept != Kept::ByShape {
             return Ok(None);
         }
         let Prepared { topology, collective, shares, .. } = prepared;
@@ -123,7 +123,7 @@ impl Canon {
 
     /// The plan within these limits, if it is known, and says all that one that is searched for says: proofs of times are not kept.
     pub(super) fn answer(&self, shapes: &Shapes, order: &Order, limits: TreeLimits) -> Option<Arc<PlanFile>> {
-        if order.algorithm == Algorithm::TacosIlp { None } else { self.known(shapes, order, limits) }
+        if order.algorithm.claim.is_some() { None } else { self.known(shapes, order, limits) }
     }
 
     /// The plan within these limits, if it is known.

@@ -2,7 +2,7 @@
 
 use canopy_canonical::{Budget, WORK_SERVED};
 use canopy_families::{Made, made_of};
-use canopy_synth::{Algorithm, Composition, Stop};
+use canopy_synth::{Composition, ConstructionUse, Stop};
 use canopy_topology::{Rank, Topology, TopologyLimits, construction};
 
 use crate::failure::PlanFailure;
@@ -13,11 +13,8 @@ use crate::order::{Order, TopologyInput};
 /// # Errors
 /// An expression that is none.
 pub(super) fn stated(order: &Order, limits: &TopologyLimits) -> Result<Option<Composition>, PlanFailure> {
-    match (order.algorithm, &order.topology) {
-        (
-            Algorithm::Expansion | Algorithm::Dor | Algorithm::DirectXy | Algorithm::RingXy,
-            TopologyInput::Expression(text),
-        ) => {
+    match &order.topology {
+        TopologyInput::Expression(text) if order.algorithm.construction != ConstructionUse::None => {
             let construction = construction(text, limits).map_err(PlanFailure::Expression)?;
             Ok(construction.map(|construction| Composition { construction, ranks: None }))
         }

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind, FormReason, Shape, Shares};
-use canopy_synth::{Algorithm, REPAIR, SumOptions, SynthesisError, TreeLimits};
+use canopy_synth::{Algorithm, HeededLimits, REPAIR, SumOptions, SynthesisError, TreeLimits};
 use canopy_topology::Rate;
 
 use super::attempt::{Attempt, Work};
@@ -81,7 +81,7 @@ pub(super) fn fitted(work: &mut Work<'_>, first: Attempt) -> Result<Fitted, Plan
 
 /// Whether an allreduce that has no room for a tree of each rank may have fewer, rooted at some.
 fn may_root_anywhere(work: &Work<'_>, trees: Trees) -> bool {
-    let is_forest = matches!(work.algorithm, Algorithm::Auto | Algorithm::Forest);
+    let is_forest = work.algorithm.resolved(work.order.kind) == Algorithm::Forest;
     work.order.kind == CollectiveKind::Allreduce
         && is_forest
         && trees.counted == Counted::PerRoot
@@ -143,7 +143,7 @@ pub(super) fn first_limits(order: &Order) -> TreeLimits {
 /// The same where this algorithm makes the plan.
 fn limits_by(order: &Order, algorithm: Algorithm) -> TreeLimits {
     let limits = order.limits;
-    let is_flow = order.kind == CollectiveKind::AllToAll && matches!(algorithm, Algorithm::Auto | Algorithm::Flow);
+    let is_flow = order.kind == CollectiveKind::AllToAll && algorithm.resolved(order.kind) == Algorithm::Flow;
     let is_open = limits.chunks.is_none() && limits.max_chunks.is_none();
     // A route says where its chunks begin and how many they are, whatever their number.
     let is_run = order.outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
@@ -182,16 +182,9 @@ impl Trees {
             }
             // Other schedules in steps have the chunks they have.
             Shape::Steps(_)
-                if [
-                    Algorithm::Bfb,
-                    Algorithm::Tsmcf,
-                    Algorithm::Tacos,
-                    Algorithm::TacosIlp,
-                    Algorithm::TacosPublished,
-                ]
-                .map(Algorithm::name)
-                .contains(&schedule.algorithm.as_str())
-                    || schedule.algorithm == REPAIR =>
+                if schedule.algorithm == REPAIR
+                    || (schedule.algorithm.parse())
+                        .is_ok_and(|algorithm: Algorithm| algorithm.limits == HeededLimits::Chunks) =>
             {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }

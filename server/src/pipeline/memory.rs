@@ -4,7 +4,7 @@ mod ways;
 
 use canopy_plan::Instances;
 use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, Paths, Solver};
 use canopy_topology::Topology;
 
 use self::ways::Ways;
@@ -113,9 +113,10 @@ pub(super) fn estimate_bytes(
     };
     let hops = roots.saturating_mul(ranks.saturating_sub(1)).saturating_mul(forests);
     let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
-    let hop_bytes = match algorithm {
-        Algorithm::Bfb | Algorithm::Expansion => SEND_BYTES,
-        _ => HOP_BYTES + if is_flat { FLAT_HOP_BYTES } else { 0 },
+    let hop_bytes = match (algorithm.memory.has_plain_sends, is_flat) {
+        (true, _) => SEND_BYTES,
+        (false, true) => HOP_BYTES + FLAT_HOP_BYTES,
+        (false, false) => HOP_BYTES,
     };
     network_bytes(topology)
         .saturating_add(hops.saturating_mul(hop_bytes))
@@ -138,37 +139,37 @@ fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Output
     let ranks = u64::from(topology.rank_count());
     let pairs = ranks.saturating_mul(ranks.saturating_sub(1));
     let ways = Ways::of(topology);
-    let (paths, hops) = match algorithm {
-        Algorithm::Ring => (pairs.saturating_mul(2), pairs.saturating_mul(ranks.div_ceil(2))),
-        Algorithm::Direct => (pairs, ways.distance),
-        Algorithm::Ewsp => (ways.paths, ways.hops),
-        _ => (pairs.saturating_mul(PATHS_PER_PAIR), ways.distance.saturating_mul(PATHS_PER_PAIR)),
+    let (paths, hops) = match algorithm.memory.paths {
+        Paths::AroundRing => (pairs.saturating_mul(2), pairs.saturating_mul(ranks.div_ceil(2))),
+        Paths::OneShortest => (pairs, ways.distance),
+        Paths::AllShortest => (ways.paths, ways.hops),
+        Paths::Several => (pairs.saturating_mul(PATHS_PER_PAIR), ways.distance.saturating_mul(PATHS_PER_PAIR)),
     };
     let hops = hops.min(PATH_HOPS_MAX);
     let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
     let transfer_bytes = if lowered > 0 { PATH_TRANSFER_BYTES } else { 0 };
     network_bytes(topology)
-        .saturating_add(solver_bytes(topology, algorithm, ways))
+        .saturating_add(solver_bytes(topology, algorithm.memory.solver, ways))
         .saturating_add(paths.min(PATH_HOPS_MAX).saturating_mul(PATH_BYTES))
         .saturating_add(hops.saturating_mul(PATH_HOP_BYTES + transfer_bytes))
         .saturating_add(routed_bytes(outputs, hops))
         .saturating_add(lowered.saturating_mul(LOWERED_HOP_BYTES))
 }
 
-/// Bytes for the program that an algorithm solves before there are paths.
-fn solver_bytes(topology: &Topology, algorithm: Algorithm, ways: Ways) -> u64 {
+/// Bytes for the program that is solved before there are paths.
+fn solver_bytes(topology: &Topology, solver: Solver, ways: Ways) -> u64 {
     let (ranks, links) = (u64::from(topology.rank_count()), topology.links().len() as u64);
     let variables = ranks.saturating_mul(links);
-    match algorithm {
-        Algorithm::Auto | Algorithm::Flow => {
+    match solver {
+        Solver::Flow => {
             let iterated = variables.min(FLOW_VARIABLES_MAX) * FLOW_VARIABLE_BYTES;
             iterated + if variables <= WHOLE_FLOW_MAX { variables * WHOLE_VARIABLE_BYTES } else { 0 }
         }
-        Algorithm::Tsmcf => variables.saturating_mul(FLOW_STEPS).min(STEPPED_FLOW_MAX) * WHOLE_VARIABLE_BYTES,
+        Solver::SteppedFlow => variables.saturating_mul(FLOW_STEPS).min(STEPPED_FLOW_MAX) * WHOLE_VARIABLE_BYTES,
         // Paths without a common link are as many as the links that leave a rank, at most.
-        Algorithm::Pmcf | Algorithm::IlpDisjoint => variables.min(SET_PATHS_MAX) * WHOLE_VARIABLE_BYTES,
-        Algorithm::PmcfShortest | Algorithm::IlpShortest => ways.paths.min(SET_PATHS_MAX) * WHOLE_VARIABLE_BYTES,
-        _ => 0,
+        Solver::DisjointPaths => variables.min(SET_PATHS_MAX) * WHOLE_VARIABLE_BYTES,
+        Solver::ShortestPaths => ways.paths.min(SET_PATHS_MAX) * WHOLE_VARIABLE_BYTES,
+        Solver::None => 0,
     }
 }
 

@@ -189,7 +189,7 @@ fn rungs(order: &Order, work: Duration) -> Vec<Rung> {
 /// the time that trees take; `None` where blocks are for one rank each, of which there may be too many for that.
 fn in_time(order: &Order) -> Option<(Order, Ratio)> {
     let is_copied = !matches!(order.kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll);
-    let is_searched = matches!(order.algorithm, Algorithm::Auto | Algorithm::Forest);
+    let is_searched = order.algorithm.resolved(order.kind) == Algorithm::Forest;
     let (limits, sums) = (TreeLimits::NONE, SumOptions::AUTO);
     let near = Order { algorithm: Algorithm::Tacos, limits, sums, ..order.clone() };
     (is_copied && is_searched).then_some((near, Ratio::new(1_u32, 1_u32)?))

@@ -66,7 +66,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let root = RootError::NoSuchRank { root: 9, rank_count: 8 };
     check(PlanFailure::Root(root), "ROOT_INVALID", "collective.root");
     let collective = CollectiveKind::AllToAll;
-    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective };
+    let unsupported = Algorithm::Forest.unsupported(collective);
     check(PlanFailure::Synthesis(unsupported), "ALGORITHM_NOT_APPLICABLE", "algorithm");
     check(PlanFailure::Request(RequestError::EmptySizes { min: 2, max: 1 }), "SIZE_INVALID", "size_bytes_min");
     let bytes = LowerError::BytesMax { bytes_max: 0 };

@@ -54,13 +54,9 @@ pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'
 }
 
 /// What a planner may have proven of a schedule of this algorithm by a search, which no file says anything of.
-fn proof_by_search(algorithm: &str) -> Option<&'static str> {
-    match algorithm.parse() {
-        Ok(Algorithm::TacosIlp) => Some("time proof of tacos-ilp"),
-        Ok(Algorithm::IlpDisjoint) => Some("bound on choices of paths of ilp-disjoint"),
-        Ok(Algorithm::IlpShortest) => Some("bound on choices of paths of ilp-shortest"),
-        _ => None,
-    }
+fn proof_by_search(algorithm: &str) -> Option<String> {
+    let algorithm: Algorithm = algorithm.parse().ok()?;
+    algorithm.claim.map(|claim| format!("{claim} of {algorithm}"))
 }
 
 /// algbw of the schedule by its transfers; `None` if it is not a right schedule at all.

@@ -6,12 +6,12 @@ use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, Topology};
 
 use super::ASK_INTERVAL;
+use crate::algorithm::Composition;
 use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::ask;
-use crate::request::Composition;
 
 /// Routes every pair through the dimensions in their order, the one whose coordinate stands first in names of nodes first.
 ///

@@ -1,14 +1,13 @@
 //! `ilp-disjoint`, `ilp-shortest`: one of some paths for each pair, so that the busiest link carries the fewest.
 
-use canopy_optimize::{Fraction, SingleOptions, Stop, path_optimum, single_load_bound, single_paths};
+use canopy_optimize::{Fraction, SingleOptions, path_optimum, single_load_bound, single_paths};
 use canopy_schedule::{Flow, Shares};
-use canopy_topology::Topology;
 
 use super::sets::{Choice, Sets};
-use crate::algorithm::Algorithm;
+use crate::algorithm::Task;
 use crate::error::AllToAllError;
 use crate::error::SynthesisError;
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 
 /// Most paths to choose among, of all pairs: beyond, local search alone would bear the name of an integer program.
 const PATHS_MAX: u64 = 20_000;
@@ -22,13 +21,9 @@ const OPTIONS: SingleOptions = SingleOptions { paths_max: 1_000, nodes_max: 200 
 /// * **Out.** k = 1; and the load of the busiest link, in blocks for each byte per second, that no choice of one path for each
 ///   pair is below: proven by prices of links, whole numbers of blocks on each taken into account.
 /// * **Errors.** Too many paths, a linear program that is not solved, stopped.
-pub(super) fn plan(
-    topology: &Topology,
-    algorithm: Algorithm,
-    choice: Choice,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<(Flow, Fraction), SynthesisError> {
+pub(super) fn plan(task: &Task<'_>, choice: Choice) -> Result<(Flow, Fraction), SynthesisError> {
+    let &Task { topology, stop, progress, .. } = task;
+    let algorithm = task.algorithm.name();
     progress.report(Stage::Optimum, 0, 1);
     let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
     let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();

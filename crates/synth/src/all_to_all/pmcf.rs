@@ -1,14 +1,13 @@
 //! `pmcf`, `pmcf-shortest`: the best use of some paths for each pair, in whole chunks.
 
-use canopy_optimize::{Stop, WholePaths, path_optimum, whole_paths};
-use canopy_schedule::{Flow, Shares};
-use canopy_topology::Topology;
+use canopy_optimize::{WholePaths, path_optimum, whole_paths};
+use canopy_schedule::Flow;
 
 use super::sets::{Choice, Sets};
-use crate::algorithm::Algorithm;
+use crate::algorithm::Task;
 use crate::error::AllToAllError;
 use crate::error::SynthesisError;
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 
 /// Part of the rate of the best weights that may be lost to whole chunks.
 const LOSS_MAX: f64 = 1e-3;
@@ -22,14 +21,10 @@ const CHUNKS_MAX: u64 = 1024;
 /// * **Source.** Basu 2024 §3.1.4, equations (21)–(24), and §4.2.
 /// * **Errors.** More paths than the program is solved for, or one that is not solved; too many hops, stopped.
 /// * **Cost.** That of [`path_optimum`].
-pub(super) fn plan(
-    topology: &Topology,
-    shares: &Shares,
-    (algorithm, choice): (Algorithm, Choice),
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
-    let sets = Sets::of(topology, shares, (algorithm, choice), stop)?;
+pub(super) fn plan(task: &Task<'_>, choice: Choice) -> Result<Flow, SynthesisError> {
+    let &Task { topology, stop, progress, .. } = task;
+    let algorithm = task.algorithm.name();
+    let sets = Sets::of(topology, &task.request.shares, (algorithm, choice), stop)?;
     progress.report(Stage::Optimum, 0, 1);
     let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
     let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;

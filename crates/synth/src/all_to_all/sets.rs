@@ -6,7 +6,6 @@ use canopy_optimize::{Digraph, PATHS_MAX, PathGraph, Stop};
 use canopy_schedule::{Flow, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use crate::algorithm::Algorithm;
 use crate::all_pairs::digraph;
 use crate::error::AllToAllError;
 use crate::error::SynthesisError;
@@ -42,7 +41,7 @@ impl Sets {
     pub(super) fn of(
         topology: &Topology,
         shares: &Shares,
-        (algorithm, choice): (Algorithm, Choice),
+        (algorithm, choice): (&'static str, Choice),
         stop: &dyn Stop,
     ) -> Result<Self, SynthesisError> {
         let ranks = u64::from(topology.rank_count());

@@ -5,11 +5,11 @@ use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
 
 use crate::algorithm::Algorithm;
+use crate::algorithm::{Composition, SynthesisRequest};
 use crate::error::AllToAllError;
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::progress::Silent;
-use crate::request::{Composition, SynthesisRequest};
 use crate::synthesize::{synthesize, synthesize_explained};
 
 fn all_to_all(topology: &Topology) -> Collective {

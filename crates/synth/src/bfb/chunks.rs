@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use super::latencies;
 use super::likeness::Likeness;
 use super::network::Direction;
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
+use crate::limits::TreeLimits;
 
 /// Most chunks that all shares are divided into together.
 const CHUNKS_MAX: u128 = 1 << 62;

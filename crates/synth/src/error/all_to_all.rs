@@ -1,7 +1,5 @@
 //! Why a routing does not apply.
 
-use crate::algorithm::Algorithm;
-
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
@@ -19,15 +17,15 @@ pub enum AllToAllError {
     #[error(
         "{algorithm} chooses among {needed} paths or more, over the limit of {limit}; use sssp or direct, or plan for fewer ranks"
     )]
-    TooManyPaths { algorithm: Algorithm, needed: u64, limit: u64 },
+    TooManyPaths { algorithm: &'static str, needed: u64, limit: u64 },
     #[error(
         "the linear program of {algorithm} was not solved: its numbers are too uneven; round the bandwidths, or use direct"
     )]
-    NotSolved { algorithm: Algorithm },
+    NotSolved { algorithm: &'static str },
     #[error(
         "{algorithm} plans an all-to-all of equal blocks alone; use flow, tsmcf, pmcf, sssp, ewsp, dor, direct, ring, pairwise or bruck"
     )]
-    UnequalBlocks { algorithm: Algorithm },
+    UnequalBlocks { algorithm: &'static str },
     #[error("dor needs the whole grid, and {what}; use sssp or ewsp, which plan for what is left")]
     BrokenGrid { what: String },
 }

@@ -8,9 +8,9 @@ use canopy_schedule::{Action, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer;
 
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::condition::Condition;
+use crate::limits::TreeLimits;
 use crate::reach::{disconnected, first_not_reaching, first_unreachable_from};
 use crate::tolerance::Tolerance;
 

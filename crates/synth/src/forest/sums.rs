@@ -36,10 +36,10 @@ use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Forest, FormCho
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest;
 use crate::forest::instance::{self, Roots};
+use crate::limits::TreeLimits;
 use crate::load::seconds_per_byte_of_forest;
 use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;

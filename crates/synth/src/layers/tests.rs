@@ -8,8 +8,8 @@ use canopy_topology::{Rate, TopologyDraft, TopologyLimits, generate};
 
 use super::*;
 use crate::algorithm::Algorithm;
+use crate::algorithm::SynthesisRequest;
 use crate::progress::Silent;
-use crate::request::SynthesisRequest;
 use crate::synthesize::synthesize;
 
 fn all_to_all(topology: &Topology) -> Schedule {

@@ -4,6 +4,7 @@ use canopy_multiport::{Grid, require_kautz};
 use canopy_topology::Topology;
 
 use super::directed::Directed;
+use super::{DFC2, DFC2_DO, KAUTZ, KAUTZ_M};
 use crate::algorithm::Algorithm;
 
 /// Algorithms that are made for the family of networks that one is of, whatever its labels: of a Kautz network, of a grid in which all ranks of every
@@ -18,9 +19,9 @@ pub fn family_algorithms(topology: &Topology) -> &'static [Algorithm] {
     }
     let Ok(Directed { graph, .. }) = Directed::new(topology, false) else { return &[] };
     if require_kautz(&graph).is_ok_and(|diameter| diameter > 1) {
-        &[Algorithm::Kautz, Algorithm::KautzM]
+        const { &[Algorithm::of(&KAUTZ), Algorithm::of(&KAUTZ_M)] }
     } else if Grid::of(&graph).is_ok_and(|grid| grid.sides().len() > 1) {
-        &[Algorithm::Dfc2, Algorithm::Dfc2Do]
+        const { &[Algorithm::of(&DFC2), Algorithm::of(&DFC2_DO)] }
     } else {
         &[]
     }

@@ -4,7 +4,26 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::Topology;
 
+use super::named::planned;
 use super::{Rounds, SteppedError, after, share, spreading, written};
+use crate::algorithm::{Rival, Synthesizer};
+
+/// Binomial trees.
+pub(crate) static BINOMIAL: Synthesizer = Synthesizer {
+    rival: Some(Rival {
+        place: 9,
+        is_direct: false,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: Rival::doubling_steps,
+    }),
+    ..Synthesizer::new(
+        "binomial",
+        "textbook trees over distances that double",
+        &[CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::Gather, CollectiveKind::Scatter],
+        |task| planned(task, binomial),
+    )
+};
 
 /// Broadcast, reduce, gather and scatter along a binomial tree: ⌈log₂ N⌉ steps for any N.
 ///
@@ -22,7 +41,7 @@ pub fn binomial(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("binomial", collective, rank_count);
+    let mut parts = Rounds::new(BINOMIAL.name, collective, rank_count);
     let Some(root) = collective.root() else {
         return Err(parts.unsupported("broadcast, reduce, gather and scatter"));
     };

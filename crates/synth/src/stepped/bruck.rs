@@ -4,7 +4,26 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
+use super::named::planned;
 use super::{Rounds, SteppedError, after, block, spreading, written};
+use crate::algorithm::{Rival, Synthesizer};
+
+/// Bruck's algorithms.
+pub(crate) static BRUCK: Synthesizer = Synthesizer {
+    rival: Some(Rival {
+        place: 7,
+        is_direct: false,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: Rival::doubling_steps,
+    }),
+    ..Synthesizer::new(
+        "bruck",
+        "textbook exchanges over distances that double (Bruck 1997)",
+        &[CollectiveKind::Allgather, CollectiveKind::AllToAll],
+        |task| planned(task, bruck),
+    )
+};
 
 /// Allgather and all-to-all by Bruck's algorithms: ⌈log₂ N⌉ steps for any N.
 ///
@@ -22,7 +41,7 @@ pub fn bruck(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Re
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("bruck", collective, rank_count);
+    let mut parts = Rounds::new(BRUCK.name, collective, rank_count);
     let distances = (0..32).map(|step| (step, 1_u32 << step)).take_while(|&(_, distance)| distance < rank_count);
     for (step, distance) in distances {
         for from in parts.ranks() {

@@ -4,7 +4,27 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
+use super::named::planned;
 use super::{Rounds, SteppedError, written};
+use crate::algorithm::{Rival, Synthesizer};
+
+/// Two binary trees.
+pub(crate) static DOUBLE_TREE: Synthesizer = Synthesizer {
+    // The trees are as deep as a binary tree must be.
+    rival: Some(Rival {
+        place: 10,
+        is_direct: false,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0),
+    }),
+    ..Synthesizer::new(
+        "double-tree",
+        "two binary trees, each for half of the data (Sanders 2009)",
+        &[CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::Allreduce],
+        |task| planned(task, double_tree),
+    )
+};
 
 /// Broadcast, reduce and allreduce over two binary trees, each for half of the data.
 ///
@@ -32,7 +52,7 @@ fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedErro
             copies.clone().backwards().then(&copies)
         }
         _ => {
-            let parts = Rounds::new("double-tree", collective, rank_count);
+            let parts = Rounds::new(DOUBLE_TREE.name, collective, rank_count);
             Err(parts.unsupported("broadcast, reduce and allreduce"))
         }
     }
@@ -40,7 +60,7 @@ fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedErro
 
 /// Copies what is at the root, or of an allreduce at the trees' own roots, down both trees.
 fn copies(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("double-tree", collective, rank_count);
+    let mut parts = Rounds::new(DOUBLE_TREE.name, collective, rank_count);
     let root = collective.root();
     if root.is_some() {
         parts.chunks_per_share = 2;

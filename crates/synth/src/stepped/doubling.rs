@@ -6,7 +6,26 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
+use super::named::planned;
 use super::{Rounds, SteppedError, spreading, written};
+use crate::algorithm::{Rival, Synthesizer};
+
+/// Recursive doubling and halving.
+pub(crate) static RECURSIVE_DOUBLING: Synthesizer = Synthesizer {
+    rival: Some(Rival {
+        place: 8,
+        is_direct: false,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: Rival::doubling_steps,
+    }),
+    ..Synthesizer::new(
+        "recursive-doubling",
+        "textbook exchanges with ranks whose numbers differ in one bit (Thakur 2005)",
+        &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
+        |task| planned(task, recursive_doubling),
+    )
+};
 
 /// Allgather by recursive doubling, reduce-scatter by recursive halving, allreduce by the one after the other.
 ///
@@ -33,7 +52,7 @@ pub fn recursive_doubling(
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("recursive-doubling", collective, rank_count);
+    let mut parts = Rounds::new(RECURSIVE_DOUBLING.name, collective, rank_count);
     let (halves, doubles) = match collective.kind() {
         CollectiveKind::Allgather => (false, true),
         CollectiveKind::ReduceScatter => (true, false),

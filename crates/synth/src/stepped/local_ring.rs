@@ -6,7 +6,17 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
+use super::named::planned;
 use super::{Rounds, SteppedError, spreading, written};
+use crate::algorithm::Synthesizer;
+
+/// Rings of rings.
+pub(crate) static LOCAL_RING: Synthesizer = Synthesizer::new(
+    "local-ring",
+    "rings of groups, and rings within them",
+    &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
+    |task| planned(task, local_ring),
+);
 
 /// Allgather by rings of the ranks that have the same place in their groups, then within groups; reduce-scatter is the same
 /// backwards, and allreduce the one after the other.
@@ -27,7 +37,7 @@ pub fn local_ring(topology: &Topology, collective: Collective, stop: &dyn Stop) 
 }
 
 fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("local-ring", collective, rank_count);
+    let mut parts = Rounds::new(LOCAL_RING.name, collective, rank_count);
     match collective.kind() {
         CollectiveKind::Allgather => {}
         CollectiveKind::ReduceScatter | CollectiveKind::Allreduce => {

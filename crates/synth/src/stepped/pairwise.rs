@@ -4,7 +4,26 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
 use canopy_topology::{Rank, Topology};
 
+use super::named::planned;
 use super::{Rounds, SteppedError, after, block, share, spreading, written};
+use crate::algorithm::{Rival, Synthesizer};
+
+/// Pairwise exchange.
+pub(crate) static PAIRWISE: Synthesizer = Synthesizer {
+    rival: Some(Rival {
+        place: 6,
+        is_direct: false,
+        ranks_max: 64,
+        all_to_all_ranks_max: 64,
+        steps_min: Rival::one_step,
+    }),
+    ..Synthesizer::new(
+        "pairwise",
+        "textbook exchanges: each rank with each other, one after the other (Thakur 2005)",
+        &[CollectiveKind::AllToAll, CollectiveKind::ReduceScatter, CollectiveKind::Allgather],
+        |task| planned(task, pairwise),
+    )
+};
 
 /// All-to-all, reduce-scatter and allgather in N−1 exchanges, in each of which every rank sends to one other.
 ///
@@ -22,7 +41,7 @@ pub fn pairwise(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new("pairwise", collective, rank_count);
+    let mut parts = Rounds::new(PAIRWISE.name, collective, rank_count);
     for offset in 1..rank_count {
         for from in parts.ranks() {
             let to = match rank_count.is_power_of_two() {

@@ -15,8 +15,7 @@ use canopy_tacos::{Sends, TimedNetwork};
 use super::planned::{Errand, Links, Planned, Timed};
 use super::starts::{Copies, Deliveries, Ordered, starts};
 use super::way::Way;
-use super::{Asked, QUICK_SENDS_MAX};
-use crate::algorithm::Algorithm;
+use super::{Asked, Method, QUICK_SENDS_MAX};
 use crate::error::SynthesisError;
 
 /// A schedule of more steps must save more than one part of so many.
@@ -69,7 +68,7 @@ impl Asked<'_> {
         way: &Way,
         (chunks, timed): (u64, &Timed),
     ) -> Result<Option<Links>, SynthesisError> {
-        if self.algorithm != Algorithm::Tacos || !timed.links.have_latencies() {
+        if self.method != Method::Own || !timed.links.have_latencies() {
             return Ok(None);
         }
         self.links(way, &self.layout(chunks)?, (None, &timed.errand)).map(Some)

@@ -20,7 +20,6 @@ use canopy_topology::{Rank, Ratio, Topology, Transit};
 use num_bigint::BigUint;
 
 use super::{copy_task, unicast};
-use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::parts::{phase_actions, require_room};
 use crate::reach::require_reach;
@@ -123,7 +122,7 @@ pub fn synthesize_joint(
         plans.push(JointPlan {
             schedule: Schedule {
                 collective: part.asked.collective,
-                algorithm: Algorithm::Tacos.name().to_owned(),
+                algorithm: super::TACOS.name.to_owned(),
                 shares: part.asked.shares.clone(),
                 shape: Shape::Steps(steps),
             },

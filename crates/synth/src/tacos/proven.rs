@@ -11,29 +11,14 @@ mod tests;
 
 use std::num::NonZeroU64;
 
-use canopy_optimize::Stop;
 use canopy_schedule::Shape;
 use canopy_tacos::{IlpEffort, TimeProof, prove_copies, prove_deliveries};
-use canopy_topology::Topology;
 
-use super::Asked;
 use super::planned::{Errand, Planned};
-use crate::algorithm::Algorithm;
+use super::{Asked, Method};
+use crate::algorithm::{ProvenTime, Synthesized, Task};
 use crate::error::SynthesisError;
-use crate::progress::{Progress, Stage};
-use crate::request::SynthesisRequest;
-
-/// What is proven of the time of a schedule, of all schedules of as many chunks, for messages of the size that was stated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProvenTime {
-    /// Of all phases, one after the other.
-    pub total: TimeProof,
-    /// Of an allreduce, each phase by itself: sums, then copies. Nothing is proven of schedules in which phases overlap. Empty where there is one
-    /// phase only.
-    pub phases: Vec<TimeProof>,
-    /// Whether the network has switches: then only schedules on the links are meant into which these were unwound for this one.
-    pub is_of_one_unwinding: bool,
-}
+use crate::progress::Stage;
 
 /// Plans any collective in time, and proves how near to the fastest that is.
 ///
@@ -42,13 +27,9 @@ pub struct ProvenTime {
 ///   variables and conflicts.
 /// * **Errors.** [`SynthesisError`]: disconnected, too many sends, stopped.
 /// * **Cost.** That of `tacos`, and where it misses the bound, of [`prove_copies`]: some seconds for each horizon.
-pub(crate) fn plan(
-    topology: &Topology,
-    request: &SynthesisRequest,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<(Shape, ProvenTime), SynthesisError> {
-    let asked = Asked { algorithm: Algorithm::TacosIlp, ..Asked::new(topology, request)? };
+pub(super) fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let asked = Asked::new(topology, request, Method::Proven)?;
     let chunks = request.limits.chunks.map_or(1, NonZeroU64::get);
     let (way, best) = asked.best_way(chunks, stop)?;
     let best = asked.improve(&way, best, stop)?;
@@ -77,5 +58,5 @@ pub(crate) fn plan(
     let time = ProvenTime { total, phases, is_of_one_unwinding };
     let steps = asked.written(&way, Planned::new(chunks, timed, proven_best, asked.actions.len()))?;
     progress.report(Stage::Routes, 2, 2);
-    Ok((Shape::Steps(steps), time))
+    Ok(Synthesized { time_proof: Some(time), ..task.planned(Shape::Steps(steps)) })
 }

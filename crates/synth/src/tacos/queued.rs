@@ -23,14 +23,36 @@ use super::refused;
 use super::sends;
 use super::times::Clock;
 use super::unwound::{Unwound, UnwoundLink};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{
+    ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, SPREADING, SynthesisRequest, Synthesized, Synthesizer,
+    Task,
+};
 use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
 use crate::reach::{ask, require_reach};
-use crate::request::SynthesisRequest;
 use crate::routing::Heading;
 use first::FirstArrivals;
 use ways::Ways;
+
+/// Messages straight to everyone.
+pub(crate) static DIRECT_XY: Synthesizer = in_queues(
+    "direct-xy",
+    "messages straight to everyone in queues of links (Won et al., section 8), to compare with",
+    ALL_COLLECTIVES,
+);
+
+/// Messages from rank to next rank.
+pub(crate) static RING_XY: Synthesizer = in_queues(
+    "ring-xy",
+    "messages from rank to next rank in queues of links (Won et al., section 8), to compare with",
+    SPREADING,
+);
+
+/// The row of one of both.
+const fn in_queues(name: &'static str, help: &'static str, collectives: &'static [CollectiveKind]) -> Synthesizer {
+    let row = Synthesizer::new(name, help, collectives, planned);
+    Synthesizer { limits: HeededLimits::StatedChunks, construction: ConstructionUse::Stated, ..row }
+}
 
 /// Plans a collective by messages in queues.
 ///
@@ -39,9 +61,11 @@ use ways::Ways;
 /// * **Errors.** [`SynthesisError`]: for `ring-xy` another collective than those where all get or give the same, disconnected, too many
 ///   hops, stopped.
 /// * **Cost.** O(links of all ways · log of these).
-pub(crate) fn plan(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<Shape, SynthesisError> {
+fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, .. } = task;
     let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
-    sends::write((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter()).map(Shape::Steps)
+    let steps = sends::write((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter())?;
+    Ok(task.planned(Shape::Steps(steps)))
 }
 
 /// How long the model of `direct-xy` or `ring-xy` takes for a message of so many bytes, in picoseconds: until the last chunk
@@ -156,7 +180,7 @@ impl Model<'_> {
     /// Sends all messages in a direction.
     fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
         let mut run = Run::new();
-        if self.algorithm == Algorithm::RingXy {
+        if self.algorithm == Algorithm::of(&RING_XY) {
             self.add_rounds(&mut run, ways, stop)?;
         } else {
             self.add_all(&mut run, ways, stop)?;
@@ -203,7 +227,7 @@ impl Model<'_> {
     fn add_rounds(&self, run: &mut Run, ways: &Ways<'_>, stop: &dyn Stop) -> Result<(), SynthesisError> {
         let kind = self.collective.kind();
         if phase_actions(kind).is_none() {
-            return Err(SynthesisError::Unsupported { algorithm: self.algorithm, collective: kind });
+            return Err(self.algorithm.unsupported(kind));
         }
         let ranks = self.topology.rank_count();
         let mut paths = Vec::with_capacity(ranks as usize);

@@ -7,8 +7,9 @@ use canopy_schedule::{ChunkLayout, Collective, CollectiveKind, Schedule, Shape, 
 use canopy_topology::{Capacity, Latency, Rank, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 use super::unwound::{Patterns, Unwound};
-use crate::algorithm::{Algorithm, TreeLimits};
-use crate::request::SynthesisRequest;
+use crate::algorithm::Algorithm;
+use crate::algorithm::SynthesisRequest;
+use crate::limits::TreeLimits;
 use crate::synthesize::synthesize;
 
 fn network(expression: &str) -> Topology {

@@ -150,7 +150,7 @@ fn depths_that_no_plan_keeps_are_refused() {
         "max_depth is 3, but from rank 0 to rank 4 no plan needs fewer than 4 hops from rank to rank; allow at least that many"
     );
     let (algorithm, collective) = (Algorithm::Ring, Broadcast);
-    let expected = LimitsError::NotApplicable { algorithm, collective, limit: "max_depth" };
+    let expected = LimitsError::NotApplicable { algorithm: algorithm.name(), collective, limit: "max_depth" };
     assert_eq!(refusal(collective, algorithm, 7), SynthesisError::Limits(expected));
 }
 

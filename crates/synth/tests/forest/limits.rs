@@ -282,14 +282,14 @@ fn limits_without_trees_are_refused() {
     ] {
         for (limits, limit) in [(exactly(2), "trees_per_root"), (at_most(2), "max_chunks")] {
             let error = refusal(kind, algorithm, limits);
-            let expected = LimitsError::NotApplicable { algorithm: made_by, collective: kind, limit };
+            let expected = LimitsError::NotApplicable { algorithm: made_by.name(), collective: kind, limit };
             assert_eq!(error, SynthesisError::Limits(expected));
         }
     }
     let both = TreeLimits { max_chunks: NonZeroU64::new(3), ..exactly(2) };
     let error = refusal(Allgather, Algorithm::Forest, both);
     assert_eq!(error, SynthesisError::Limits(LimitsError::Contradiction { trees_per_root: 2, max_chunks: 3 }));
-    let unsupported = SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: AllToAll };
+    let unsupported = Algorithm::Forest.unsupported(AllToAll);
     assert_eq!(refusal(AllToAll, Algorithm::Forest, exactly(2)), unsupported);
 }
 

@@ -79,7 +79,7 @@ fn what_forests_do_not_do_is_refused_by_name() {
     let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
     for kind in [CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll] {
         let error = refusal(&topology, kind);
-        assert_eq!(error, SynthesisError::Unsupported { algorithm: Algorithm::Forest, collective: kind });
+        assert_eq!(error, Algorithm::Forest.unsupported(kind));
     }
 }
 

@@ -93,7 +93,8 @@ fn plans_without_trees_have_no_tolerance() {
     let collective = Collective::new(Gather, Some(canopy_topology::Rank::new(0)), 4).unwrap();
     let request = SynthesisRequest { limits: within(1, 2), ..SynthesisRequest::new(collective, Algorithm::Auto) };
     let error = canopy_synth::synthesize(&network, &request, &Never, &Silent).unwrap_err();
-    let expected = LimitsError::NotApplicable { algorithm: Algorithm::Flow, collective: Gather, limit: "tolerance" };
+    let expected =
+        LimitsError::NotApplicable { algorithm: Algorithm::Flow.name(), collective: Gather, limit: "tolerance" };
     assert_eq!(error, SynthesisError::Limits(expected));
 }
 

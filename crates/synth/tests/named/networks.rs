@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use canopy_schedule::CollectiveKind;
-use canopy_synth::Algorithm::{Auto, Direct, Flow, Ring};
+use canopy_synth::Algorithm;
 use canopy_topology::{
     Capacity, DocumentFormat, Latency, Rate, Topology, TopologyDraft, TopologyLimits, read_document,
 };
@@ -23,7 +23,9 @@ fn schedules_on_the_oracle_are_right() {
     for (name, values) in expected {
         let bytes = fs::read(folder.join(&name).with_extension("yaml")).unwrap();
         let topology = read_document(&bytes, Some(DocumentFormat::Yaml), &TopologyLimits::STANDARD).unwrap().topology;
-        for (kind, algorithm) in CollectiveKind::ALL.into_iter().flat_map(|kind| [(kind, Direct), (kind, Ring)]) {
+        for (kind, algorithm) in
+            CollectiveKind::ALL.into_iter().flat_map(|kind| [(kind, Algorithm::Direct), (kind, Algorithm::Ring)])
+        {
             for root in [0, topology.rank_count() - 1] {
                 let algbw = plan(&topology, algorithm, kind, root).algbw;
                 assert!(!algbw.is_zero());
@@ -50,7 +52,7 @@ fn flows_on_the_oracle_are_optimal() {
             .into_iter()
             .flat_map(|kind| (0..topology.rank_count()).map(move |root| (kind, root)))
         {
-            let judged = plan(&topology, Auto, kind, root);
+            let judged = plan(&topology, Algorithm::Auto, kind, root);
             assert_eq!(judged.algbw, judged.bound, "{name}, {kind} of root {root}");
             assert_eq!(judged.schedule.algorithm, "flow");
         }
@@ -70,7 +72,7 @@ fn direct_is_optimal_on_stars() {
     }
     let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
     for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter] {
-        let judged = plan(&topology, Direct, kind, 0);
+        let judged = plan(&topology, Algorithm::Direct, kind, 0);
         assert_eq!(judged.algbw, Rate::new(5_u32 * 4, 4_u32).unwrap(), "{kind}");
         assert_eq!(judged.bound, judged.algbw, "{kind}");
     }
@@ -97,8 +99,8 @@ fn one_way_networks_have_rings() {
         let arc = |u: u32| (1..=degree).map(move |a| (u, (ranks * degree - degree * u + ranks - a) % ranks, 1));
         let topology = directed(ranks, ranks, (0..ranks).flat_map(arc));
         for kind in CollectiveKind::ALL {
-            let direct = plan(&topology, Direct, kind, 1);
-            let ring = plan(&topology, Ring, kind, 1);
+            let direct = plan(&topology, Algorithm::Direct, kind, 1);
+            let ring = plan(&topology, Algorithm::Ring, kind, 1);
             if kind == CollectiveKind::Allgather {
                 // A cycle through all ranks: N−1 shares over each of its links.
                 assert!(ring.algbw >= Rate::new(ranks, ranks - 1).unwrap(), "{ranks}, {degree}: {}", ring.algbw);
@@ -134,7 +136,7 @@ proptest! {
     #[test]
     fn flows_on_random_networks_are_optimal(topology in connected(), root in 0..8_u32) {
         for kind in [CollectiveKind::Gather, CollectiveKind::Scatter] {
-            let judged = plan(&topology, Flow, kind, root % topology.rank_count());
+            let judged = plan(&topology, Algorithm::Flow, kind, root % topology.rank_count());
             prop_assert_eq!(judged.algbw, judged.bound);
         }
     }
@@ -144,7 +146,7 @@ proptest! {
     fn schedules_on_random_networks_are_right(topology in connected(), root in 0..8_u32) {
         let root = root % topology.rank_count();
         for kind in CollectiveKind::ALL {
-            for algorithm in [Direct, Ring] {
+            for algorithm in [Algorithm::Direct, Algorithm::Ring] {
                 prop_assert!(!plan(&topology, algorithm, kind, root).algbw.is_zero());
             }
         }
@@ -153,7 +155,7 @@ proptest! {
     /// Equal arguments give equal schedules.
     #[test]
     fn schedules_are_reproducible(topology in connected()) {
-        for algorithm in [Direct, Ring] {
+        for algorithm in [Algorithm::Direct, Algorithm::Ring] {
             let again = || plan(&topology, algorithm, CollectiveKind::AllToAll, 0).schedule;
             prop_assert_eq!(again(), again());
         }

@@ -4,8 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_schedule::CollectiveKind::{self, AllToAll, Allgather, Broadcast, Gather, Reduce, Scatter};
-use canopy_synth::Algorithm::{self, Auto, Direct, Forest, Ring};
-use canopy_synth::{Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, synthesize};
+use canopy_synth::{Algorithm, Never, Progress, Silent, Stage, SynthesisError, SynthesisRequest, synthesize};
 use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits};
 
 use crate::judge::{collective, plan, topology};
@@ -30,19 +29,24 @@ fn dead_end() -> Topology {
 fn only_what_data_needs_must_be_connected() {
     let topology = dead_end();
     for kind in [Broadcast, Scatter] {
-        assert!(!plan(&topology, Direct, kind, 0).algbw.is_zero(), "{kind}");
-        assert!(!plan(&topology, Auto, kind, 0).algbw.is_zero(), "{kind}");
+        assert!(!plan(&topology, Algorithm::Direct, kind, 0).algbw.is_zero(), "{kind}");
+        assert!(!plan(&topology, Algorithm::Auto, kind, 0).algbw.is_zero(), "{kind}");
     }
     let lost = SynthesisError::Disconnected { from: "c".to_owned(), from_rank: 2, to: "a".to_owned(), to_rank: 0 };
-    for (algorithm, kind) in [(Direct, Gather), (Direct, Reduce), (Direct, Allgather), (Ring, AllToAll), (Ring, Gather)]
-    {
+    for (algorithm, kind) in [
+        (Algorithm::Direct, Gather),
+        (Algorithm::Direct, Reduce),
+        (Algorithm::Direct, Allgather),
+        (Algorithm::Ring, AllToAll),
+        (Algorithm::Ring, Gather),
+    ] {
         assert_eq!(refusal(&topology, algorithm, kind), lost, "{algorithm}, {kind}");
     }
 }
 
 #[test]
 fn a_ring_must_come_back() {
-    let error = refusal(&dead_end(), Ring, Broadcast);
+    let error = refusal(&dead_end(), Algorithm::Ring, Broadcast);
     assert_eq!(
         error.to_string(),
         "ring needs every rank to reach every other, but rank 0 (a) cannot be reached from rank 2 (c); use direct or \
@@ -53,8 +57,8 @@ fn a_ring_must_come_back() {
 #[test]
 fn forest_says_who_plans_the_others() {
     for kind in [Gather, Scatter, AllToAll] {
-        let error = refusal(&topology("ring:4"), Forest, kind);
-        assert_eq!(error, SynthesisError::Unsupported { algorithm: Forest, collective: kind });
+        let error = refusal(&topology("ring:4"), Algorithm::Forest, kind);
+        assert_eq!(error, Algorithm::Forest.unsupported(kind));
         assert!(error.to_string().contains("direct and ring plan all collectives"));
     }
 }
@@ -84,7 +88,7 @@ fn flows_beyond_counting_are_refused() {
 #[test]
 fn more_hops_than_there_is_room_for_are_refused_at_once() {
     let topology = topology("complete:2");
-    assert!(!plan(&topology, Direct, Allgather, 0).algbw.is_zero());
+    assert!(!plan(&topology, Algorithm::Direct, Allgather, 0).algbw.is_zero());
     let star = {
         let mut draft = TopologyDraft::default();
         draft.add_switch("s");
@@ -95,7 +99,7 @@ fn more_hops_than_there_is_room_for_are_refused_at_once() {
         }
         draft.build(&TopologyLimits::STANDARD).unwrap()
     };
-    for (algorithm, kind) in [(Direct, Allgather), (Direct, AllToAll)] {
+    for (algorithm, kind) in [(Algorithm::Direct, Allgather), (Algorithm::Direct, AllToAll)] {
         let error = refusal(&star, algorithm, kind);
         assert!(matches!(error, SynthesisError::TooManyHops { needed: 36_000_000, .. }), "{error}");
     }
@@ -105,7 +109,7 @@ fn more_hops_than_there_is_room_for_are_refused_at_once() {
 #[test]
 fn stopping_is_noticed_at_every_question() {
     let topology = topology("torus:3x3");
-    for algorithm in [Direct, Ring, Auto] {
+    for algorithm in [Algorithm::Direct, Algorithm::Ring, Algorithm::Auto] {
         for kind in [Allgather, AllToAll] {
             let request = SynthesisRequest::new(collective(&topology, kind, 0), algorithm);
             let mut patience = 0;
@@ -136,7 +140,7 @@ impl Progress for Notes {
 #[test]
 fn progress_only_grows() {
     let topology = topology("torus:3x3");
-    for algorithm in [Direct, Ring, Auto] {
+    for algorithm in [Algorithm::Direct, Algorithm::Ring, Algorithm::Auto] {
         for kind in [AllToAll, Gather, CollectiveKind::Allreduce] {
             let notes = Notes::default();
             let request = SynthesisRequest::new(collective(&topology, kind, 0), algorithm);

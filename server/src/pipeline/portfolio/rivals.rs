@@ -6,16 +6,8 @@ use canopy_synth::{Algorithm, SumOptions, TreeLimits, family_algorithms};
 use super::TRANSFERS_MAX;
 use crate::pipeline::attempt::{Attempt, Work};
 
-/// Most ranks of a plan that is compared, but for those of the network's family: it is made and simulated in less than a tenth of a second
-/// or so.
-const RANKS_MAX: u32 = 128;
-
 /// Most ranks of a network that is looked at for its family: some milliseconds, and its plans are made at once.
 const FAMILY_RANKS_MAX: u32 = 512;
-
-/// Most ranks of an all-to-all that is planned in time for comparison, of trees that grow together, and of schedules that know ranks by number
-/// only.
-const FEW_RANKS_MAX: u32 = 64;
 
 /// An algorithm whose plan may be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,48 +33,21 @@ pub(super) fn rivals(work: &Work<'_>, attempt: &Attempt) -> Vec<Rival> {
         return Vec::new();
     }
     let is_direct = topology.nodes().len() == ranks as usize;
-    let (is_medium, is_small) = (ranks <= RANKS_MAX, ranks <= FEW_RANKS_MAX);
-    let mut names = family_algorithms(topology).to_vec();
-    if is_medium {
-        names.push(Algorithm::Direct);
-    }
-    if is_medium && is_direct && matches!(attempt.plan.schedule.shape, Shape::Forest(_)) {
-        names.push(Algorithm::Bfb);
-    }
-    if is_direct && is_small {
-        names.push(Algorithm::Multitree);
-    }
-    if is_small || is_medium && kind != CollectiveKind::AllToAll {
-        names.push(Algorithm::Tacos);
-    }
-    if is_small {
-        names.extend(textbook(kind));
-    }
-    names.into_iter().map(|algorithm| Rival { algorithm, steps_min: steps_min(algorithm, kind, ranks) }).collect()
+    let compared = |algorithm: &Algorithm| {
+        let rival = algorithm.rival.filter(|_| algorithm.collectives.contains(&kind))?;
+        let ranks_max = if kind == CollectiveKind::AllToAll { rival.all_to_all_ranks_max } else { rival.ranks_max };
+        (ranks <= ranks_max && (is_direct || !rival.is_direct)).then_some((rival.place, *algorithm))
+    };
+    let mut others: Vec<(u8, Algorithm)> = Algorithm::ALL.iter().filter_map(compared).collect();
+    others.sort_by_key(|&(place, _)| place);
+    let names = family_algorithms(topology).iter().copied().chain(others.into_iter().map(|(_, algorithm)| algorithm));
+    names.map(|algorithm| Rival { algorithm, steps_min: steps_min(algorithm, kind, ranks) }).collect()
 }
 
-/// Textbook schedules that take few steps, or whose messages need not wait for each other.
-const fn textbook(kind: CollectiveKind) -> &'static [Algorithm] {
-    match kind {
-        CollectiveKind::Allgather => &[Algorithm::Pairwise, Algorithm::Bruck, Algorithm::RecursiveDoubling],
-        CollectiveKind::ReduceScatter => &[Algorithm::Pairwise, Algorithm::RecursiveDoubling],
-        CollectiveKind::Allreduce => &[Algorithm::RecursiveDoubling, Algorithm::DoubleTree],
-        CollectiveKind::Broadcast | CollectiveKind::Reduce => &[Algorithm::Binomial, Algorithm::DoubleTree],
-        CollectiveKind::Gather | CollectiveKind::Scatter => &[Algorithm::Binomial],
-        CollectiveKind::AllToAll => &[Algorithm::Pairwise, Algorithm::Bruck],
-    }
-}
-
-/// Steps that an algorithm cannot do without, one after the other: where distances double, what a rank has reaches twice as many in each; two
-/// trees are as deep as a binary tree must be.
+/// Steps that an algorithm cannot do without, one after the other.
 fn steps_min(algorithm: Algorithm, kind: CollectiveKind, ranks: u32) -> u32 {
     let phases = if kind == CollectiveKind::Allreduce { 2 } else { 1 };
-    let levels = match algorithm {
-        Algorithm::DoubleTree => ranks.checked_ilog2().unwrap_or(0),
-        Algorithm::Bruck | Algorithm::RecursiveDoubling | Algorithm::Binomial => ranks.next_power_of_two().ilog2(),
-        _ => 1,
-    };
-    phases * levels
+    phases * algorithm.rival.map_or(1, |rival| (rival.steps_min)(ranks))
 }
 
 #[cfg(test)]

@@ -31,22 +31,26 @@ pub(super) fn named(algorithms: &[Algorithm], kind: CollectiveKind) -> Result<Ve
 /// What plans a collective without a long search, whatever the network: those of the best rate, those of families of networks, those of few
 /// steps, then the textbook's. Among equals the first counts as the fastest.
 fn usual(kind: CollectiveKind) -> Vec<Algorithm> {
-    use CollectiveKind as Kind;
-    let family = [Algorithm::Kautz, Algorithm::KautzM, Algorithm::Dfc2, Algorithm::Dfc2Do];
-    let (best, stepwise): (Algorithm, &[Algorithm]) = match kind {
-        Kind::Gather | Kind::Scatter | Kind::AllToAll => (Algorithm::Flow, &[]),
-        _ => (Algorithm::Forest, &[Algorithm::Bfb]),
-    };
-    let any = [Algorithm::Tacos, Algorithm::Multitree, Algorithm::Direct, Algorithm::Ring];
-    let textbook: &[Algorithm] = match kind {
-        Kind::Allgather => &[Algorithm::Pairwise, Algorithm::Bruck, Algorithm::RecursiveDoubling, Algorithm::LocalRing],
-        Kind::ReduceScatter => &[Algorithm::Pairwise, Algorithm::RecursiveDoubling, Algorithm::LocalRing],
-        Kind::Allreduce => &[Algorithm::RecursiveDoubling, Algorithm::DoubleTree, Algorithm::LocalRing],
-        Kind::Broadcast | Kind::Reduce => &[Algorithm::Binomial, Algorithm::DoubleTree],
-        Kind::Gather | Kind::Scatter => &[Algorithm::Binomial],
-        Kind::AllToAll => &[Algorithm::Pairwise, Algorithm::Bruck],
-    };
-    [&[best], &family[..], stepwise, &any, textbook].concat()
+    let all = [
+        Algorithm::Forest,
+        Algorithm::Flow,
+        Algorithm::Kautz,
+        Algorithm::KautzM,
+        Algorithm::Dfc2,
+        Algorithm::Dfc2Do,
+        Algorithm::Bfb,
+        Algorithm::Tacos,
+        Algorithm::Multitree,
+        Algorithm::Direct,
+        Algorithm::Ring,
+        Algorithm::Pairwise,
+        Algorithm::Bruck,
+        Algorithm::RecursiveDoubling,
+        Algorithm::Binomial,
+        Algorithm::DoubleTree,
+        Algorithm::LocalRing,
+    ];
+    all.into_iter().filter(|algorithm| algorithm.collectives.contains(&kind)).collect()
 }
 
 /// Asks for the plan of each, one after the other.

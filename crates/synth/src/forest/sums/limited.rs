@@ -6,11 +6,11 @@ use canopy_optimize::{Arc, Digraph, Fraction, OptimumError, Stop, WholeSums, Who
 use canopy_schedule::{Forest, Shares};
 use canopy_topology::Rate;
 
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::instance::whole::{numbers_tried, numbers_worth_trying};
 use crate::forest::sums::lanes::{Lane, Lanes};
 use crate::forest::sums::{glue, pieces, refusal, rooting};
+use crate::limits::TreeLimits;
 use crate::progress::Progress;
 
 /// Lanes cut down to whole trees of a number that was asked for.

@@ -6,9 +6,9 @@ use canopy_optimize::Never;
 use canopy_schedule::{Collective, CollectiveKind, Forest, Shares};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::plan;
+use crate::limits::TreeLimits;
 use crate::progress::{Progress, Silent, Stage};
 
 fn topology(expression: &str) -> Topology {

@@ -7,7 +7,6 @@ use canopy_topology::{
 };
 use proptest::prelude::*;
 
-use crate::algorithm::TreeLimits;
 use crate::bound::bound;
 use crate::forest::clusters::find_clusters;
 use crate::forest::condition::Condition;
@@ -15,6 +14,7 @@ use crate::forest::instance::{Instance, Roots};
 use crate::forest::network::Network;
 use crate::forest::plan_from;
 use crate::forest::trim::trim;
+use crate::limits::TreeLimits;
 use crate::progress::Silent;
 
 /// A plan of a network taken apart whatever its size, with its rate as the checker finds it.

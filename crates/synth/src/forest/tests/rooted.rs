@@ -5,9 +5,9 @@ use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares, check
 use canopy_topology::{Rank, Topology};
 
 use super::one_way;
-use crate::algorithm::TreeLimits;
 use crate::error::SynthesisError;
 use crate::forest::plan;
+use crate::limits::TreeLimits;
 use crate::progress::Silent;
 
 fn rate(topology: &Topology, kind: CollectiveKind, root: u32) -> Result<String, SynthesisError> {

@@ -8,8 +8,8 @@ use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::algorithm::TreeLimits;
-use crate::request::SynthesisRequest;
+use crate::algorithm::{Algorithm, SynthesisRequest};
+use crate::limits::TreeLimits;
 use crate::synthesize::synthesize;
 
 fn merit(steps: usize, end: u128, end_with_barriers: u128) -> Merit {

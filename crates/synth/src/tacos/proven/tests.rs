@@ -5,6 +5,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shares, check, compile};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
 use super::*;
+use crate::algorithm::{Algorithm, SynthesisRequest};
 use crate::synthesize::synthesize_explained;
 
 /// The proof of a schedule, judged; and its steps.

@@ -5,8 +5,9 @@ use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile}
 use canopy_topology::{Rank, Topology, TopologyLimits, construction, generate};
 
 use super::ran;
-use crate::algorithm::{Algorithm, TreeLimits};
-use crate::request::{Composition, SynthesisRequest};
+use crate::algorithm::Algorithm;
+use crate::algorithm::{Composition, SynthesisRequest};
+use crate::limits::TreeLimits;
 use crate::synthesize::synthesize;
 
 fn request(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (Topology, SynthesisRequest) {

@@ -2,9 +2,9 @@
 
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
+use crate::algorithm::Composition;
 use crate::all_to_all::{Line, lines_of};
 use crate::error::SynthesisError;
-use crate::request::Composition;
 use crate::routing::Heading;
 
 /// No link leads there.

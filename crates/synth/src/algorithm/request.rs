@@ -6,7 +6,8 @@ use canopy_direct::Construction;
 use canopy_schedule::{Collective, Shares};
 use canopy_topology::Rank;
 
-use crate::algorithm::{Algorithm, TreeLimits};
+use super::Algorithm;
+use crate::limits::TreeLimits;
 use crate::sum_options::SumOptions;
 
 /// What is asked of [`synthesize`](crate::synthesize()), besides the topology.

@@ -1,0 +1,190 @@
+//! What is known of an algorithm without running it.
+
+use canopy_schedule::CollectiveKind;
+
+use super::{Algorithm, Synthesized, Task};
+use crate::error::SynthesisError;
+
+/// The row of an algorithm: all that the rest of the program asks of it.
+#[derive(Debug)]
+pub struct Synthesizer {
+    /// The name used everywhere in canopy's text.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// What it plans, in the order that messages list it.
+    pub collectives: &'static [CollectiveKind],
+    /// The limits that it keeps to; stating others is an error.
+    pub limits: HeededLimits,
+    /// Whether it chooses at random, and so takes a seed.
+    pub has_seed: bool,
+    /// Whether it asks what the network is made of.
+    pub construction: ConstructionUse,
+    /// What its plans take up, for estimates made beforehand.
+    pub memory: Memory,
+    /// Whether its schedules are kept for later requests.
+    pub kept: Kept,
+    /// What it claims of a schedule that no file repeats and no check proves again.
+    pub claim: Option<&'static str>,
+    /// When `auto` compares its plan with that of the best rate, for messages whose latencies count.
+    pub rival: Option<Rival>,
+    /// Of `auto`: what it takes first, by collective.
+    pub stands_for: Option<fn(CollectiveKind) -> Algorithm>,
+    /// Plans; what applies to every algorithm was asked before.
+    pub plan: fn(&Task<'_>) -> Result<Synthesized, SynthesisError>,
+}
+
+/// Every collective.
+pub const ALL_COLLECTIVES: &[CollectiveKind] = &CollectiveKind::ALL;
+
+/// The collectives whose data or sums spread from roots.
+pub const SPREADING: &[CollectiveKind] = &[
+    CollectiveKind::Allgather,
+    CollectiveKind::ReduceScatter,
+    CollectiveKind::Allreduce,
+    CollectiveKind::Broadcast,
+    CollectiveKind::Reduce,
+];
+
+impl Synthesizer {
+    /// A row of which nothing else is to be said: no limits, seed or construction, a plan of few chunks that is not kept, and no part in `auto`.
+    pub const fn new(
+        name: &'static str,
+        help: &'static str,
+        collectives: &'static [CollectiveKind],
+        plan: fn(&Task<'_>) -> Result<Synthesized, SynthesisError>,
+    ) -> Self {
+        Self {
+            name,
+            help,
+            collectives,
+            limits: HeededLimits::None,
+            has_seed: false,
+            construction: ConstructionUse::None,
+            memory: Memory::USUAL,
+            kept: Kept::No,
+            claim: None,
+            rival: None,
+            stands_for: None,
+            plan,
+        }
+    }
+
+    /// Whether its schedules are chunk by chunk in time, so that after faults what can be sent when it was may stay.
+    pub fn is_in_time(&self) -> bool {
+        self.kept == Kept::InOwnLabels
+    }
+
+    /// That it does not plan a collective.
+    pub const fn unsupported(&self, collective: CollectiveKind) -> SynthesisError {
+        SynthesisError::Unsupported { algorithm: self.name, plans: self.collectives, collective }
+    }
+}
+
+/// Which of the [`TreeLimits`](crate::TreeLimits) are heeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeededLimits {
+    /// None.
+    None,
+    /// All but `chunks`: it packs trees.
+    Trees,
+    /// `chunks` and `max_chunks`: it chooses the number of chunks.
+    Chunks,
+    /// `chunks`; if nothing is stated, there is one.
+    StatedChunks,
+    /// Of an all-to-all, `chunks`, `max_chunks` and `tolerance`; none of other collectives.
+    Paths,
+}
+
+/// Whether an algorithm asks what the network is made of ([`Composition`](super::Composition)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConstructionUse {
+    /// No.
+    None,
+    /// As the expression that generates the network says.
+    Stated,
+    /// The same, and for other networks as it can be found out.
+    StatedOrFound,
+}
+
+/// What the plans of an algorithm take up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Whether each send is by itself rather than a hop of a tree.
+    pub has_plain_sends: bool,
+    /// The paths of an all-to-all.
+    pub paths: Paths,
+    /// What it solves for an all-to-all before there are paths.
+    pub solver: Solver,
+}
+
+impl Memory {
+    /// Trees, several paths for each pair, and nothing to solve.
+    pub const USUAL: Self = Self { has_plain_sends: false, paths: Paths::Several, solver: Solver::None };
+}
+
+/// How many paths each pair of an all-to-all has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// A few.
+    Several,
+    /// One or two, around a ring of all ranks.
+    AroundRing,
+    /// A shortest one.
+    OneShortest,
+    /// All shortest ones.
+    AllShortest,
+}
+
+/// The program that is solved for an all-to-all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Solver {
+    /// None.
+    None,
+    /// Concurrent flows.
+    Flow,
+    /// Flows in steps.
+    SteppedFlow,
+    /// The best use of paths without a common link.
+    DisjointPaths,
+    /// The best use of all shortest paths.
+    ShortestPaths,
+}
+
+/// Whether schedules are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// No.
+    No,
+    /// In the labels of the network's shape: one serves all networks of it.
+    ByShape,
+    /// In the caller's labels, for the repair of the same network: they are in time, and depend on the order of ranks and the size of messages.
+    InOwnLabels,
+}
+
+/// When `auto` makes a plan to compare with that of the best rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Rival {
+    /// The order in which plans are made, the least first: of equally fast ones the first is taken.
+    pub place: u8,
+    /// Whether only networks without switches are planned.
+    pub is_direct: bool,
+    /// Most ranks.
+    pub ranks_max: u32,
+    /// Most ranks of an all-to-all.
+    pub all_to_all_ranks_max: u32,
+    /// Steps that a phase cannot do without, by ranks.
+    pub steps_min: fn(u32) -> u32,
+}
+
+impl Rival {
+    /// Steps in which distances double, so that what a rank has reaches twice as many in each.
+    pub const fn doubling_steps(ranks: u32) -> u32 {
+        ranks.next_power_of_two().ilog2()
+    }
+
+    /// The one step of messages that may reach everybody at once.
+    pub const fn one_step(_: u32) -> u32 {
+        1
+    }
+}

@@ -1,0 +1,59 @@
+//! `auto`: the schedule of greatest rate among those that plan the collective.
+
+use canopy_schedule::CollectiveKind;
+
+use crate::algorithm::{ALL_COLLECTIVES, Algorithm, Kept, Memory, Solver, Synthesized, Synthesizer, Task};
+use crate::direct::DIRECT;
+use crate::error::SynthesisError;
+use crate::flow::FLOW;
+use crate::forest::FOREST;
+use crate::limits::TreeLimits;
+use crate::load::seconds_per_byte;
+use crate::progress::Silent;
+use crate::ring::RING;
+
+/// Forest or flow where one of them plans the collective, else the better of direct and ring by exact load.
+pub(crate) static AUTO: Synthesizer = Synthesizer {
+    memory: Memory { solver: Solver::Flow, ..Memory::USUAL },
+    kept: Kept::ByShape,
+    stands_for: Some(taken),
+    ..Synthesizer::new(
+        "auto",
+        "the greatest rate: forest or flow, else the better of direct and ring",
+        ALL_COLLECTIVES,
+        plan,
+    )
+};
+
+/// What is taken where it finds a plan.
+fn taken(kind: CollectiveKind) -> Algorithm {
+    match kind {
+        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => Algorithm::of(&FLOW),
+        _ => Algorithm::of(&FOREST),
+    }
+}
+
+fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let taken = taken(task.request.collective.kind());
+    let is_free = task.request.limits.without_tolerance() == TreeLimits::NONE && task.request.sums.form.is_none();
+    match (taken.plan)(&task.by(taken)) {
+        // No part of the network was found in which trees can be packed, or an all-to-all is too large for flows.
+        Err(
+            SynthesisError::NotEulerian { .. } | SynthesisError::TooUneven | SynthesisError::TooManyVariables { .. },
+        ) if is_free => better_of_direct_and_ring(task),
+        planned => planned,
+    }
+}
+
+/// The one that keeps its busiest link for less time, direct where both are alike.
+fn better_of_direct_and_ring(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let by_direct = (DIRECT.plan)(&task.by(Algorithm::of(&DIRECT)))?;
+    let around_ring = Task { progress: &Silent, ..task.by(Algorithm::of(&RING)) };
+    let by_ring = match (RING.plan)(&around_ring) {
+        Ok(by_ring) => by_ring,
+        Err(SynthesisError::NoRing { .. } | SynthesisError::TooManyHops { .. }) => return Ok(by_direct),
+        Err(error) => return Err(error),
+    };
+    let seconds = |planned: &Synthesized| seconds_per_byte(task.topology, &planned.schedule.shape);
+    Ok(if seconds(&by_ring) < seconds(&by_direct) { by_ring } else { by_direct })
+}
