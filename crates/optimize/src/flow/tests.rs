@@ -1,4 +1,4 @@
-//! What single operations promise; values of flows are compared with another implementation in `tests/properties.rs`.
+//! What single operations promise; values of flows are compared with another implementation in `tests/optimize/properties.rs`.
 
 use super::*;
 

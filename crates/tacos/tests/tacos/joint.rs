@@ -2,15 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use canopy_optimize::Never;
 use canopy_tacos::{
     Claim, CopyError, CopyTask, Demand, Joint, JointError, JointFault, JointOptions, Tenant, TenantError, TimedLink,
     TimedNetwork, Work, joint_schedule, judge_joint,
 };
 use proptest::prelude::*;
-use support::mesh;
+
+use crate::support::mesh;
 
 const OPTIONS: JointOptions = JointOptions { seed: 0, attempts: 64 };
 

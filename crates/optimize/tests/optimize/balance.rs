@@ -1,13 +1,11 @@
 //! Balanced parts of random graphs: what they promise, against enumeration.
 
-#[path = "support/brute_force.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
-mod brute_force;
-
 use canopy_optimize::{
     Arc, BalancedOptimum, Digraph, Fraction, Never, OptimumError, balanced_optimum, forest_optimum_for,
 };
 use proptest::prelude::*;
+
+use crate::support::brute_force;
 
 /// Arcs on top of a cycle through all nodes, of which the first are terminals.
 fn connected(terminals_max: u32, others_max: u32) -> impl Strategy<Value = (Digraph, Vec<bool>)> {

@@ -2,11 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use canopy_optimize::Never;
 use canopy_tacos::{Attempts, CopyTask, FreeGroup, TimedLink, TimedNetwork, best_of, judge, lower_bound};
-use support::{Chance, dragonfly, grid_cables, random_regular, ring_fc_switch};
+
+use crate::support::{Chance, dragonfly, grid_cables, random_regular, ring_fc_switch};
 
 /// The best of five attempts, which must be within a part of the bound: `least` / 1000 of the time is needed by any schedule.
 #[track_caller]

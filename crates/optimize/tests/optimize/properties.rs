@@ -1,13 +1,12 @@
 //! Flows against another implementation, optima against enumeration, on random graphs.
 
-#[path = "support/brute_force.rs"]
-mod brute_force;
-
 use canopy_optimize::{
     Arc, Digraph, FlowNetwork, FlowUnit, Fraction, Never, OptimumError, broadcast_optimum, forest_optimum,
     forest_optimum_for, gather_optimum, isolating_cuts, orientation, scatter_optimum, strength, sweep,
 };
 use proptest::prelude::*;
+
+use crate::support::brute_force;
 
 /// Graphs of 2 to `nodes_max` nodes with parallel arcs, loops and arcs of capacity zero among the others.
 fn graphs(nodes_max: u32, capacities: impl Strategy<Value = u64> + Clone + 'static) -> impl Strategy<Value = Digraph> {

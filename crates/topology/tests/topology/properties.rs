@@ -217,7 +217,7 @@ proptest! {
         let mut bytes = match which {
             0 => to_yaml(&topology).into_bytes(),
             1 => to_json(&topology).into_bytes(),
-            _ => include_bytes!("data/h100-host.xml").to_vec(),
+            _ => include_bytes!("../data/h100-host.xml").to_vec(),
         };
         for (place, byte, how) in damage {
             let place = place.index(bytes.len());

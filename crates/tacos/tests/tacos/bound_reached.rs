@@ -2,11 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use canopy_optimize::Never;
 use canopy_tacos::{Attempts, CopyTask, FreeGroup, Preference, TimedNetwork, best_of, copy_all, judge, lower_bound};
-use support::{cables, grid_cables, hypercube, mesh, random_regular, torus, turns, without};
+
+use crate::support::{cables, grid_cables, hypercube, mesh, random_regular, torus, turns, without};
 
 /// Ends of some seeds, each judged.
 fn ends(network: &TimedNetwork, task: &CopyTask, group: &FreeGroup, seeds: u64) -> Vec<u64> {

@@ -1,9 +1,6 @@
 //! Networks that tests count on.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "each test program uses some of them, and may fail wherever it stands"
-)]
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use std::collections::BTreeSet;
 

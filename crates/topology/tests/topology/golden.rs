@@ -52,7 +52,7 @@ fn generated_networks_as_text() {
 /// What importing leaves out is said, and what it keeps is an ordinary document.
 #[test]
 fn an_imported_host_as_text() {
-    let bytes = include_bytes!("data/h100-host.xml");
+    let bytes = include_bytes!("../data/h100-host.xml");
     let imported = read_document(bytes, None, &TopologyLimits::STANDARD).unwrap();
     let warnings: String = imported.warnings.iter().map(|warning| format!("# {warning}\n")).collect();
     check_approved("h100-host.yaml", &(warnings + &to_yaml(&imported.topology)));

@@ -1,11 +1,10 @@
 //! All digraphs on three nodes with capacities up to 2, and all on four with capacity 1: enumeration agrees.
 
-#[path = "support/brute_force.rs"]
-mod brute_force;
-
 use canopy_optimize::{
     Arc, Digraph, Never, OptimumError, broadcast_optimum, forest_optimum_for, gather_optimum, scatter_optimum, strength,
 };
+
+use crate::support::brute_force;
 
 /// Every way to give each ordered pair of nodes a capacity of 0 to `capacity_max`.
 fn all_graphs(node_count: u32, capacity_max: u64) -> impl Iterator<Item = Digraph> {

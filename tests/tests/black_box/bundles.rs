@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
-#[path = "bundles/rules.rs"]
 mod rules;
 
 use std::collections::BTreeSet;

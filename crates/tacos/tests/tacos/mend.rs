@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use canopy_optimize::Never;
@@ -12,7 +10,8 @@ use canopy_tacos::{
     deliver, delivery_bound, judge, judge_delivery, lower_bound, mend, mend_delivery,
 };
 use proptest::prelude::*;
-use support::{mesh, networks, torus};
+
+use crate::support::{mesh, networks, torus};
 
 const CHOICE: (u64, Preference) = (0, Preference::Neighbours);
 

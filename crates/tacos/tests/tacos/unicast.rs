@@ -2,14 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use canopy_optimize::Never;
 use canopy_tacos::{
     Attempts, Demand, Fault, Sends, TimedLink, TimedNetwork, Ways, deliver, deliver_best, delivery_bound,
     judge_delivery,
 };
-use support::{mesh, ring_fc_switch, torus};
+
+use crate::support::{mesh, ring_fc_switch, torus};
 
 fn all_to_all(nodes: u32) -> Vec<Demand> {
     let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |to| Demand { from, to }));

@@ -5,9 +5,7 @@ use std::num::NonZeroU64;
 use canopy_optimize::{Arc, Digraph, Fraction, Never, OptimumError, WholeSums, strength};
 use proptest::prelude::*;
 
-#[expect(dead_code, reason = "other tests enumerate more than strength")]
-#[path = "support/brute_force.rs"]
-mod brute_force;
+use crate::support::brute_force;
 
 /// Links either way on a path through all nodes.
 fn graphs() -> impl Strategy<Value = Digraph> {

@@ -2,11 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use canopy_optimize::Never;
 use canopy_tacos::{CopyError, CopyTask, TimedLink, TimedNetwork, copy_by_requests, judge};
-use support::{dragonfly, mesh, ring_fc_switch, torus, without};
+
+use crate::support::{dragonfly, mesh, ring_fc_switch, torus, without};
 
 /// The least and the greatest end over so many seeds, and the sum of all.
 fn ends(network: &TimedNetwork, seeds: u64) -> (u64, u64, u64) {

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-#[path = "support/brute_force.rs"]
-#[expect(dead_code, reason = "shared with tests of other optima")]
-mod brute_force;
-
 use std::num::NonZeroU64;
 
 use canopy_optimize::{Arc, Digraph, Fraction, Never, OptimumError, WholeForest, WholeTrees};
 use proptest::prelude::*;
+
+use crate::support::brute_force;
 
 fn trees(count: u64) -> NonZeroU64 {
     NonZeroU64::new(count).expect("tests ask for at least one tree")

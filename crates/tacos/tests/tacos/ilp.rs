@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use canopy_optimize::Never;
@@ -12,7 +10,8 @@ use canopy_tacos::{
     deliver_best, delivery_bound, judge, judge_delivery, lower_bound, prove_copies, prove_deliveries,
 };
 use proptest::prelude::*;
-use support::{cables, mesh, torus, without};
+
+use crate::support::{cables, mesh, torus, without};
 
 /// What is proven of some attempts, judged; and when the best of these ends.
 #[track_caller]

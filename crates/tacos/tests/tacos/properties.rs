@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
 use canopy_optimize::Never;
@@ -11,7 +9,8 @@ use canopy_tacos::{
     CopyError, CopyTask, Fault, FreeGroup, Preference, Sends, TimedLink, TimedNetwork, copy_all, judge, lower_bound,
 };
 use proptest::prelude::*;
-use support::{mesh, networks, ring_fc_switch, torus};
+
+use crate::support::{mesh, networks, ring_fc_switch, torus};
 
 fn copied(network: &TimedNetwork, task: &CopyTask, seed: u64, preference: Preference) -> Sends {
     copy_all(network, task, &FreeGroup::trivial(network.node_count()), (seed, preference), &Never).unwrap()

@@ -1,0 +1,3 @@
+//! What several of the tests need.
+
+pub(crate) mod brute_force;

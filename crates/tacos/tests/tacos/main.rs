@@ -1,0 +1,12 @@
+//! The crate's engines from outside: every result judged, and held against proven bounds, exact optima and the papers.
+
+mod bound_reached;
+mod ilp;
+mod joint;
+mod mend;
+mod properties;
+mod queued;
+mod requests;
+mod slow_links;
+mod support;
+mod unicast;

@@ -1,0 +1,10 @@
+//! canopy and its server as real processes with real files, linked into one program.
+
+mod bundles;
+mod damage;
+mod durability;
+mod networks;
+mod promises;
+mod rank_maps;
+mod refusals;
+mod shapes;
