@@ -37,9 +37,19 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write_stdout(format!("{text}\n").as_bytes())
 }
 
+/// What a command prints for machines: which command, and what it has to say.
+#[derive(Serialize)]
+struct Report<'a, T> {
+    canopy: u32,
+    command: &'a str,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
 /// Writes one object on one line: the last line of a command's output under `--json`.
-pub(crate) fn print_json<T: Serialize>(object: &T) -> Result<(), Failure> {
-    let text = serde_json::to_string(object).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
+pub(crate) fn print_json<T: Serialize>(command: &str, content: &T) -> Result<(), Failure> {
+    let report = Report { canopy: FORMAT_VERSION, command, content };
+    let text = serde_json::to_string(&report).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
     print(&text)
 }
 

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::input;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::request;
 use crate::table::Table;
 
@@ -103,8 +103,6 @@ impl Kind {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Benched {
-    canopy: u32,
-    command: &'static str,
     burst: u32,
     concurrency: u32,
     connections: u32,
@@ -181,8 +179,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     let calls: Vec<Measurement> = calls.into_iter().map(|(kind, measured)| measurement(kind, &measured)).collect();
     if args.json {
         let BenchArgs { burst, concurrency, connections, distinct, .. } = args;
-        let (canopy, command) = (FORMAT_VERSION, "bench");
-        print_json(&Benched { canopy, command, burst, concurrency, connections, distinct, calls })?;
+        print_json("bench", &Benched { burst, concurrency, connections, distinct, calls })?;
     } else {
         print(&table(&calls))?;
     }

@@ -21,7 +21,7 @@ use crate::explain::{Explanation, explain};
 use crate::family::{self, FamilySummary};
 use crate::input;
 use crate::known_faults::FaultArgs;
-use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
+use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
 /// Best throughput any schedule can reach, and the bottleneck that proves it
 #[derive(Debug, clap::Args)]
@@ -63,8 +63,6 @@ pub(crate) struct BoundArgs {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Bounded {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,7 +210,7 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
         object.explanation = Some(explained.map_err(|error| failure(&error))?);
     }
     let explained = object.explanation.iter().flat_map(|explained| explained.readable(&found)).collect();
-    if args.json { print_json(&object) } else { print(&readable(args, &object, explained)) }
+    if args.json { print_json("bound", &object) } else { print(&readable(args, &object, explained)) }
 }
 
 /// Derives the upper bound from the certificate alone, which the search for it had no part in.
@@ -243,8 +241,6 @@ pub(super) fn failure(error: &BoundError) -> Failure {
 
 fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound, checked: bool) -> Bounded {
     Bounded {
-        canopy: FORMAT_VERSION,
-        command: "bound",
         topology: TopologySummary::of(topology),
         collective: collective.kind().name(),
         root: collective.root().map(canopy_topology::Rank::number),

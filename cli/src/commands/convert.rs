@@ -20,7 +20,7 @@ use crate::args;
 use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
 use crate::runtime::RuntimeProfile;
 use crate::stored_plan::{Wanted, plan_bytes};
 
@@ -108,8 +108,6 @@ pub(super) fn file_of_plan(
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Converted {
-    canopy: u32,
-    command: &'static str,
     from: &'static str,
     to: &'static str,
     changes: Vec<String>,
@@ -258,8 +256,8 @@ fn written(args: &ConvertArgs, format: Format, made: Made) -> Result<Converted, 
     if files.is_empty() {
         write_stdout(text.as_bytes())?;
     }
-    let (canopy, command, warnings) = (FORMAT_VERSION, "convert", verdict.warnings);
-    Ok(Converted { canopy, command, from, to, changes, warnings, files })
+    let warnings = verdict.warnings;
+    Ok(Converted { from, to, changes, warnings, files })
 }
 
 impl Converted {
@@ -271,7 +269,7 @@ impl Converted {
             return Ok(());
         };
         if args.json {
-            return print_json(self);
+            return print_json("convert", self);
         }
         let head = match *from {
             PLAN => format!("{} for {to}", path.display()),

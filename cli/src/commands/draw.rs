@@ -18,7 +18,7 @@ use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::material::{Material, Subject, unbroken};
-use crate::output::{FORMAT_VERSION, FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
 use crate::stored_plan::stored_plan;
 
 use super::on_a_thread;
@@ -90,8 +90,6 @@ impl What {
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Drawn {
-    canopy: u32,
-    command: &'static str,
     what: &'static str,
     files: Vec<FileSummary>,
 }
@@ -129,7 +127,7 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
     write_file(path, drawing.as_bytes())?;
     let files = vec![FileSummary::of("svg", path, drawing.as_bytes())];
     if args.json {
-        return print_json(&Drawn { canopy: FORMAT_VERSION, command: "draw", what: args.what.name(), files });
+        return print_json("draw", &Drawn { what: args.what.name(), files });
     }
     print(&format!("{} to {}, {} bytes", args.what.name(), path.display(), drawing.len()))
 }

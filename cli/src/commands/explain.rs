@@ -94,7 +94,11 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
         write_file(path, report.as_bytes())?;
         explained.files.push(FileSummary::of("html", path, report.as_bytes()));
     }
-    if args.json { print_json(&explained) } else { print(&text::readable(args, &plan, &compared, &explained)) }
+    if args.json {
+        print_json("explain", &explained)
+    } else {
+        print(&text::readable(args, &plan, &compared, &explained))
+    }
 }
 
 fn no_plan() -> Failure {

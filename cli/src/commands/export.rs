@@ -19,7 +19,7 @@ use crate::args;
 use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
-use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, cannot_write, print, print_json, write_file};
+use crate::output::{FileSummary, TopologySummary, cannot_write, print, print_json, write_file};
 use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Most messages and waits together, in the units of a simulation: a gibibyte of them.
@@ -82,8 +82,6 @@ impl Format {
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Exported {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     collective: &'static str,
     format: &'static str,
@@ -193,13 +191,14 @@ fn report(
         };
         return print(&format!("{kind} on {ranks} for {}{messages}: {written}", args.format.name()));
     }
-    print_json(&Exported {
-        canopy: FORMAT_VERSION,
-        command: "export",
-        topology: TopologySummary::of(&judged.plan.topology),
-        collective: kind.name(),
-        format: args.format.name(),
-        sent,
-        files,
-    })
+    print_json(
+        "export",
+        &Exported {
+            topology: TopologySummary::of(&judged.plan.topology),
+            collective: kind.name(),
+            format: args.format.name(),
+            sent,
+            files,
+        },
+    )
 }

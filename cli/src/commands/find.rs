@@ -81,5 +81,5 @@ pub(crate) async fn run(args: FindArgs) -> Result<(), Failure> {
         write_file(path, plot::draw(&title, &networks, &model, args.workload).as_bytes())?;
     }
     let found = report::Found::new(&request, &reply, &networks, &model, args.workload)?;
-    if args.common.json { print_json(&found) } else { print(&found.readable()) }
+    if args.common.json { print_json("find", &found) } else { print(&found.readable()) }
 }

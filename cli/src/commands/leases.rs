@@ -13,7 +13,7 @@ use crate::args;
 use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::table::Table;
 
 /// Leases of jobs on plans: list, watch, renew, release
@@ -69,8 +69,6 @@ pub(crate) struct ReleaseArgs {
 /// JSON object of `list`.
 #[derive(Serialize)]
 struct Listed {
-    canopy: u32,
-    command: &'static str,
     leases: Vec<Row>,
     total: u64,
 }
@@ -78,16 +76,12 @@ struct Listed {
 /// JSON object of `renew`.
 #[derive(Serialize)]
 struct Renewed {
-    canopy: u32,
-    command: &'static str,
     lease: Row,
 }
 
 /// JSON object of `release`.
 #[derive(Serialize)]
 struct Released {
-    canopy: u32,
-    command: &'static str,
     released: u32,
 }
 
@@ -163,7 +157,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let leases: Vec<Row> = leases.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json(&Listed { canopy: FORMAT_VERSION, command: "leases list", leases, total });
+        return print_json("leases list", &Listed { leases, total });
     }
     let count = leases.len();
     let mut table = Table::new(&["LEASE", "JOB", "PLANS", "EXPIRES", "TOPOLOGY"]);
@@ -185,7 +179,7 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
     });
     let lease = Row::of(lease.await?);
     if args.common.json {
-        return print_json(&Renewed { canopy: FORMAT_VERSION, command: "leases renew", lease });
+        return print_json("leases renew", &Renewed { lease });
     }
     print(&format!("{} lasts until {}", lease.name, lease.expires.unwrap_or_default()))
 }
@@ -201,7 +195,7 @@ async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     });
     let released = reply.await?.released;
     if args.common.json {
-        return print_json(&Released { canopy: FORMAT_VERSION, command: "leases release", released });
+        return print_json("leases release", &Released { released });
     }
     print(&format!("leases that were released: {released}"))
 }

@@ -10,7 +10,7 @@ use crate::commands::operate::CommonArgs;
 use crate::commands::simulate::sizes::in_words;
 use crate::connection::ask;
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::request;
 use crate::table::Table;
 
@@ -75,14 +75,12 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
     for warning in &reply.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }
-    if args.common.json { print_json(&Found::new(&args, reply)) } else { print(&readable(&args, &reply)?) }
+    if args.common.json { print_json("path", &Found::new(&args, reply)) } else { print(&readable(&args, &reply)?) }
 }
 
 /// JSON object of the command. Times are fractions of a nanosecond.
 #[derive(Serialize)]
 struct Found {
-    canopy: u32,
-    command: &'static str,
     source_rank: u32,
     target_rank: u32,
     size_bytes: u64,
@@ -121,8 +119,6 @@ impl Found {
             ns_per_byte: path.ns_per_byte,
         });
         Self {
-            canopy: FORMAT_VERSION,
-            command: "path",
             source_rank: args.source,
             target_rank: args.target,
             size_bytes: args.size,

@@ -21,7 +21,7 @@ use crate::commands::faults;
 use crate::commands::plan::target::{self, Format, Target};
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, gigabytes_per_sec, print_json, write_file};
+use crate::output::{gigabytes_per_sec, print_json, write_file};
 use crate::request;
 
 /// Largest plan that is compared with others.
@@ -78,8 +78,6 @@ pub(crate) struct ResynthArgs {
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Resynthesised {
-    canopy: u32,
-    command: &'static str,
     faults: Vec<String>,
     /// Ranks that are left, by their numbers in the sound network.
     survivors: Vec<u32>,
@@ -191,8 +189,8 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     restart.readable(args.size).iter().for_each(|line| say(line));
     if args.json {
         let faults = args.fault.iter().map(ToString::to_string).collect();
-        let (canopy, command, collective) = (FORMAT_VERSION, "resynth", kind.name());
-        return print_json(&Resynthesised { canopy, command, faults, survivors, collective, plans, restart });
+        let collective = kind.name();
+        return print_json("resynth", &Resynthesised { faults, survivors, collective, plans, restart });
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use crate::args;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, gigabytes_per_sec, print, print_json};
+use crate::output::{gigabytes_per_sec, print, print_json};
 use crate::stored_plan::{Wanted, plan_bytes};
 use control::{Done, Job};
 use data::ElementType;
@@ -92,8 +92,6 @@ enum Place {
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Report {
-    canopy: u32,
-    command: &'static str,
     ok: bool,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +145,7 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let report = report(&program, &args, &ranks);
     let ok = report.ok;
     if args.json {
-        print_json(&report)?;
+        print_json("run", &report)?;
     } else {
         print(&readable(&report))?;
     }
@@ -243,8 +241,6 @@ fn report(program: &Program, args: &RunArgs, ranks: &[Done]) -> Report {
     let wrong = (0..).zip(ranks).filter_map(|(rank, done)| Some(Wrong { rank, element: done.first_wrong? }));
     let wrong: Vec<Wrong> = wrong.collect();
     Report {
-        canopy: FORMAT_VERSION,
-        command: "run",
         ok: wrong.is_empty(),
         collective: kind.name(),
         root: program.collective.root().map(canopy_topology::Rank::number),

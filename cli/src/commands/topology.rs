@@ -20,7 +20,7 @@ use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::family::FamilySummary;
 use crate::input;
-use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
 
 /// Most rows of the capacity table in JSON.
 const CAPACITY_ROWS_JSON_MAX: usize = 1000;
@@ -169,8 +169,6 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
 /// JSON object of `generate` and `convert`.
 #[derive(Serialize)]
 struct Written {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     files: Vec<FileSummary>,
 }
@@ -191,7 +189,7 @@ fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<
     if target.json {
         let file = FileSummary::of(format.name(), path, text.as_bytes());
         let topology = TopologySummary::of(topology);
-        print_json(&Written { canopy: FORMAT_VERSION, command, topology, files: vec![file] })?;
+        print_json(command, &Written { topology, files: vec![file] })?;
     }
     Ok(())
 }
@@ -199,8 +197,6 @@ fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<
 /// JSON object of `show`.
 #[derive(Serialize)]
 struct Shown {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     name: Option<String>,
     family: FamilySummary,
@@ -262,7 +258,7 @@ struct CapacityRow {
 
 fn show(text: &str, json: bool) -> Result<(), Failure> {
     let shown = describe(&input::topology(text)?)?;
-    if json { print_json(&shown) } else { print(&readable(&shown)) }
+    if json { print_json("topology show", &shown) } else { print(&readable(&shown)) }
 }
 
 fn describe(topology: &Topology) -> Result<Shown, Failure> {
@@ -278,8 +274,6 @@ fn describe(topology: &Topology) -> Result<Shown, Failure> {
     let capacities_omitted = capacities.len().saturating_sub(CAPACITY_ROWS_JSON_MAX);
     capacities.truncate(CAPACITY_ROWS_JSON_MAX);
     Ok(Shown {
-        canopy: FORMAT_VERSION,
-        command: "topology show",
         topology: TopologySummary::of(topology),
         name: topology.name().map(str::to_owned),
         family: FamilySummary::of(topology, symmetry::BUDGET).map_err(|error| Failure::fault(error.to_string()))?,

@@ -24,7 +24,7 @@ use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::input;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::runtime::RuntimeProfile;
 use crate::stored_plan::{Wanted, plan_bytes};
 
@@ -85,8 +85,6 @@ struct Expected<'a> {
 /// JSON object of the command. What a damaged file does not tell is null.
 #[derive(Debug, Serialize)]
 struct Report {
-    canopy: u32,
-    command: &'static str,
     ok: bool,
     collective: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,8 +122,6 @@ fn as_object<S: Serializer>(checks: &[(&'static str, bool)], serializer: S) -> R
 impl Report {
     fn new(format: Option<&'static str>) -> Self {
         Self {
-            canopy: FORMAT_VERSION,
-            command: "verify",
             ok: false,
             collective: None,
             root: None,
@@ -226,7 +222,7 @@ fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut report = judge(bytes, args.profile, &expected)?;
     report.ok = report.problems.is_empty();
     if args.json {
-        print_json(&report)?;
+        print_json("verify", &report)?;
     } else {
         print(&readable(&report))?;
     }

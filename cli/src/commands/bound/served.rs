@@ -10,7 +10,7 @@ use crate::commands::faults::wire;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
 use crate::known_faults;
-use crate::output::{FORMAT_VERSION, TopologySummary, print, print_json};
+use crate::output::{TopologySummary, print, print_json};
 use crate::request;
 
 /// Asks for it, and prints it.
@@ -38,15 +38,13 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let root = kind.has_root().then_some(args.collective.root.unwrap_or(0));
     let object = object(kind.name(), root, request.shares, reply)
         .ok_or_else(|| Failure::fault("the server's answer has no bound, certificate or topology"))?;
-    if args.json { print_json(&object) } else { print(&readable(args, &object, Vec::new())) }
+    if args.json { print_json("bound", &object) } else { print(&readable(args, &object, Vec::new())) }
 }
 
 fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: BoundReply) -> Option<Bounded> {
     let BoundReply { bound, lower, certificate, topology, puncture, .. } = reply;
     let (upper, lower): (Rate, Rate) = (bound.parse().ok()?, lower.parse().ok()?);
     Some(Bounded {
-        canopy: FORMAT_VERSION,
-        command: "bound",
         topology: TopologySummary::of_server(&topology?)?,
         collective,
         root,

@@ -10,7 +10,7 @@ use super::names::rates_of;
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::material::Material;
-use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec};
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec};
 
 /// Most links that are listed.
 const LINKS_MAX: usize = 16;
@@ -18,8 +18,6 @@ const LINKS_MAX: usize = 16;
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 pub(super) struct Explained {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,8 +165,6 @@ impl Explained {
         let rates = rates_of(topology, &binding);
         let all = (0_u32..).map(LinkIndex::new).take(topology.links().len());
         Self {
-            canopy: FORMAT_VERSION,
-            command: "explain",
             topology: TopologySummary::of(topology),
             collective: schedule.collective.kind().name(),
             root: schedule.collective.root().map(Rank::number),

@@ -9,7 +9,7 @@ use super::wire;
 use crate::commands::operate::CommonArgs;
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 
 /// Take back faults at once, whoever reported them
 #[derive(Debug, clap::Args)]
@@ -36,8 +36,6 @@ pub(crate) struct ClearArgs {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Cleared {
-    canopy: u32,
-    command: &'static str,
     topology: String,
     cleared: u32,
     active: u32,
@@ -66,7 +64,7 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
         })
         .await?;
     if args.common.json {
-        return print_json(&Cleared { canopy: FORMAT_VERSION, command: "faults clear", topology, cleared, active });
+        return print_json("faults clear", &Cleared { topology, cleared, active });
     }
     let of = subject.words(&topology);
     print(&format!("{of}: elements that count as healthy again {cleared}, still known to be broken or slow {active}"))

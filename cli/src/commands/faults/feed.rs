@@ -158,7 +158,7 @@ pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
     };
     let tally = mapping.into_tally();
     match (&outcome, args.common.json) {
-        (Ok(()), true) => print_json(&Fed::of(&tally, args.dry_run))?,
+        (Ok(()), true) => print_json("faults feed", &Fed::of(&tally, args.dry_run))?,
         (Err(_), _) if tally.is_empty() => {}
         _ => say(&tally.sentence()),
     }

@@ -6,14 +6,12 @@ use serde::Serialize;
 use super::wire;
 use crate::commands::operate::{ListArgs, Page, listed, say_rest};
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::table::Table;
 
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Listed {
-    canopy: u32,
-    command: &'static str,
     faults: Vec<Row>,
     total: u64,
 }
@@ -64,7 +62,7 @@ pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let faults: Vec<Row> = faults.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json(&Listed { canopy: FORMAT_VERSION, command: "faults list", faults, total });
+        return print_json("faults list", &Listed { faults, total });
     }
     let count = faults.len();
     let head = ["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "SCOPE", "OF"];

@@ -13,7 +13,7 @@ use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 
 /// Report faults of a topology, of a job's network or of machines, or that elements are healthy again
 #[derive(Debug, clap::Args)]
@@ -59,8 +59,6 @@ pub(in crate::commands) fn loss(text: &str) -> Result<Loss, String> {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Reported {
-    canopy: u32,
-    command: &'static str,
     topology: String,
     outcomes: Vec<Row>,
     active: u32,
@@ -125,15 +123,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
     let refused = reply.outcomes.iter().filter(|outcome| outcome.outcome() == ReportOutcome::Refused).count();
     let ReportFaultsReply { topology, active, leases, placed_leases, .. } = reply;
     if args.common.json {
-        print_json(&Reported {
-            canopy: FORMAT_VERSION,
-            command: "faults report",
-            topology,
-            outcomes: rows,
-            active,
-            leases,
-            placed_leases,
-        })?;
+        print_json("faults report", &Reported { topology, outcomes: rows, active, leases, placed_leases })?;
     } else {
         let lines = rows.iter().map(|row| match &row.problem {
             Some(problem) => format!("{}  {}: {problem}", row.fault, row.outcome),

@@ -16,7 +16,7 @@ use crate::commands::bound::failure;
 use crate::exit::{Failure, words};
 use crate::family;
 use crate::input;
-use crate::output::{FORMAT_VERSION, TopologySummary, gigabytes_per_sec, print, print_json};
+use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json};
 use crate::progress::ProgressLine;
 use crate::table::Table;
 
@@ -89,8 +89,6 @@ struct Weighed {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Ranked {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,16 +157,17 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     if !args.json {
         return print(&readable(&weighed, &sound, args));
     }
-    print_json(&Ranked {
-        canopy: FORMAT_VERSION,
-        command: "faults what-if",
-        topology: TopologySummary::of(&topology),
-        collective: collective.kind().name(),
-        root: collective.root().map(Rank::number),
-        remaining: args.remaining.to_string(),
-        sound: BoundMember::of(&sound),
-        faults: weighed.into_iter().map(|weighed| row(weighed, &sound, args.remaining)).collect(),
-    })
+    print_json(
+        "faults what-if",
+        &Ranked {
+            topology: TopologySummary::of(&topology),
+            collective: collective.kind().name(),
+            root: collective.root().map(Rank::number),
+            remaining: args.remaining.to_string(),
+            sound: BoundMember::of(&sound),
+            faults: weighed.into_iter().map(|weighed| row(weighed, &sound, args.remaining)).collect(),
+        },
+    )
 }
 
 /// What the first of a group of faults leaves.

@@ -8,14 +8,11 @@ use serde::Serialize;
 use super::model::{Kind, Model, Network, Workload};
 use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
-use crate::output::FORMAT_VERSION;
 use crate::table::Table;
 
 /// JSON object of the command.
 #[derive(Serialize)]
 pub(super) struct Found {
-    canopy: u32,
-    command: &'static str,
     nodes: u32,
     degree: u32,
     links: &'static str,
@@ -114,8 +111,6 @@ impl Found {
         let rows = reply.topologies.iter().zip(networks);
         let lacking = reply.lacking.iter();
         Ok(Self {
-            canopy: FORMAT_VERSION,
-            command: "find",
             nodes: request.nodes,
             degree: request.degree,
             links: if request.bidirectional { "bidirectional" } else { "any" },

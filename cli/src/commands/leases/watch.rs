@@ -14,7 +14,7 @@ use crate::clock;
 use crate::commands::operate::full_name;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, print, print_json};
+use crate::output::{FileSummary, print, print_json};
 use files::{Folder, Unkept};
 
 /// Longest time that a server says nothing to who watches, with something to spare.
@@ -49,8 +49,6 @@ pub(crate) struct WatchArgs {
 /// JSON object of one event.
 #[derive(Serialize)]
 struct Line {
-    canopy: u32,
-    command: &'static str,
     resume_token: String,
     time: Option<String>,
     lease: String,
@@ -148,7 +146,7 @@ fn beginning_after(failure: Failure, request: &WatchReplansRequest) -> Failure {
 
 fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
     if args.json {
-        return print_json(&line);
+        return print_json("leases watch", &line);
     }
     if line.event == "expired" {
         let (time, lease, job) = (line.time.unwrap_or_default(), line.lease, line.job);
@@ -171,8 +169,6 @@ fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
 
 fn line(event: ReplanEvent) -> Option<Line> {
     let bare = Line {
-        canopy: FORMAT_VERSION,
-        command: "leases watch",
         resume_token: event.resume_token,
         time: event.event_time.map(|time| time.to_string()),
         lease: event.lease,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
-use crate::output::{AtomicFile, FORMAT_VERSION, FileSummary, print, print_json};
+use crate::output::{AtomicFile, FileSummary, print, print_json};
 use crate::progress::ProgressLine;
 
 /// Arguments of `export`.
@@ -58,8 +58,6 @@ struct TransferArgs {
 /// JSON object of `export`.
 #[derive(Serialize)]
 struct Exported {
-    canopy: u32,
-    command: &'static str,
     #[serde(flatten)]
     contents: Contents,
     files: Vec<FileSummary>,
@@ -68,8 +66,6 @@ struct Exported {
 /// JSON object of `import`.
 #[derive(Serialize)]
 struct Imported {
-    canopy: u32,
-    command: &'static str,
     #[serde(flatten)]
     contents: Contents,
     plans_added: u64,
@@ -136,8 +132,7 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
             bytes: end.size_bytes,
             sha256: end.sha256,
         };
-        let (canopy, command) = (FORMAT_VERSION, "plans export");
-        return print_json(&Exported { canopy, command, contents, files: vec![file] });
+        return print_json("plans export", &Exported { contents, files: vec![file] });
     }
     print(&format!("{} to {path}, {} bytes", contents.words(), end.size_bytes))
 }
@@ -184,18 +179,11 @@ pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let ImportPlansReply { plans_added, topologies_added, plans_kept, plans_skipped, .. } = reply;
     let skipped = reply.skipped.into_iter().map(|SkippedPlan { id, reason }| Skipped { id, reason });
     if transfer.json {
-        let (canopy, command) = (FORMAT_VERSION, "plans import");
         let skipped = skipped.collect();
-        return print_json(&Imported {
-            canopy,
-            command,
-            contents,
-            plans_added,
-            topologies_added,
-            plans_kept,
-            plans_skipped,
-            skipped,
-        });
+        return print_json(
+            "plans import",
+            &Imported { contents, plans_added, topologies_added, plans_kept, plans_skipped, skipped },
+        );
     }
     print(&format!(
         "{}: {plans_added} plans and {topologies_added} topologies were not there before",

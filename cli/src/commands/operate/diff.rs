@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::placement;
 use crate::request::collective_name;
 use crate::stored_plan::plan_ids;
@@ -31,8 +31,6 @@ pub(crate) struct DiffArgs {
 /// JSON object of `diff`.
 #[derive(Serialize)]
 struct Compared {
-    canopy: u32,
-    command: &'static str,
     a: String,
     b: String,
     same: bool,
@@ -62,8 +60,7 @@ pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
     let differences = differences(&a, &b);
     let same = differences.is_empty();
     if args.common.json {
-        let (canopy, command) = (FORMAT_VERSION, "plans diff");
-        return print_json(&Compared { canopy, command, a: a.id, b: b.id, same, differences });
+        return print_json("plans diff", &Compared { a: a.id, b: b.id, same, differences });
     }
     if same {
         return print("they state the same");

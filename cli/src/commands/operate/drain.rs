@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 
 use super::CommonArgs;
 
@@ -26,8 +26,6 @@ pub(crate) struct DrainArgs {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Drained {
-    canopy: u32,
-    command: &'static str,
     unfinished: u64,
 }
 
@@ -53,7 +51,7 @@ pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
             .help("name a server with `--server ADDR`"));
     };
     if args.common.json {
-        return print_json(&Drained { canopy: FORMAT_VERSION, command: "drain", unfinished: reply.unfinished });
+        return print_json("drain", &Drained { unfinished: reply.unfinished });
     }
     print(&format!("the server is ending; {} jobs had not ended", reply.unfinished))
 }

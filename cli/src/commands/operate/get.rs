@@ -11,7 +11,7 @@ use crate::commands::convert::{self, Making};
 use crate::commands::on_a_thread;
 use crate::commands::plan::target::{Format, Target, profile_name};
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
 use crate::stored_plan::{artifacts, content, file_name, plan_id_of};
 
 /// Arguments of `get`.
@@ -40,8 +40,6 @@ pub(crate) struct GetArgs {
 /// JSON object of `get`.
 #[derive(Serialize)]
 struct Got {
-    canopy: u32,
-    command: &'static str,
     plan: String,
     /// Whether the file was made here of the plan in canopy's JSON.
     converted: bool,
@@ -93,8 +91,8 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let summary = FileSummary::of(format.name(), path, &bytes);
     let summary = FileSummary { profile: Some(profile).filter(|name| !name.is_empty()), ..summary };
     if args.common.json {
-        let (canopy, command, files) = (FORMAT_VERSION, "plans get", vec![summary]);
-        return print_json(&Got { canopy, command, plan, converted, warnings, files });
+        let files = vec![summary];
+        return print_json("plans get", &Got { plan, converted, warnings, files });
     }
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let made = if converted { ", made here of the plan in canopy's JSON" } else { "" };

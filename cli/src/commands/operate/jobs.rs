@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
@@ -78,16 +78,12 @@ pub(crate) struct CancelArgs {
 /// JSON object of `list`.
 #[derive(Serialize)]
 struct Listed {
-    canopy: u32,
-    command: &'static str,
     jobs: Vec<Row>,
 }
 
 /// JSON object of `watch` and `cancel`.
 #[derive(Serialize)]
 struct Followed {
-    canopy: u32,
-    command: &'static str,
     #[serde(flatten)]
     job: Row,
 }
@@ -196,7 +192,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let jobs: Vec<Row> = operations.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json(&Listed { canopy: FORMAT_VERSION, command: "jobs list", jobs });
+        return print_json("jobs list", &Listed { jobs });
     }
     print(&table(jobs))
 }
@@ -267,5 +263,5 @@ async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
 }
 
 fn tell(command: &'static str, job: Row, json: bool) -> Result<(), Failure> {
-    if json { print_json(&Followed { canopy: FORMAT_VERSION, command, job }) } else { print(&table(vec![job])) }
+    if json { print_json(command, &Followed { job }) } else { print(&table(vec![job])) }
 }

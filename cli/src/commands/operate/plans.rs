@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 use crate::request::collective_name;
 use crate::stored_plan::plan_ids;
 use crate::table::Table;
@@ -85,8 +85,6 @@ pub(crate) struct EvictArgs {
 /// JSON object of `list`, `pin` and `unpin`.
 #[derive(Serialize)]
 struct Listed {
-    canopy: u32,
-    command: &'static str,
     plans: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
@@ -120,8 +118,6 @@ struct Row {
 /// JSON object of `evict`.
 #[derive(Serialize)]
 struct Evicted {
-    canopy: u32,
-    command: &'static str,
     dry_run: bool,
     evicted: u64,
     freed_bytes: u64,
@@ -131,8 +127,6 @@ struct Evicted {
 /// JSON object of `forget-refusals`.
 #[derive(Serialize)]
 struct Forgotten {
-    canopy: u32,
-    command: &'static str,
     forgotten: u64,
 }
 
@@ -184,7 +178,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json(&Listed { canopy: FORMAT_VERSION, command: "plans list", plans: rows, total: Some(total) });
+        return print_json("plans list", &Listed { plans: rows, total: Some(total) });
     }
     let count = rows.len();
     print(&table(rows))?;
@@ -240,7 +234,7 @@ async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
     let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
     if args.common.json {
         let command = if keep { "plans pin" } else { "plans unpin" };
-        return print_json(&Listed { canopy: FORMAT_VERSION, command, plans: rows, total: None });
+        return print_json(command, &Listed { plans: rows, total: None });
     }
     print(&table(rows))
 }
@@ -258,8 +252,8 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         })
         .await?;
     if args.common.json {
-        let (canopy, command, dry_run) = (FORMAT_VERSION, "plans evict", args.dry_run);
-        return print_json(&Evicted { canopy, command, dry_run, evicted, freed_bytes, pinned });
+        let dry_run = args.dry_run;
+        return print_json("plans evict", &Evicted { dry_run, evicted, freed_bytes, pinned });
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
     print(&format!("{evicted} plans {verb}, {freed_bytes} bytes; {pinned} pinned ones stay"))
@@ -273,7 +267,7 @@ async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     .await?;
     let forgotten = reply.forgotten;
     if args.json {
-        return print_json(&Forgotten { canopy: FORMAT_VERSION, command: "plans forget-refusals", forgotten });
+        return print_json("plans forget-refusals", &Forgotten { forgotten });
     }
     print(&format!("{forgotten} refusals forgotten"))
 }

@@ -9,9 +9,7 @@ use serde::Serialize;
 use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
-use crate::output::{
-    FORMAT_VERSION, InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words,
-};
+use crate::output::{InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words};
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
@@ -38,8 +36,6 @@ pub(crate) struct ShowArgs {
 /// JSON object of `show`.
 #[derive(Serialize)]
 struct Shown {
-    canopy: u32,
-    command: &'static str,
     plan: String,
     content_key: String,
     collective: &'static str,
@@ -267,7 +263,7 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
     })
     .await?;
     let shown = shown(explained.0, args.explain, explained.1)?;
-    if args.common.json { print_json(&shown) } else { print(&readable(&shown)) }
+    if args.common.json { print_json("plans show", &shown) } else { print(&readable(&shown)) }
 }
 
 fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Shown, Failure> {
@@ -282,8 +278,6 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
     let collective = plan.collective.ok_or_else(|| missing("the collective"))?;
     let facts = told.artifacts.iter().map(|facts| facts.msccl.clone()).chain(std::iter::repeat(None));
     Ok(Shown {
-        canopy: FORMAT_VERSION,
-        command: "plans show",
         plan: plan.id,
         content_key: plan.content_key,
         collective: collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, print, print_json};
+use crate::output::{print, print_json};
 
 use super::CommonArgs;
 use super::jobs::{self, priority_name};
@@ -24,8 +24,6 @@ pub(crate) struct StatsArgs {
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Stats {
-    canopy: u32,
-    command: &'static str,
     version: String,
     draining: bool,
     uptime_seconds: i64,
@@ -63,7 +61,7 @@ pub(crate) async fn run(args: StatsArgs) -> Result<(), Failure> {
     })
     .await?;
     let stats = stats(status, queue);
-    if args.common.json { print_json(&stats) } else { print(&readable(stats)) }
+    if args.common.json { print_json("stats", &stats) } else { print(&readable(stats)) }
 }
 
 fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
@@ -74,8 +72,6 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
         running: row.running,
     };
     Stats {
-        canopy: FORMAT_VERSION,
-        command: "stats",
         version: status.version,
         draining: status.draining,
         uptime_seconds: status.uptime.map_or(0, |uptime| uptime.seconds),

@@ -117,7 +117,7 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
         _ => Ok(()),
     };
     if args.json && outcome.is_ok() {
-        print_json(&manifest::Printed::new(&manifest, &output))?;
+        print_json("plan", &manifest::Printed::new(&manifest, &output))?;
     } else {
         let what = match reply.tuner_csv.is_empty() {
             true => format!("{} files", manifest.files().count()),

@@ -11,8 +11,7 @@ use crate::commands::faults::wire;
 use crate::exit::{Failure, say};
 use crate::form::FormSummary;
 use crate::output::{
-    FORMAT_VERSION, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec,
-    print_json,
+    FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec, print_json,
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::time_proof::TimeProofSummary;
@@ -30,8 +29,6 @@ pub(super) struct Outcome<'a> {
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Planned {
-    canopy: u32,
-    command: &'static str,
     plan: String,
     cache: &'static str,
     topology: TopologySummary,
@@ -108,7 +105,7 @@ pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
     known_faults::say_warnings(&outcome.reply.warnings, "plan");
     let planned = planned(outcome)?;
     if json {
-        return print_json(&planned);
+        return print_json("plan", &planned);
     }
     for line in readable(&planned, outcome) {
         say(&line);
@@ -123,8 +120,6 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
     let achieved: Rate = quality.achieved.parse().map_err(|_| missing("the plan's algbw"))?;
     let collective = plan.collective.as_ref().ok_or_else(|| missing("the collective"))?;
     Ok(Planned {
-        canopy: FORMAT_VERSION,
-        command: "plan",
         plan: plan.id.clone(),
         cache: match outcome.reply.cache() {
             CacheOutcome::Hit => "hit",

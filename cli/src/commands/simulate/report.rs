@@ -12,9 +12,7 @@ use super::sizes::in_words;
 use super::{Judged, Run, SharingName, SimulateArgs, SyncName, plot};
 use crate::certificate::count;
 use crate::exit::Failure;
-use crate::output::{
-    FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file,
-};
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file};
 use crate::table::Table;
 
 /// Most links that are listed.
@@ -25,8 +23,6 @@ const LEGS_TEXT_MAX: usize = 24;
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Simulated {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_for: Option<TopologySummary>,
@@ -128,7 +124,7 @@ pub(super) fn print(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Resul
         write_file(path, drawing.as_bytes())?;
         report.files.push(FileSummary::of("svg", path, drawing.as_bytes()));
     }
-    if args.json { print_json(&report) } else { print_text(&readable(args, judged, &report)) }
+    if args.json { print_json("simulate", &report) } else { print_text(&readable(args, judged, &report)) }
 }
 
 fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulated, Failure> {
@@ -141,8 +137,6 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
     // Of all sizes the largest, which stands last.
     let last = runs.last().map(|run| &run.outcome);
     Ok(Simulated {
-        canopy: FORMAT_VERSION,
-        command: "simulate",
         topology: TopologySummary::of(topology),
         planned_for: judged.planned_for.as_ref().map(TopologySummary::of),
         collective: collective.kind().name(),

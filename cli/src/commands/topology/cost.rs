@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, print, print_json, write_stdout};
+use crate::output::{print, print_json, write_stdout};
 use crate::table::Table;
 
 /// Most networks that are priced at once.
@@ -56,7 +56,7 @@ pub(super) fn run(args: &CostArgs) -> Result<(), Failure> {
     let found = networks(args)?;
     let all: Vec<Priced> = found.into_iter().map(|(kind, network)| Priced::new(kind, network, &parameters)).collect();
     if args.json {
-        return print_json(&Object::new(&all, &parameters));
+        return print_json("topology cost", &Object::new(&all, &parameters));
     }
     match all.as_slice() {
         [one] => print(&parts(one, &parameters)),
@@ -219,8 +219,6 @@ fn over_cheapest(all: &[Priced]) -> Vec<String> {
 /// JSON object of `cost`. Amounts are texts of two decimals in the currency.
 #[derive(Serialize)]
 struct Object<'a> {
-    canopy: u32,
-    command: &'static str,
     currency: &'a str,
     networks: Vec<NetworkObject>,
 }
@@ -263,7 +261,7 @@ impl<'a> Object<'a> {
     fn new(all: &[Priced], parameters: &'a Parameters) -> Self {
         let networks = all.iter().zip(over_cheapest(all));
         let networks = networks.map(|(priced, ratio)| NetworkObject::new(priced, ratio, parameters)).collect();
-        Self { canopy: FORMAT_VERSION, command: "topology cost", currency: &parameters.currency, networks }
+        Self { currency: &parameters.currency, networks }
     }
 }
 

@@ -8,13 +8,11 @@ use serde::Serialize;
 use super::symmetry::{BUDGET, analysis, graph};
 use crate::exit::Failure;
 use crate::input;
-use crate::output::{FORMAT_VERSION, TopologySummary, print, print_json};
+use crate::output::{TopologySummary, print, print_json};
 
 /// JSON object of `hash`.
 #[derive(Serialize)]
 struct Hashed {
-    canopy: u32,
-    command: &'static str,
     /// With the hash that tells most: the canonical one where it is known.
     topology: TopologySummary,
     content: String,
@@ -33,7 +31,7 @@ pub(super) fn hash(text: &str, json: bool) -> Result<(), Failure> {
         None => summary,
     };
     if json {
-        return print_json(&Hashed { canopy: FORMAT_VERSION, command: "topology hash", topology, content, canonical });
+        return print_json("topology hash", &Hashed { topology, content, canonical });
     }
     let canonical = canonical.unwrap_or_else(|| "not determined within the budget of work".to_owned());
     print(&format!("content    {content}\ncanonical  {canonical}"))
@@ -42,8 +40,6 @@ pub(super) fn hash(text: &str, json: bool) -> Result<(), Failure> {
 /// JSON object of `same`.
 #[derive(Serialize)]
 struct Compared {
-    canopy: u32,
-    command: &'static str,
     a: TopologySummary,
     b: TopologySummary,
     /// None where it is not known.
@@ -74,16 +70,17 @@ pub(super) fn same(texts: [&str; 2], json: bool) -> Result<(), Failure> {
         let id = |topology: &Topology, node: u32| topology.nodes()[node as usize].id.clone();
         let pairs =
             |images: &Vec<u32>| (0_u32..).zip(images).map(|(node, &image)| [id(&a, node), id(&b, image)]).collect();
-        print_json(&Compared {
-            canopy: FORMAT_VERSION,
-            command: "topology same",
-            a: TopologySummary::of(&a),
-            b: TopologySummary::of(&b),
-            same: images.map(|_| true).or(difference.as_ref().map(|_| false)),
-            ranks: images.map(|images| images[..a.rank_count() as usize].to_vec()),
-            nodes: images.map(pairs),
-            difference: difference.clone(),
-        })?;
+        print_json(
+            "topology same",
+            &Compared {
+                a: TopologySummary::of(&a),
+                b: TopologySummary::of(&b),
+                same: images.map(|_| true).or(difference.as_ref().map(|_| false)),
+                ranks: images.map(|images| images[..a.rank_count() as usize].to_vec()),
+                nodes: images.map(pairs),
+                difference: difference.clone(),
+            },
+        )?;
     } else if let Some(images) = images {
         print(&readable(images, &a, &b))?;
     }

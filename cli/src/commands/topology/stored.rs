@@ -15,7 +15,7 @@ use super::Format;
 use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
 use crate::connection::{ServerArgs, ask};
 use crate::exit::{Failure, say};
-use crate::output::{FORMAT_VERSION, FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
 use crate::request;
 use crate::table::Table;
 
@@ -75,8 +75,6 @@ pub(crate) struct NameArgs {
 /// JSON object of `put`.
 #[derive(Serialize)]
 struct Put {
-    canopy: u32,
-    command: &'static str,
     created: bool,
     #[serde(flatten)]
     topology: Row,
@@ -86,8 +84,6 @@ struct Put {
 /// JSON object of `list`.
 #[derive(Serialize)]
 struct Listed {
-    canopy: u32,
-    command: &'static str,
     topologies: Vec<Row>,
     total: u64,
 }
@@ -95,8 +91,6 @@ struct Listed {
 /// JSON object of `get`.
 #[derive(Serialize)]
 struct Got {
-    canopy: u32,
-    command: &'static str,
     #[serde(flatten)]
     topology: Row,
     files: Vec<FileSummary>,
@@ -105,8 +99,6 @@ struct Got {
 /// JSON object of `delete`.
 #[derive(Serialize)]
 struct Deleted {
-    canopy: u32,
-    command: &'static str,
     id: String,
     freed_bytes: u64,
 }
@@ -114,8 +106,6 @@ struct Deleted {
 /// JSON object of `check`.
 #[derive(Serialize)]
 struct Checked {
-    canopy: u32,
-    command: &'static str,
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
@@ -209,7 +199,7 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
     let warnings: Vec<String> = reply.warnings.into_iter().map(|warning| warning.text).collect();
     let (created, topology) = (reply.created, Row::of(reply.topology.unwrap_or_default()));
     if args.common.json {
-        return print_json(&Put { canopy: FORMAT_VERSION, command: "topology put", created, topology, warnings });
+        return print_json("topology put", &Put { created, topology, warnings });
     }
     warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
     print(&format!("{}{}", topology.id, if created { "" } else { " was there already" }))
@@ -225,7 +215,7 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let topologies: Vec<Row> = topologies.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json(&Listed { canopy: FORMAT_VERSION, command: "topology list", topologies, total });
+        return print_json("topology list", &Listed { topologies, total });
     }
     let count = topologies.len();
     let mut table = Table::new(&["TOPOLOGY", "NAME", "RANKS#", "NODES#", "LINKS#", "BYTES#", "CREATED"]);
@@ -255,7 +245,7 @@ async fn get(args: &GetArgs) -> Result<(), Failure> {
     write_file(path, &document)?;
     if args.common.json {
         let (topology, files) = (Row::of(stored), vec![FileSummary::of(format.name(), path, &document)]);
-        print_json(&Got { canopy: FORMAT_VERSION, command: "topology get", topology, files })?;
+        print_json("topology get", &Got { topology, files })?;
     }
     Ok(())
 }
@@ -302,7 +292,7 @@ async fn delete(args: &NameArgs) -> Result<(), Failure> {
     .await?;
     let freed_bytes = reply.freed_bytes;
     if args.common.json {
-        return print_json(&Deleted { canopy: FORMAT_VERSION, command: "topology delete", id: name, freed_bytes });
+        return print_json("topology delete", &Deleted { id: name, freed_bytes });
     }
     print(&format!("{name} is deleted, {freed_bytes} bytes"))
 }
@@ -315,7 +305,7 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
     .await?;
     let checked = checked(reply);
     if args.common.json {
-        print_json(&checked)?;
+        print_json("topology check", &checked)?;
     } else if let Some(found) = &checked.found {
         checked.warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
         print(&readable(found))?;
@@ -335,11 +325,10 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
 
 fn checked(reply: CheckTopologyReply) -> Checked {
     let warnings = reply.warnings.into_iter().map(|warning| warning.text).collect();
-    let (canopy, command) = (FORMAT_VERSION, "topology check");
     if let Some(problem) = reply.problem {
         let v1::TopologyProblem { reason, field, message } = problem;
         let problem = Some(Problem { reason, field, message });
-        return Checked { canopy, command, ok: false, problem, found: None, warnings };
+        return Checked { ok: false, problem, found: None, warnings };
     }
     let found = Found {
         id: reply.id,
@@ -358,7 +347,7 @@ fn checked(reply: CheckTopologyReply) -> Checked {
             to: super::End { rank: pair.to_rank, node: pair.to_node },
         }),
     };
-    Checked { canopy, command, ok: true, problem: None, found: Some(found), warnings }
+    Checked { ok: true, problem: None, found: Some(found), warnings }
 }
 
 fn readable(found: &Found) -> String {

@@ -13,13 +13,11 @@ use super::{Expected, PLAN_BYTES_MAX, Problem, as_object, json_plan};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST, count_of_steps, print, print_json};
+use crate::output::{JOINT_KIND, MANIFEST, count_of_steps, print, print_json};
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Report {
-    canopy: u32,
-    command: &'static str,
     ok: bool,
     /// Steps of all together; null where they are no plans in common.
     steps: Option<u64>,
@@ -59,7 +57,7 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     }
     report.ok = report.problems.is_empty();
     if json {
-        print_json(&report)?;
+        print_json("verify", &report)?;
     } else {
         print(&report.readable())?;
     }
@@ -165,15 +163,7 @@ fn links(topology: &Topology) -> BTreeMap<(&str, &str, u64), u64> {
 
 impl Report {
     const fn new() -> Self {
-        Self {
-            canopy: FORMAT_VERSION,
-            command: "verify",
-            ok: false,
-            steps: None,
-            plans: Vec::new(),
-            checks: Vec::new(),
-            problems: Vec::new(),
-        }
+        Self { ok: false, steps: None, plans: Vec::new(), checks: Vec::new(), problems: Vec::new() }
     }
 
     /// Judges a plan by itself.

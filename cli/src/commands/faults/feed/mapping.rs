@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::Received;
 use crate::exit::{say, words};
-use crate::output::FORMAT_VERSION;
 
 /// Names of devices that are remembered, so that each is complained of once.
 const UNMAPPED_MAX: usize = 10_000;
@@ -45,8 +44,6 @@ pub(super) struct Tally {
 /// JSON object of the command.
 #[derive(Serialize)]
 pub(super) struct Fed<'a> {
-    canopy: u32,
-    command: &'static str,
     dry_run: bool,
     #[serde(flatten)]
     tally: &'a Tally,
@@ -54,7 +51,7 @@ pub(super) struct Fed<'a> {
 
 impl<'a> Fed<'a> {
     pub(super) const fn of(tally: &'a Tally, dry_run: bool) -> Self {
-        Self { canopy: FORMAT_VERSION, command: "faults feed", dry_run, tally }
+        Self { dry_run, tally }
     }
 }
 

@@ -105,7 +105,7 @@ pub(in crate::commands::plan) async fn run(args: PlanArgs) -> Result<(), Failure
         say(&format!("warning: {}: `{}`: {}", warning.code, item.name, warning.text));
     }
     if args.json {
-        return print_json(&Printed::new(&manifest, &output, items)?);
+        return print_json("plan", &Printed::new(&manifest, &output, items)?);
     }
     print(&readable(&manifest)?)?;
     say(&format!("{} plans to {}", manifest.plans.len(), output.display()));

@@ -135,15 +135,13 @@ struct Variable {
 /// JSON object of the command: the manifest, and where it is.
 #[derive(Debug, Serialize)]
 pub(super) struct Printed<'a> {
-    canopy: u32,
-    command: &'static str,
     folder: String,
     bundle: &'a Manifest,
 }
 
 impl<'a> Printed<'a> {
     pub(super) fn new(bundle: &'a Manifest, folder: &Path) -> Self {
-        Self { canopy: FORMAT_VERSION, command: "plan", folder: folder.display().to_string(), bundle }
+        Self { folder: folder.display().to_string(), bundle }
     }
 }
 

@@ -11,9 +11,7 @@ use crate::commands::simulate::race::{Crossover, Found, Side};
 use crate::commands::simulate::report::{Model, micros, part};
 use crate::commands::simulate::sizes::in_words;
 use crate::exit::{Failure, words};
-use crate::output::{
-    FORMAT_VERSION, FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file,
-};
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file};
 use crate::table::Table;
 
 /// Most algorithms with a column of their own.
@@ -22,8 +20,6 @@ const COLUMNS_MAX: usize = 6;
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Swept {
-    canopy: u32,
-    command: &'static str,
     topology: TopologySummary,
     collective: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,8 +84,6 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
     let collective = first.judged.plan.schedule.collective;
     let bound = contest.entrants.iter().map(|entrant| &entrant.judged.bound).min().unwrap_or(&first.judged.bound);
     let mut report = Swept {
-        canopy: FORMAT_VERSION,
-        command: "simulate",
         topology: TopologySummary::of(&first.judged.plan.topology),
         collective: collective.kind().name(),
         root: collective.root().map(Rank::number),
@@ -118,7 +112,11 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
         write_file(path, drawing.as_bytes())?;
         report.files.push(FileSummary::of("svg", path, drawing.as_bytes()));
     }
-    if args.json { print_json(&report) } else { print_text(&readable(&head, contest, found, &report, bound)) }
+    if args.json {
+        print_json("simulate", &report)
+    } else {
+        print_text(&readable(&head, contest, found, &report, bound))
+    }
 }
 
 fn algorithms(contest: &Contest<'_>, found: &Found, bound: &Rate) -> Vec<AlgorithmSummary> {

@@ -62,8 +62,6 @@ pub(super) struct File {
 /// JSON object of the command: the manifest, where it is, and what the cache had to do with each plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Printed<'a> {
-    canopy: u32,
-    command: &'static str,
     folder: String,
     cache: Vec<&'static str>,
     joint: &'a Manifest,
@@ -83,7 +81,7 @@ impl<'a> Printed<'a> {
             CacheOutcome::Unspecified => Err(missing("what the cache had to do with it")),
         });
         let cache = cache.collect::<Result<_, _>>()?;
-        Ok(Self { canopy: FORMAT_VERSION, command: "plan", folder: folder.display().to_string(), cache, joint })
+        Ok(Self { folder: folder.display().to_string(), cache, joint })
     }
 }
 
