@@ -151,47 +151,107 @@ impl Connections {
     }
 }
 
-/// Connects and makes some calls, all of them again where the server ends under them or is busy.
-///
-/// `calls` is told what is left of the deadline; it must not matter that a part of it was done before.
+/// Why calls came to no answer.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The server refused, or did not answer.
+    Server(ClientError),
+    /// It went wrong on this machine.
+    Here(Failure),
+}
+
+impl From<ClientError> for CallError {
+    fn from(error: ClientError) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl CallError {
+    /// What the user is told, what the server said being put in these words.
+    pub(crate) fn told(self, in_words: impl FnOnce(ClientError) -> ClientError) -> Failure {
+        match self {
+            Self::Server(error) => in_words(error).into(),
+            Self::Here(failure) => failure,
+        }
+    }
+}
+
+/// A connection that stays open for calls, and the other ways to a server where it breaks.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connections: Connections,
+    connection: Connection,
+    retries: Retries,
+}
+
+impl Session {
+    /// Connects.
+    pub(crate) async fn open(args: &ServerArgs) -> Result<Self, Failure> {
+        let connections = Connections::new(args)?;
+        let connection = connections.open().await?;
+        Ok(Self { connections, connection, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) })
+    }
+
+    /// Makes some calls, all of them again where the server ends under them or is busy.
+    ///
+    /// `calls` is told what is left of the deadline; it must not matter that a part of it was done before.
+    pub(crate) async fn ask<T, F>(&mut self, end: Deadline, mut calls: F) -> Result<T, CallError>
+    where
+        F: AsyncFnMut(&Connection, Option<Duration>) -> Result<T, CallError>,
+    {
+        loop {
+            let error = match calls(&self.connection, end.remaining()).await {
+                Err(CallError::Server(error)) => error,
+                outcome => return outcome,
+            };
+            match self.pause_after(error, end)? {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => self.reconnect().await.map_err(CallError::Here)?,
+            }
+        }
+    }
+
+    /// How long to wait after this error before another try, which comes back where there is no use in one; none: the server
+    /// has ended, and another one is there to connect to.
+    pub(crate) fn pause_after(&mut self, error: ClientError, end: Deadline) -> Result<Option<Duration>, ClientError> {
+        if self.connections.may_try_another(&self.connection, &error) {
+            return Ok(None);
+        }
+        self.retries.pause_after(&error, end.remaining()).map(Some).ok_or(error)
+    }
+
+    /// The last try brought something: what fails from here on is tried as often as at first.
+    pub(crate) const fn forget_failures(&mut self) {
+        self.retries.forget();
+    }
+
+    /// Takes another connection in place of the one there is.
+    pub(crate) async fn reconnect(&mut self) -> Result<(), Failure> {
+        self.connection = self.connections.open().await?;
+        Ok(())
+    }
+
+    /// The connection, for calls that are made once.
+    pub(crate) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Ends the server that this process runs, if it does.
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+/// Connects and makes some calls as in [`Session::ask`]. Opening a store counts towards the deadline.
 pub(crate) async fn ask<T, F>(args: &ServerArgs, deadline: Option<Duration>, calls: F) -> Result<T, Failure>
 where
     F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
 {
     let end = Deadline::after(deadline);
-    let connections = Connections::new(args)?;
-    let connection = connections.open().await?;
-    let in_users_words = |error| request::in_users_words(error, "T");
-    let (connection, answer) = ask_over((connections, connection), end, in_users_words, calls).await?;
-    connection.close().await;
-    Ok(answer)
-}
-
-/// The same over a connection that is open, which stays so, or the one that took its place, for what comes after the answer.
-pub(crate) async fn ask_over<T, F>(
-    (mut connections, mut connection): (Connections, Connection),
-    end: Deadline,
-    in_users_words: impl FnOnce(ClientError) -> ClientError,
-    calls: F,
-) -> Result<(Connection, T), Failure>
-where
-    F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
-{
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    loop {
-        let error = match calls(&connection, end.remaining()).await {
-            Ok(answer) => return Ok((connection, answer)),
-            Err(error) => error,
-        };
-        if connections.may_try_another(&connection, &error) {
-            connection = connections.open().await?;
-        } else if let Some(pause) = retries.pause_after(&error, end.remaining()) {
-            tokio::time::sleep(pause).await;
-        } else {
-            connection.close().await;
-            return Err(in_users_words(error).into());
-        }
-    }
+    let mut session = Session::open(args).await?;
+    let answer = session.ask(end, async |connection, left| Ok(calls(connection, left).await?)).await;
+    session.close().await;
+    answer.map_err(|error| error.told(|error| request::in_users_words(error, "T")))
 }
 
 impl Connection {

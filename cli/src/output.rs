@@ -17,6 +17,8 @@ use crate::exit::Failure;
 pub(crate) const FORMAT_VERSION: u32 = 1;
 /// What lists the files of a folder.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// The kind of a manifest of plans by message size.
+pub(crate) const BUNDLE_KIND: &str = "plan-bundle";
 /// The kind of a manifest of plans that were made in common.
 pub(crate) const JOINT_KIND: &str = "joint-plans";
 

@@ -4,7 +4,6 @@ use canopy_client::ClientError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
-use crate::args::TransitName;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 
@@ -50,12 +49,24 @@ pub(crate) const fn collective(kind: CollectiveKind) -> v1::Collective {
     }
 }
 
-/// What nodes outside a group do, on the wire.
-pub(crate) const fn transit(transit: TransitName) -> v1::GroupTransit {
-    match transit {
-        TransitName::Forward => v1::GroupTransit::Forward,
-        TransitName::Unused => v1::GroupTransit::Unused,
-    }
+/// A collective on the wire.
+pub(crate) fn collective_spec(kind: CollectiveKind, root: Option<u32>) -> v1::CollectiveSpec {
+    v1::CollectiveSpec { kind: collective(kind).into(), root }
+}
+
+/// A plan in canopy's own format.
+pub(crate) fn json_output() -> v1::OutputSpec {
+    v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }
+}
+
+/// A request for a plan, or its bound where there are no `outputs`: all that is not said is as the server would have it.
+pub(crate) fn plan(
+    topology: v1::TopologySource,
+    collective: v1::CollectiveSpec,
+    outputs: Vec<v1::OutputSpec>,
+) -> v1::PlanRequest {
+    let (topology, collective) = (Some(topology), Some(collective));
+    v1::PlanRequest { topology, collective, outputs, ..v1::PlanRequest::default() }
 }
 
 /// The name of a kind of collective that came over the wire.

@@ -18,6 +18,7 @@ use crate::exit::{Failure, say};
 use crate::input;
 use crate::output::{print, print_json};
 use crate::request;
+use crate::stored_plan::file_name;
 use crate::table::Table;
 
 use load::{Load, Measured, Supply};
@@ -189,21 +190,15 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
 fn plan_request(args: &BenchArgs) -> Result<PlanRequest, Failure> {
     let kind = args.collective.kind()?;
     let output = match args.profile {
-        None => v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() },
+        None => request::json_output(),
         Some(profile) => v1::OutputSpec {
             format: v1::OutputFormat::MscclXml.into(),
             profile: profile.name().to_owned(),
-            instancing: None,
-            plain_channels: false,
-            max_layers: 0,
+            ..v1::OutputSpec::default()
         },
     };
-    Ok(PlanRequest {
-        topology: Some(request::topology(&args.topology)?),
-        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
-        outputs: vec![output],
-        ..PlanRequest::default()
-    })
+    let collective = request::collective_spec(kind, args.collective.root);
+    Ok(request::plan(request::topology(&args.topology)?, collective, vec![output]))
 }
 
 /// Has the plan made, unless the burst shall find the cache cold, and puts the load on the server.
@@ -271,9 +266,7 @@ fn variants(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanReques
 fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
     let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
-    let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
-    let name = FileName { plan: plan.id.clone(), format, profile, instances, ..FileName::default() };
-    Ok((name, artifact.size_bytes))
+    Ok((file_name(&plan.id, artifact), artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {

@@ -13,8 +13,9 @@ use canopy_plan::{ExecutorProfile, Instances, oneccl, routes};
 use serde::Serialize;
 
 use super::on_a_thread;
+use super::plan::file::instances;
+use super::plan::loader;
 use super::plan::target::{Format, Target};
-use super::plan::{instances, loader};
 use super::verify::{ProgramVerdict, execution_plan};
 use crate::args;
 use crate::certificate::count;

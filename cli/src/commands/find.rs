@@ -14,8 +14,7 @@ use canopy_topology::Capacity;
 
 use self::model::{Model, Network, Workload};
 use crate::args;
-use crate::commands::operate::CommonArgs;
-use crate::connection::ask;
+use crate::commands::operate::{CommonArgs, ask};
 use crate::exit::Failure;
 use crate::output::{print, print_json, write_file};
 
@@ -59,10 +58,7 @@ pub(crate) async fn run(args: FindArgs) -> Result<(), Failure> {
     let model = Model::new(args.nodes, args.degree, args.alpha, args.node_bw)?;
     let FindArgs { nodes, degree, bidirectional, .. } = args;
     let request = FindRequest { nodes, degree, bidirectional };
-    let reply: FindReply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().find(request, left).await
-    })
-    .await?;
+    let reply: FindReply = ask(&args.common, async |client, left| client.find(request, left).await).await?;
     if reply.topologies.is_empty() {
         let links = if bidirectional { " with links both ways" } else { "" };
         return Err(Failure::new(

@@ -10,8 +10,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
-use crate::connection::ask;
+use crate::commands::operate::{CommonArgs, ListArgs, Page, ask, full_name, listed, say_rest};
 use crate::exit::Failure;
 use crate::output::{print, print_json};
 use crate::table::Table;
@@ -174,9 +173,7 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
     let ttl = args.ttl.map(prost_types::Duration::try_from).transpose();
     let ttl = ttl.map_err(|_| Failure::input("--ttl is too long"))?;
     let request = RenewLeaseRequest { name: full_name("leases/", &args.lease), ttl };
-    let lease = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().renew_lease(request.clone(), left).await
-    });
+    let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
     let lease = Row::of(lease.await?);
     if args.common.json {
         return print_json("leases renew", &Renewed { lease });
@@ -190,9 +187,7 @@ async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
         job: args.job.clone().unwrap_or_default(),
         request_id: RequestId::random().to_string(),
     };
-    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().release_lease(request.clone(), left).await
-    });
+    let reply = ask(&args.common, async |client, left| client.release_lease(request.clone(), left).await);
     let released = reply.await?.released;
     if args.common.json {
         return print_json("leases release", &Released { released });

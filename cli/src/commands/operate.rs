@@ -14,7 +14,7 @@ use std::time::Duration;
 use canopy_client::{Client, ClientError};
 
 use crate::args;
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{self, Connection, ServerArgs};
 use crate::exit::{Failure, say};
 
 /// What all of them take.
@@ -28,6 +28,15 @@ pub(in crate::commands) struct CommonArgs {
     pub(in crate::commands) json: bool,
     #[command(flatten)]
     pub(in crate::commands) server: ServerArgs,
+}
+
+/// Makes some calls as in [`connection::ask`], within the deadline.
+pub(in crate::commands) async fn ask<T, F>(args: &CommonArgs, calls: F) -> Result<T, Failure>
+where
+    F: AsyncFn(&Client, Option<Duration>) -> Result<T, ClientError>,
+{
+    let calls = async |connection: &Connection, left| calls(connection.shared(), left).await;
+    connection::ask(&args.server, Some(args.deadline), calls).await
 }
 
 /// What all lists take. Which fields there are, each list says below its help.
@@ -84,10 +93,10 @@ where
     F: AsyncFn(&Client, Page, Option<Duration>) -> Result<(Vec<T>, String, u64), ClientError>,
 {
     let (filter, order_by) = (&args.filter, order(&args.sort)?);
-    ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+    ask(&args.common, async |client, left| {
         pages(args.limit, async |page_size, page_token| {
             let asked = Page { filter: filter.clone(), page_size, page_token, order_by: order_by.clone() };
-            page(connection.shared(), asked, left).await
+            page(client, asked, left).await
         })
         .await
     })

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use crate::args;
 use crate::certificate::count;
-use crate::commands::operate::CommonArgs;
+use crate::commands::operate::{CommonArgs, ask};
 use crate::commands::simulate::sizes::in_words;
-use crate::connection::ask;
 use crate::exit::{Failure, say};
 use crate::output::{print, print_json};
 use crate::request;
@@ -68,10 +67,7 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         paths_max: args.paths.unwrap_or_default(),
         forwarding: forwarding.into(),
     };
-    let reply: PathsReply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().paths(request.clone(), left).await
-    })
-    .await?;
+    let reply: PathsReply = ask(&args.common, async |client, left| client.paths(request.clone(), left).await).await?;
     for warning in &reply.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }

@@ -141,19 +141,16 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let kind = args.collective.kind()?;
     let profile = target::profile_name(args.format, args.profile, None)?;
     let base = request::topology(&args.topology)?;
-    let mut outputs = vec![json_output()];
+    let mut outputs = vec![request::json_output()];
     if args.format != Format::Json {
         let format = args.format.on_the_wire().into();
         outputs.push(v1::OutputSpec { format, profile, ..v1::OutputSpec::default() });
     }
     let sound = PlanRequest {
-        topology: Some(base.clone()),
-        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
         algorithm: args.algorithm.name().to_owned(),
-        outputs,
         // Nothing counts but what is named here.
         fault_policy: v1::FaultPolicy::Ignore.into(),
-        ..PlanRequest::default()
+        ..request::plan(base.clone(), request::collective_spec(kind, args.collective.root), outputs)
     };
     let faults = args.fault.iter().map(faults::wire::fault).collect();
     let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
@@ -164,15 +161,15 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     };
     let ring = PlanRequest {
         algorithm: Algorithm::Ring.name().to_owned(),
-        outputs: vec![json_output()],
+        outputs: vec![request::json_output()],
         quality: None,
         ..left.clone()
     };
     let answer = ask(&args.server, None, async |connection, _| {
-        let (_, old) = receive(connection, &sound, (None, None)).await?;
-        let (plans, new) = receive(connection, &left, (args.deadline, Some(clock::now()))).await?;
+        let (_, old) = receive(connection, &sound, None, None).await?;
+        let (plans, new) = receive(connection, &left, args.deadline, Some(clock::now())).await?;
         // Where there is none, there is nothing to compare with.
-        let ring = receive(connection, &ring, (None, None)).await.ok().map(|(_, ring)| ring);
+        let ring = receive(connection, &ring, None, None).await.ok().map(|(_, ring)| ring);
         Ok((plans, old, new, ring))
     });
     let (plans, old, new, ring) = answer.await?;
@@ -195,11 +192,6 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// canopy's own file, which is compared.
-fn json_output() -> v1::OutputSpec {
-    v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }
-}
-
 /// A plan with its files.
 #[derive(Debug, Default)]
 struct Received {
@@ -211,7 +203,8 @@ struct Received {
 async fn receive(
     connection: &Connection,
     request: &PlanRequest,
-    (deadline, named_from): (Option<Duration>, Option<Instant>),
+    deadline: Option<Duration>,
+    named_from: Option<Instant>,
 ) -> Result<(Vec<Came>, Received), ClientError> {
     let mut follower = Follower { named_from, plans: Vec::new(), received: Received::default() };
     connection.shared().clone().plan(request.clone(), deadline, &mut follower).await?;

@@ -1,10 +1,9 @@
 //! The bound as a server finds it: for the network as the faults leave it that the server knows.
 
-use canopy_proto::v1::{self, BoundReply, PlanRequest};
+use canopy_proto::v1::{BoundReply, PlanRequest};
 use canopy_topology::Rate;
 
 use super::{BoundArgs, BoundSummary, Bounded, readable};
-use crate::args::RankList;
 use crate::certificate::CertificateSummary;
 use crate::commands::faults::wire;
 use crate::connection::{ServerArgs, ask};
@@ -21,15 +20,10 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
         ));
     }
     let kind = args.collective.kind()?;
-    let request = PlanRequest {
-        topology: Some(request::topology(&args.topology)?),
-        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
-        shares: args.part.weights(&args.collective)?,
-        ranks: args.part.ranks.clone().map(RankList::into_ranks).unwrap_or_default(),
-        transit: args.part.transit.map_or(v1::GroupTransit::Unspecified, request::transit).into(),
-        fault_policy: args.faults.policy().into(),
-        ..PlanRequest::default()
-    };
+    let collective = request::collective_spec(kind, args.collective.root);
+    let request = request::plan(request::topology(&args.topology)?, collective, Vec::new());
+    let request = PlanRequest { fault_policy: args.faults.policy().into(), ..request };
+    let request = args.part.in_request(request, &args.collective)?;
     let reply =
         ask(server, args.deadline, async |connection, left| connection.shared().bound(request.clone(), left).await);
     let reply = reply.await?;

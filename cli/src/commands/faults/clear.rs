@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::network::Subject;
 use super::wire;
-use crate::commands::operate::CommonArgs;
-use crate::connection::ask;
+use crate::commands::operate::{CommonArgs, ask};
 use crate::exit::Failure;
 use crate::output::{print, print_json};
 
@@ -59,10 +58,7 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     let request =
         ClearFaultsRequest { topology: topology.clone(), job, faults, request_id: RequestId::random().to_string() };
     let ClearFaultsReply { cleared, active } =
-        ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-            connection.shared().clear_faults(request.clone(), left).await
-        })
-        .await?;
+        ask(&args.common, async |client, left| client.clear_faults(request.clone(), left).await).await?;
     if args.common.json {
         return print_json("faults clear", &Cleared { topology, cleared, active });
     }

@@ -8,9 +8,8 @@ use canopy_topology::Topology;
 
 use super::wire;
 use crate::clock::Deadline;
-use crate::commands::operate::CommonArgs;
+use crate::commands::operate::{CommonArgs, ask};
 use crate::commands::topology::download;
-use crate::connection::ask;
 use crate::exit::{Failure, words};
 use crate::input::{self, Source};
 use crate::request;
@@ -46,10 +45,7 @@ impl Network {
         }
         let request =
             PutTopologyRequest { topology: Some(self.source.clone()), request_id: RequestId::random().to_string() };
-        let reply = ask(&common.server, Some(common.deadline), async |connection, left| {
-            connection.shared().put_topology(request.clone(), left).await
-        })
-        .await?;
+        let reply = ask(common, async |client, left| client.put_topology(request.clone(), left).await).await?;
         Ok(reply.topology.unwrap_or_default().id)
     }
 
@@ -146,10 +142,7 @@ async fn send(
     common: &CommonArgs,
 ) -> Result<ReportFaultsReply, Failure> {
     let request = ReportFaultsRequest { events: events.iter().map(wire::event).collect(), ..request };
-    let reply = ask(&common.server, Some(common.deadline), async |connection, left| {
-        connection.shared().report_faults(request.clone(), left).await
-    })
-    .await?;
+    let reply = ask(common, async |client, left| client.report_faults(request.clone(), left).await).await?;
     match reply.outcomes.len() == request.events.len() {
         true => Ok(reply),
         false => Err(Failure::fault("the server does not answer for every event")),

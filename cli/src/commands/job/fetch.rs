@@ -21,6 +21,7 @@ use crate::commands::plan::target::Format;
 use crate::connection::{self, Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::request;
+use crate::stored_plan::file_name;
 
 use super::Manners;
 use super::bundle::{self, Manifest, MissingEntry, PlanEntry};
@@ -94,9 +95,44 @@ type Outcome = Result<Brought, Failure>;
 
 async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     let folder = super::listable(&args.out)?;
+    let wanted = wanted(&args, &folder)?;
+    bundle::create_folder(&folder)?;
+    let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();
+    let asked = ask(&args, &wanted, &folder, end, &mut outcomes);
+    let all = match end.remaining() {
+        Some(left) => tokio::time::timeout(left, asked).await.unwrap_or_else(|_| Err(late())),
+        None => asked.await,
+    };
+    let unanswered = all.err().unwrap_or_else(late);
+    let outcomes = outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(unanswered.clone())));
+    let mut came = Came::judged(&wanted, outcomes);
+    let worst = came.worst(args.on_miss);
+    if args.on_miss == OnMiss::Fail && worst.is_some() {
+        came.brought.clear();
+    }
+    let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.runtime.name());
+    manifest.missing = came.missing;
+    // Whatever came of it, an earlier manifest of the folder holds no more.
+    manifest.files = handover::named(&folder, came.brought).inspect_err(|_| bundle::withdraw(&folder))?;
+    handover::announce(&folder, wanted.runtime, &manifest)?;
+    say_what_came(&wanted, &manifest, &folder);
+    if let Some(ttl) = args.lease {
+        // Those that stand in are not what was asked for, and nobody waits for what does not come.
+        let is_there = |kind: &CollectiveKind| {
+            let mut entries = manifest.files.iter();
+            entries.any(|entry| entry.collective == kind.name() && entry.fallback.is_none())
+        };
+        let held = wanted.requests.iter().filter(|(kind, _)| is_there(kind)).map(|(_, request)| request.clone());
+        lease(&args, ttl, held.collect(), end).await?;
+    }
+    worst.map_or(Ok(()), Err)
+}
+
+/// What is to be fetched, where the arguments go together.
+fn wanted(args: &FetchArgs, folder: &Path) -> Result<Wanted, Failure> {
     let mut wanted = args.wanted.resolve(Priority::JobStart, args.server.names_one()).inspect_err(|_| {
         // What an earlier call left may be for other nodes.
-        bundle::withdraw(&folder);
+        bundle::withdraw(folder);
     })?;
     if args.lease.is_some() && args.wanted.faults.ignores() {
         return Err(Failure::input("a lease is planned around faults, and --faults ignore is given")
@@ -112,51 +148,59 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
         let policy = v1::QualityPolicy { on_miss, ..v1::QualityPolicy::default() };
         wanted.requests.iter_mut().for_each(|(_, request)| request.quality = Some(policy));
     }
-    bundle::create_folder(&folder)?;
-    let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();
-    let asked = ask(&args, &wanted, &folder, end, &mut outcomes);
-    let all = match end.remaining() {
-        Some(left) => tokio::time::timeout(left, asked).await.unwrap_or_else(|_| Err(late())),
-        None => asked.await,
-    };
-    let unanswered = all.err().unwrap_or_else(late);
-    let mut manifest = Manifest::new(&args.wanted.job, wanted.nodes.clone(), wanted.runtime.name());
-    let (mut brought, mut kinds, mut failures) = (Vec::new(), Vec::new(), Vec::new());
-    let mut missed = |manifest: &mut Manifest, kind: CollectiveKind, failure: Failure| {
-        let reason = failure.sentence();
-        manifest.missing.push(MissingEntry { collective: kind.name().to_owned(), reason });
-        failures.push(failure);
-    };
-    for ((kind, request), outcome) in wanted.requests.iter().zip(outcomes) {
-        let outcome = outcome.unwrap_or_else(|| Err(unanswered.clone()));
-        let judged =
-            outcome.and_then(|found| handover::judged(&wanted, *kind, request.in_place, &found).map(|()| found));
-        match judged {
-            Ok(found) => {
-                brought.push(found);
-                kinds.push(*kind);
+    Ok(wanted)
+}
+
+/// What came of all requests.
+#[derive(Default)]
+struct Came {
+    brought: Vec<Brought>,
+    missing: Vec<MissingEntry>,
+    /// Why each of `missing` is not there.
+    failures: Vec<Failure>,
+}
+
+impl Came {
+    /// Plans that its runtime would use for the calls they are meant for, and for no others; `outcomes` are those of the requests.
+    fn judged(wanted: &Wanted, outcomes: impl Iterator<Item = Outcome>) -> Self {
+        let (mut came, mut kinds) = (Self::default(), Vec::new());
+        for ((kind, request), outcome) in wanted.requests.iter().zip(outcomes) {
+            let judged =
+                outcome.and_then(|found| handover::judged(wanted, *kind, request.in_place, &found).map(|()| found));
+            match judged {
+                Ok(found) => {
+                    came.brought.push(found);
+                    kinds.push(*kind);
+                }
+                Err(failure) => came.miss(*kind, failure),
             }
-            Err(failure) => missed(&mut manifest, *kind, failure),
+        }
+        if let Err(failure) = handover::all_judged(wanted.runtime, &came.brought, &kinds) {
+            came.brought.clear();
+            kinds.into_iter().for_each(|kind| came.miss(kind, failure.clone()));
+        }
+        came
+    }
+
+    fn miss(&mut self, kind: CollectiveKind, failure: Failure) {
+        self.missing.push(MissingEntry { collective: kind.name().to_owned(), reason: failure.sentence() });
+        self.failures.push(failure);
+    }
+
+    /// What the command fails with: wrong requests and faults are failures in any case.
+    fn worst(&mut self, on_miss: OnMiss) -> Option<Failure> {
+        let is_miss = |failure: &Failure| {
+            matches!(failure.class(), Some(ErrorClass::Deadline | ErrorClass::Busy | ErrorClass::Infeasible))
+        };
+        let mut failures = std::mem::take(&mut self.failures).into_iter();
+        match on_miss {
+            OnMiss::Fail => failures.next(),
+            OnMiss::Fallback => failures.find(|failure| !is_miss(failure)),
         }
     }
-    if let Err(failure) = handover::all_judged(wanted.runtime, &brought, &kinds) {
-        brought.clear();
-        kinds.into_iter().for_each(|kind| missed(&mut manifest, kind, failure.clone()));
-    }
-    // Wrong requests and faults are failures in any case.
-    let is_miss = |failure: &Failure| {
-        matches!(failure.class(), Some(ErrorClass::Deadline | ErrorClass::Busy | ErrorClass::Infeasible))
-    };
-    let worst = match args.on_miss {
-        OnMiss::Fail => failures.into_iter().next(),
-        OnMiss::Fallback => failures.into_iter().find(|failure| !is_miss(failure)),
-    };
-    if args.on_miss == OnMiss::Fail && worst.is_some() {
-        brought.clear();
-    }
-    // Whatever came of it, an earlier manifest of the folder holds no more.
-    manifest.files = handover::named(&folder, brought).inspect_err(|_| bundle::withdraw(&folder))?;
-    handover::announce(&folder, wanted.runtime, &manifest)?;
+}
+
+fn say_what_came(wanted: &Wanted, manifest: &Manifest, folder: &Path) {
     let (there, all) = (manifest.files.len(), wanted.requests.len());
     say(&format!("{there} of {all} plans for job {} in {}", manifest.job, folder.display()));
     for entry in &manifest.files {
@@ -171,16 +215,6 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
     for missing in &manifest.missing {
         say(&format!("without a plan: {}: {}", missing.collective, missing.reason));
     }
-    if let Some(ttl) = args.lease {
-        // Those that stand in are not what was asked for, and nobody waits for what does not come.
-        let is_there = |kind: &CollectiveKind| {
-            let mut entries = manifest.files.iter();
-            entries.any(|entry| entry.collective == kind.name() && entry.fallback.is_none())
-        };
-        let held = wanted.requests.iter().filter(|(kind, _)| is_there(kind)).map(|(_, request)| request.clone());
-        lease(&args, ttl, held.collect(), end).await?;
-    }
-    worst.map_or(Ok(()), Err)
 }
 
 /// Notes at the server that the job runs on these plans.
@@ -336,13 +370,10 @@ async fn slice(
         return Err(ClientError::Protocol { what: "one file was asked for, the server announces another number" });
     };
     let name = FileName {
-        plan: plan.id.clone(),
-        format: artifact.format(),
-        profile: artifact.profile.clone(),
-        instances: artifact.instances,
         ranks: ranks.ranks().to_vec(),
         // The ranks of this node, on its devices and no others.
         placement: request.placement.clone(),
+        ..file_name(&plan.id, artifact)
     };
     let mut file = new_file(folder)?;
     let mut write = |data: &[u8]| file.write_all(data);
@@ -398,8 +429,7 @@ impl Incoming {
         let Some((plan, artifact)) = plan.and_then(|plan| Some((plan, plan.artifacts.first()?))) else {
             return Ok(None);
         };
-        let (format, profile, instances) = (artifact.format(), artifact.profile.clone(), artifact.instances);
-        let name = FileName { plan: plan.id.clone(), format, profile, instances, ..FileName::default() };
+        let name = file_name(&plan.id, artifact);
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
         let mut write = |data: &[u8]| file.write_all(data);
         match client.resume_download(&name, there, end.remaining(), &mut retries, &mut write).await {

@@ -7,11 +7,14 @@ use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::expand_hosts;
 
-use crate::args::{self, LimitArgs};
+use crate::args::{self, LimitArgs, MemoryArgs};
 use crate::commands::plan::target::{Format, Target};
 use crate::exit::Failure;
+use crate::hosts;
+use crate::input;
 use crate::known_faults::FaultArgs;
-use crate::{hosts, input, placement, request};
+use crate::placement;
+use crate::request;
 
 use super::later::Later;
 
@@ -48,12 +51,8 @@ pub(super) struct WantedArgs {
     profile: Option<Target>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Output and input share memory [default: for allreduce]
-    #[arg(long, conflicts_with = "out_of_place")]
-    in_place: bool,
-    /// Output and input are different memory [default: except for allreduce]
-    #[arg(long)]
-    out_of_place: bool,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     pub(super) faults: FaultArgs,
     #[command(flatten)]
@@ -103,27 +102,18 @@ impl WantedArgs {
             }
         };
         let source = request::topology(topology)?;
+        let (format_on_the_wire, profile) = (format.on_the_wire().into(), runtime.name().to_owned());
+        let output = v1::OutputSpec { format: format_on_the_wire, profile, ..v1::OutputSpec::default() };
         let request = |&kind: &CollectiveKind| {
+            let collective = request::collective_spec(kind, self.root.filter(|_| kind.has_root()));
             let request = PlanRequest {
-                topology: Some(source.clone()),
-                collective: Some(v1::CollectiveSpec {
-                    kind: request::collective(kind).into(),
-                    root: self.root.filter(|_| kind.has_root()),
-                }),
                 size_bytes_max: self.size,
-                in_place: (self.in_place || self.out_of_place).then_some(self.in_place),
-                outputs: vec![v1::OutputSpec {
-                    format: format.on_the_wire().into(),
-                    profile: runtime.name().to_owned(),
-                    instancing: None,
-                    plain_channels: false,
-                    max_layers: 0,
-                }],
+                in_place: self.memory.in_place(),
                 placement: placement.clone(),
                 priority: priority.into(),
                 detached,
                 fault_policy: self.faults.policy().into(),
-                ..PlanRequest::default()
+                ..request::plan(source.clone(), collective, vec![output.clone()])
             };
             (kind, self.limits.on(request))
         };

@@ -5,17 +5,16 @@ mod files;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{PlanSuperseded, ReplanEvent, ReplanStage, WatchReplansRequest};
 use serde::Serialize;
 
-use crate::clock;
+use crate::clock::Deadline;
 use crate::commands::operate::full_name;
-use crate::connection::{Connections, ServerArgs};
+use crate::connection::{CallError, ServerArgs, Session};
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, print, print_json};
-use files::{Folder, Unkept};
+use files::Folder;
 
 /// Longest time that a server says nothing to who watches, with something to spare.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
@@ -77,61 +76,66 @@ struct Line {
 
 /// Follows events; where the server ends or the connection breaks, goes on after the last one that was seen.
 pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
-    let mut connections = Connections::new(&args.server)?;
     let folder = args.out.as_deref().map(Folder::open).transpose()?;
-    let mut request = WatchReplansRequest {
+    let request = WatchReplansRequest {
         resume_token: args.resume.clone(),
         lease: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
         job: args.job.clone().unwrap_or_default(),
     };
-    let (mut seen, mut is_told) = (0_u64, false);
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
+    let mut watch = Watch { args, folder, request, seen: 0, is_told: false };
+    let mut session = Session::open(&args.server).await?;
     loop {
-        let mut connection = connections.open().await?;
-        let error = match connection.client().watch_replans(request.clone(), SILENCE_MAX).await {
-            Err(error) => error,
-            Ok(mut events) => loop {
-                if !is_told {
-                    is_told = true;
-                    say("watching what becomes of leases");
-                }
-                match events.next().await {
-                    Err(error) => break error,
-                    Ok(event) => {
-                        let token = event.resume_token.clone();
-                        let Some(mut line) = line(event) else {
-                            retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-                            request.resume_token = token;
-                            continue;
-                        };
-                        if let Some(folder) = &folder {
-                            match folder.keep(&mut line, connection.shared()).await {
-                                Ok(()) => {}
-                                // The event comes again when the watch goes on after the one before it.
-                                Err(Unkept::Call(error)) => break error,
-                                Err(Unkept::Disk(failure)) => return Err(beginning_after(failure, &request)),
-                            }
-                        }
-                        retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-                        request.resume_token = token;
-                        show(args, line)?;
-                        seen += 1;
-                        if args.count.is_some_and(|count| seen >= count) {
-                            return Ok(());
-                        }
-                    }
-                }
-            },
+        let error = match watch.follow(&mut session).await {
+            Ok(()) => return Ok(()),
+            Err(CallError::Here(failure)) => return Err(failure),
+            Err(CallError::Server(error)) => error,
         };
-        if connections.may_try_another(&connection, &error) {
-            continue;
+        if let Some(pause) = session.pause_after(error, Deadline::after(None))? {
+            say("the watch broke off; it goes on after the last event");
+            tokio::time::sleep(pause).await;
         }
-        match retries.pause_after(&error, None) {
-            Some(pause) => {
-                say("the watch broke off; it goes on after the last event");
-                tokio::time::sleep(pause).await;
+        session.reconnect().await?;
+    }
+}
+
+/// How far a watch has come.
+struct Watch<'a> {
+    args: &'a WatchArgs,
+    folder: Option<Folder>,
+    /// Asks for what comes after the last event that was seen.
+    request: WatchReplansRequest,
+    seen: u64,
+    is_told: bool,
+}
+
+impl Watch<'_> {
+    /// Shows events until there were as many as are wanted.
+    async fn follow(&mut self, session: &mut Session) -> Result<(), CallError> {
+        let client = session.connection().shared().clone();
+        let mut events = client.watch_replans(self.request.clone(), SILENCE_MAX).await?;
+        if !std::mem::replace(&mut self.is_told, true) {
+            say("watching what becomes of leases");
+        }
+        loop {
+            let event = events.next().await?;
+            let token = event.resume_token.clone();
+            let mut line = line(event);
+            if let (Some(line), Some(folder)) = (&mut line, &self.folder) {
+                // Where it fails, the event comes again when the watch goes on after the one before it.
+                folder.keep(line, &client).await.map_err(|error| match error {
+                    CallError::Here(failure) => CallError::Here(beginning_after(failure, &self.request)),
+                    error @ CallError::Server(_) => error,
+                })?;
             }
-            None => return Err(ClientError::into(error)),
+            session.forget_failures();
+            self.request.resume_token = token;
+            if let Some(line) = line {
+                show(self.args, line).map_err(CallError::Here)?;
+                self.seen += 1;
+                if self.args.count.is_some_and(|count| self.seen >= count) {
+                    return Ok(());
+                }
+            }
         }
     }
 }

@@ -4,7 +4,6 @@ use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{Certificate, GetPlanRequest, OutputFormat, Plan, Reach};
 use serde::Serialize;
 
-use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::{print, print_json};
@@ -13,7 +12,7 @@ use crate::request::collective_name;
 use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
-use super::CommonArgs;
+use super::{CommonArgs, ask};
 
 /// Arguments of `diff`.
 #[derive(Debug, clap::Args)]
@@ -49,10 +48,10 @@ struct Difference {
 pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
     let names = [args.a.clone(), args.b.clone()];
     let names = plan_ids(&names, &args.common.server, Some(args.common.deadline)).await?;
-    let [a, b] = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+    let [a, b] = ask(&args.common, async |client, left| {
         let get = async |position: usize| {
             let name = names.get(position).cloned().unwrap_or_default();
-            connection.shared().get_plan(GetPlanRequest { name, placement: None }, left).await
+            client.get_plan(GetPlanRequest { name, placement: None }, left).await
         };
         Ok([get(0).await?, get(1).await?])
     })

@@ -105,20 +105,16 @@ fn only_one(args: &GetArgs, there: &[Artifact]) -> Option<(Format, String)> {
     if can_be_made || args.profile.is_some() || args.size.is_some() {
         return None;
     }
-    let known = there.iter().filter_map(|file| Some((format_of(file)?, file.profile.clone())));
+    let known = there.iter().filter_map(|file| Some((Format::of_wire(file.format())?, file.profile.clone())));
     let mut fitting = known.filter(|(format, _)| args.format.is_none_or(|asked| asked == *format));
     let first = fitting.next()?;
     fitting.next().is_none().then_some(first)
 }
 
-fn format_of(file: &Artifact) -> Option<Format> {
-    Format::ALL.into_iter().find(|format| format.on_the_wire() == file.format())
-}
-
 /// Why no file can be had: the plan's own are listed.
 fn lacking(plan: &str, format: Format, there: &[Artifact]) -> Failure {
     let named = |file: &Artifact| {
-        let format = format_of(file).map_or("unknown", Format::name);
+        let format = Format::of_wire(file.format()).map_or("unknown", Format::name);
         if file.profile.is_empty() { format.to_owned() } else { format!("{format} for {}", file.profile) }
     };
     let files: Vec<String> = there.iter().map(named).collect();

@@ -10,13 +10,13 @@ use canopy_proto::v1::{
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::connection::ask;
+use crate::connection;
 use crate::exit::{Failure, say};
 use crate::output::{print, print_json};
 use crate::request::collective_name;
 use crate::table::Table;
 
-use super::{CommonArgs, full_name, pages};
+use super::{CommonArgs, ask, full_name, pages};
 
 /// Longest wait of one question while a job is followed: so often its progress is shown.
 const WATCH_PAUSE_SECONDS: i64 = 1;
@@ -62,7 +62,7 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    server: crate::connection::ServerArgs,
+    server: connection::ServerArgs,
 }
 
 /// Arguments of `cancel`.
@@ -181,10 +181,10 @@ pub(crate) async fn run(command: JobsCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let (operations, ()) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+    let (operations, ()) = ask(&args.common, async |client, left| {
         pages(args.limit, async |page_size, page_token| {
             let request = ListOperationsRequest { page_size, page_token, filter: args.filter.clone() };
-            let page = connection.shared().list_operations(request, left).await?;
+            let page = client.list_operations(request, left).await?;
             Ok((page.operations, page.next_page_token, ()))
         })
         .await
@@ -218,7 +218,8 @@ pub(super) fn table(jobs: Vec<Row>) -> String {
 
 async fn watch(args: &WatchArgs) -> Result<(), Failure> {
     let name = full_name("operations/", &args.operation);
-    let operation = ask(&args.server, None, async |connection, _| follow(connection.shared(), &name).await).await?;
+    let operation =
+        connection::ask(&args.server, None, async |connection, _| follow(connection.shared(), &name).await).await?;
     let job = Row::of(operation);
     let failure = match (&job.plan, &job.message) {
         (None, message) => {
@@ -255,10 +256,8 @@ async fn follow(client: &Client, name: &str) -> Result<Operation, ClientError> {
 async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
     let name = full_name("operations/", &args.operation);
     let request = CancelOperationRequest { name, request_id: RequestId::random().to_string() };
-    let operation = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().cancel_operation(request.clone(), left).await
-    })
-    .await?;
+    let operation =
+        ask(&args.common, async |client, left| client.cancel_operation(request.clone(), left).await).await?;
     tell("jobs cancel", Row::of(operation), args.common.json)
 }
 

@@ -8,14 +8,13 @@ use canopy_proto::v1::{
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{print, print_json};
 use crate::request::collective_name;
 use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
-use super::{CommonArgs, ListArgs, Page, archive, diff, get, listed, say_rest, show};
+use super::{CommonArgs, ListArgs, Page, archive, ask, diff, get, listed, say_rest, show};
 
 /// Cached plans: list, show, get, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -218,10 +217,10 @@ fn table(rows: Vec<Row>) -> String {
 async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
     let names = plan_ids(&args.plans, &args.common.server, Some(args.common.deadline)).await?;
     let ids: Vec<String> = names.iter().map(|_| RequestId::random().to_string()).collect();
-    let plans = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
+    let plans = ask(&args.common, async |client, left| {
         let mut plans = Vec::new();
         for (name, request_id) in names.iter().zip(&ids) {
-            let (client, name, request_id) = (connection.shared(), name.clone(), request_id.clone());
+            let (name, request_id) = (name.clone(), request_id.clone());
             plans.push(if keep {
                 client.pin_plan(PinPlanRequest { name, request_id }, left).await?
             } else {
@@ -247,10 +246,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         request_id: RequestId::random().to_string(),
     };
     let EvictPlansReply { evicted, freed_bytes, pinned } =
-        ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-            connection.shared().evict_plans(request.clone(), left).await
-        })
-        .await?;
+        ask(&args.common, async |client, left| client.evict_plans(request.clone(), left).await).await?;
     if args.common.json {
         let dry_run = args.dry_run;
         return print_json("plans evict", &Evicted { dry_run, evicted, freed_bytes, pinned });
@@ -261,10 +257,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
 
 async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     let request = ForgetRefusalsRequest { request_id: RequestId::random().to_string() };
-    let reply = ask(&args.server, Some(args.deadline), async |connection, left| {
-        connection.shared().forget_refusals(request.clone(), left).await
-    })
-    .await?;
+    let reply = ask(args, async |client, left| client.forget_refusals(request.clone(), left).await).await?;
     let forgotten = reply.forgotten;
     if args.json {
         return print_json("plans forget-refusals", &Forgotten { forgotten });

@@ -3,12 +3,11 @@
 use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerStatus};
 use serde::Serialize;
 
-use crate::connection::ask;
 use crate::exit::Failure;
 use crate::output::{print, print_json};
 
-use super::CommonArgs;
 use super::jobs::{self, priority_name};
+use super::{CommonArgs, ask};
 
 /// What the server holds, has done and is doing
 #[derive(Debug, clap::Args)]
@@ -55,8 +54,7 @@ struct PriorityRow {
 
 /// Asks and prints.
 pub(crate) async fn run(args: StatsArgs) -> Result<(), Failure> {
-    let (status, queue) = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let client = connection.shared();
+    let (status, queue) = ask(&args.common, async |client, left| {
         Ok((client.get_status(GetStatusRequest {}, left).await?, client.get_queue(GetQueueRequest {}, left).await?))
     })
     .await?;

@@ -1,28 +1,25 @@
 //! `canopy plan --sizes`: a folder with the plans of several communicators and collectives, each for its range of sizes.
 
-mod folder;
-pub(super) mod joint;
 mod manifest;
 
-use std::io::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use canopy_client::{ClientError, ErrorClass, FileName, Retries, RetryPolicy};
+use canopy_client::{ClientError, ErrorClass};
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
+use canopy_schedule::CollectiveKind;
 
-use super::PlanArgs;
+use super::folder::{self, Fetch, NewFolder};
 use super::loader::LOADER;
-use super::target::{Format, Target, profile_name};
-use crate::args::{self, size_bytes};
-use crate::clock::{self, Deadline};
+use super::target::{Format, Target};
+use super::{CallArgs, Common};
+use crate::args::{self, MemoryArgs, size_bytes};
 use crate::commands::simulate::in_words;
-use crate::connection::{Connection, Connections, ask_over};
+use crate::connection::{Connection, Session};
 use crate::exit::{Failure, say};
 use crate::output::{MANIFEST, print_json};
 use crate::request;
 
-use folder::NewFolder;
 use manifest::Manifest;
 
 /// What only bundles have.
@@ -81,7 +78,7 @@ impl FromStr for SizeSpan {
 }
 
 /// Reads `NAME=RANKS`, the ranks in the order in which they are given.
-fn communicator(text: &str) -> Result<BundleCommunicator, String> {
+pub(super) fn communicator(text: &str) -> Result<BundleCommunicator, String> {
     let Some((name, list)) = text.split_once('=') else {
         return Err(format!("`{text}` is no communicator; write a name and its ranks, such as tp0=0-7"));
     };
@@ -93,30 +90,35 @@ fn communicator(text: &str) -> Result<BundleCommunicator, String> {
 }
 
 /// Makes the bundle, writes its folder, says what is in it.
-pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
-    let Some(output) = args.output.clone() else {
+pub(super) async fn run(
+    common: Common,
+    bundle: &BundleArgs,
+    call: &CallArgs,
+    memory: MemoryArgs,
+) -> Result<(), Failure> {
+    let Some(output) = common.file.output.clone() else {
         return Err(Failure::input("a bundle is a folder, and none is named").help("add `-o DIR`"));
     };
-    let request = bundle_request(&args)?;
+    let request = bundle_request(&common, bundle, call, memory)?;
     let folder = NewFolder::prepare(&output)?;
-    let (connection, reply) = ask(&args, &request, |error| in_users_words(error, &args.topology)).await?;
-    let written = write(&connection, &reply, &args, folder).await;
-    connection.close().await;
-    let manifest = written?;
+    let mut session = Session::open(&common.server).await?;
+    let written = made(&mut session, &common, &request, folder).await;
+    session.close().await;
+    let (reply, manifest) = written?;
     for warning in &manifest.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }
     manifest.items.iter().for_each(say_item);
     let failed = manifest.items.iter().find_map(|item| item.error.as_ref().map(|error| (item, error)));
     let outcome = match failed {
-        Some((item, error)) if args.bundle.strict || manifest.items.iter().all(|item| item.error.is_some()) => {
+        Some((item, error)) if bundle.strict || manifest.items.iter().all(|item| item.error.is_some()) => {
             let class = class_of(error.code);
             let what = format!("{} of `{}` has no plan: {}", item.collective, item.communicator, error.message);
             Err(Failure::new(class, what).note(error.reason.clone()))
         }
         _ => Ok(()),
     };
-    if args.json && outcome.is_ok() {
+    if common.json && outcome.is_ok() {
         print_json("plan", &manifest::Printed::new(&manifest, &output))?;
     } else {
         let what = match reply.tuner_csv.is_empty() {
@@ -128,75 +130,69 @@ pub(super) async fn run(args: PlanArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// Asks until there is an answer, or no use in asking.
-async fn ask(
-    args: &PlanArgs,
-    request: &PlanBundleRequest,
-    in_users_words: impl FnOnce(ClientError) -> ClientError,
-) -> Result<(Connection, PlanBundleReply), Failure> {
-    let connections = Connections::new(&args.server)?;
-    let connection = connections.open().await?;
-    // Opening a store does not count.
-    let end = Deadline::after(args.deadline);
-    let plan = async |connection: &Connection, left| connection.shared().plan_bundle(request.clone(), left).await;
-    ask_over((connections, connection), end, in_users_words, plan).await
-}
-
 /// The request as it goes to the server, which judges all that needs the topology.
-fn bundle_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
-    let SizeSpan { first, last } = args.bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
-    let is_advice = args.profile == Some(Target::Nccl);
-    if is_advice && (args.format != Format::Json || args.instances.is_some()) {
+fn bundle_request(
+    common: &Common,
+    bundle: &BundleArgs,
+    call: &CallArgs,
+    memory: MemoryArgs,
+) -> Result<PlanBundleRequest, Failure> {
+    let SizeSpan { first, last } = bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
+    let file = &common.file;
+    let is_advice = file.profile == Some(Target::Nccl);
+    if is_advice && (file.format != Format::Json || file.instances.is_some()) {
         return Err(Failure::input("nccl runs no plan of anybody else's, so there are no files of any format")
             .help("leave out --format and --instances"));
     }
-    if !is_advice && args.format == Format::Json {
+    if !is_advice && file.format == Format::Json {
         return Err(Failure::input("a bundle is for a runtime that picks files, and json is canopy's own format")
             .help("add the format that the runtime reads, such as `--format msccl-xml`, and its profile"));
     }
-    super::check_channels(args)?;
-    let kinds: Result<Vec<_>, Failure> = args.collective.iter().map(|name| name.equal_kind()).collect();
-    let collectives = kinds?.into_iter().map(|kind| v1::CollectiveSpec {
-        kind: request::collective(kind).into(),
-        root: args.root.filter(|_| kind.has_root()),
-    });
-    let profile = match args.profile {
-        Some(Target::Nccl) => Target::Nccl.name().to_owned(),
-        profile => profile_name(args.format, profile, args.instances)?,
+    file.check_channels()?;
+    let kinds: Result<Vec<_>, Failure> = call.collective.iter().map(|name| name.equal_kind()).collect();
+    let of_kind = |kind: CollectiveKind| request::collective_spec(kind, call.root.filter(|_| kind.has_root()));
+    let collectives = kinds?.into_iter().map(of_kind).collect();
+    let output = match is_advice {
+        true => v1::OutputSpec { profile: Target::Nccl.name().to_owned(), ..v1::OutputSpec::default() },
+        false => file.spec()?,
     };
-    let format = if is_advice { v1::OutputFormat::Unspecified } else { args.format.on_the_wire() };
-    let instancing = super::instancing(args.instances);
     Ok(PlanBundleRequest {
-        fault_policy: args.faults.policy().into(),
-        topology: Some(request::topology(&args.topology)?),
-        communicators: args.bundle.communicator.clone(),
-        collectives: collectives.collect(),
+        fault_policy: common.faults.policy().into(),
+        topology: Some(request::topology(&common.topology)?),
+        communicators: bundle.communicator.clone(),
+        collectives,
         size_bytes_min: first,
         size_bytes_max: Some(last),
-        output: Some(v1::OutputSpec {
-            format: format.into(),
-            profile,
-            instancing,
-            plain_channels: args.no_switch_channels,
-            max_layers: 0,
-        }),
-        in_place: (args.in_place || args.out_of_place).then_some(args.in_place),
-        strict: args.bundle.strict,
-        priority: v1::Priority::Unspecified.into(),
-        margin: args.bundle.margin,
-        alpha_ns: args.bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
+        output: Some(output),
+        in_place: memory.in_place(),
+        strict: bundle.strict,
+        margin: bundle.margin,
+        alpha_ns: bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
         ..PlanBundleRequest::default()
     })
+}
+
+/// Asks until there is an answer, and writes its folder.
+async fn made(
+    session: &mut Session,
+    common: &Common,
+    request: &PlanBundleRequest,
+    folder: NewFolder,
+) -> Result<(PlanBundleReply, Manifest), Failure> {
+    let reply = folder::ask(session, common.deadline, request).await;
+    let reply = reply.map_err(|error| error.told(|error| in_users_words(error, &common.topology)))?;
+    let format = (common.file.profile != Some(Target::Nccl)).then(|| common.file.format.name());
+    let manifest = write(session.connection(), &reply, format, folder).await?;
+    Ok((reply, manifest))
 }
 
 /// Fetches the files, compares them with what was said of them, and puts the folder into place.
 async fn write(
     connection: &Connection,
     reply: &PlanBundleReply,
-    args: &PlanArgs,
+    format: Option<&'static str>,
     folder: NewFolder,
 ) -> Result<Manifest, Failure> {
-    let format = (args.profile != Some(Target::Nccl)).then(|| args.format.name());
     let manifest = Manifest::of(reply, format)?;
     if !reply.tuner_csv.is_empty() {
         folder.write("tuner.csv", reply.tuner_csv.as_bytes())?;
@@ -213,38 +209,6 @@ async fn write(
     folder.write(MANIFEST, &manifest.to_text()?)?;
     folder.commit()?;
     Ok(manifest)
-}
-
-/// Brings files into a folder.
-struct Fetch<'a> {
-    connection: &'a Connection,
-    folder: &'a NewFolder,
-    retries: Retries,
-}
-
-impl<'a> Fetch<'a> {
-    fn new(connection: &'a Connection, folder: &'a NewFolder) -> Self {
-        Self { connection, folder, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) }
-    }
-
-    /// Brings a file of a plan, which must be the one that was described.
-    async fn file(&mut self, path: &str, plan: &str, artifact: &v1::Artifact) -> Result<(), Failure> {
-        let name = FileName {
-            plan: plan.to_owned(),
-            format: artifact.format(),
-            profile: artifact.profile.clone(),
-            instances: artifact.instances,
-            ..FileName::default()
-        };
-        let mut content = self.folder.file(path)?;
-        let mut put = |data: &[u8]| content.write_all(data);
-        let found = self.connection.shared().download(&name, None, &mut self.retries, &mut put).await?;
-        if found.sha256 != artifact.sha256 {
-            let what = format!("{path} is not the file that the bundle was checked with");
-            return Err(Failure::fault(what).help("ask for the bundle again"));
-        }
-        Ok(())
-    }
 }
 
 /// The first and the last of some times.

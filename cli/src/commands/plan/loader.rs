@@ -8,7 +8,8 @@ use canopy_plan::{EXECUTION_PLAN_BYTES_MAX, execution_plan_loader, parse_executi
 use canopy_proto::v1::Placement;
 
 use crate::exit::Failure;
-use crate::{input, output};
+use crate::input;
+use crate::output;
 
 /// The Python module beside several plans, which goes by the manifest beside it.
 pub(in crate::commands) const LOADER: &str = include_str!("bundle/loader.py");

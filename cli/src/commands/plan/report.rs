@@ -7,15 +7,18 @@ use canopy_proto::v1::{CacheOutcome, OutputFormat, Plan, PlanReply, Timings};
 use canopy_topology::Rate;
 use serde::Serialize;
 
+use super::target::Format;
 use crate::commands::faults::wire;
 use crate::exit::{Failure, say};
 use crate::form::FormSummary;
+use crate::known_faults;
 use crate::output::{
     FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec, print_json,
 };
 use crate::path_choice::PathChoiceSummary;
+use crate::placement;
+use crate::request;
 use crate::time_proof::TimeProofSummary;
-use crate::{known_faults, placement, request};
 
 /// A plan that is there, and its file in place.
 #[derive(Debug)]
@@ -193,8 +196,7 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
 
 /// The name of a format.
 pub(super) fn format_name(format: OutputFormat) -> &'static str {
-    let known = super::Format::ALL.into_iter().find(|known| known.on_the_wire() == format);
-    known.map_or("unknown", super::Format::name)
+    Format::of_wire(format).map_or("unknown", Format::name)
 }
 
 fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {

@@ -42,6 +42,11 @@ impl Format {
         }
     }
 
+    /// The format of that name on the wire, where it is one that is known here.
+    pub(in crate::commands) fn of_wire(format: v1::OutputFormat) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.on_the_wire() == format)
+    }
+
     /// The runtime its files are for where none is named; none for canopy's own format.
     pub(in crate::commands) const fn usual(self) -> Option<Target> {
         match self {

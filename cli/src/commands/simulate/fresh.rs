@@ -25,14 +25,10 @@ pub(super) fn unnamed(args: &SimulateArgs, kind: CollectiveKind) -> Result<PlanR
     let text = args.plan.to_str().ok_or_else(|| {
         Failure::input(format!("{} is no text", args.plan.display())).help("give a file a name in UTF-8")
     })?;
-    Ok(PlanRequest {
-        topology: Some(request::topology(text)?),
-        collective: Some(v1::CollectiveSpec { kind: request::collective(kind).into(), root: args.collective.root }),
-        outputs: vec![v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..v1::OutputSpec::default() }],
-        // What is simulated is the network as it is named.
-        fault_policy: v1::FaultPolicy::Ignore.into(),
-        ..PlanRequest::default()
-    })
+    let collective = request::collective_spec(kind, args.collective.root);
+    let request = request::plan(request::topology(text)?, collective, vec![request::json_output()]);
+    // What is simulated is the network as it is named.
+    Ok(PlanRequest { fault_policy: v1::FaultPolicy::Ignore.into(), ..request })
 }
 
 /// The same request by this algorithm.

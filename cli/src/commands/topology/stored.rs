@@ -12,8 +12,8 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::Format;
-use crate::commands::operate::{CommonArgs, ListArgs, Page, full_name, listed, say_rest};
-use crate::connection::{ServerArgs, ask};
+use crate::commands::operate::{CommonArgs, ListArgs, Page, ask, full_name, listed, say_rest};
+use crate::connection::{self, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
 use crate::request;
@@ -192,10 +192,7 @@ async fn source(text: &str) -> Result<TopologySource, Failure> {
 async fn put(args: &TopologyArgs) -> Result<(), Failure> {
     let topology = Some(source(&args.topology).await?);
     let request = PutTopologyRequest { topology, request_id: RequestId::random().to_string() };
-    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().put_topology(request.clone(), left).await
-    })
-    .await?;
+    let reply = ask(&args.common, async |client, left| client.put_topology(request.clone(), left).await).await?;
     let warnings: Vec<String> = reply.warnings.into_iter().map(|warning| warning.text).collect();
     let (created, topology) = (reply.created, Row::of(reply.topology.unwrap_or_default()));
     if args.common.json {
@@ -257,7 +254,7 @@ pub(in crate::commands) async fn download(
     id: &str,
     format: DocumentFormat,
 ) -> Result<(StoredTopology, Vec<u8>), Failure> {
-    ask(server, Some(deadline), async |connection, left| {
+    connection::ask(server, Some(deadline), async |connection, left| {
         let mut document: Vec<u8> = Vec::new();
         loop {
             let request = GetTopologyRequest {
@@ -286,10 +283,7 @@ pub(in crate::commands) async fn download(
 async fn delete(args: &NameArgs) -> Result<(), Failure> {
     let name = full_name("topologies/", &args.id);
     let request = DeleteTopologyRequest { name: name.clone(), request_id: RequestId::random().to_string() };
-    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().delete_topology(request.clone(), left).await
-    })
-    .await?;
+    let reply = ask(&args.common, async |client, left| client.delete_topology(request.clone(), left).await).await?;
     let freed_bytes = reply.freed_bytes;
     if args.common.json {
         return print_json("topology delete", &Deleted { id: name, freed_bytes });
@@ -299,10 +293,7 @@ async fn delete(args: &NameArgs) -> Result<(), Failure> {
 
 async fn check(args: &TopologyArgs) -> Result<(), Failure> {
     let request = CheckTopologyRequest { topology: Some(source(&args.topology).await?) };
-    let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        connection.shared().check_topology(request.clone(), left).await
-    })
-    .await?;
+    let reply = ask(&args.common, async |client, left| client.check_topology(request.clone(), left).await).await?;
     let checked = checked(reply);
     if args.common.json {
         print_json("topology check", &checked)?;

@@ -8,6 +8,7 @@ use canopy_proto::v1::{Artifact, GetPlanRequest, OutputFormat};
 use super::Line;
 use crate::clock;
 use crate::commands::plan::target::Format;
+use crate::connection::CallError;
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, cannot_write, write_file};
 use crate::stored_plan::file_name;
@@ -25,15 +26,6 @@ pub(super) struct Folder {
     path: PathBuf,
 }
 
-/// Why a plan is not there.
-#[derive(Debug)]
-pub(super) enum Unkept {
-    /// The server did not send it.
-    Call(ClientError),
-    /// It could not be written.
-    Disk(Failure),
-}
-
 impl Folder {
     /// Makes the folder if there is none.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
@@ -43,7 +35,7 @@ impl Folder {
 
     /// Writes the files of a new plan, and notes them in the event. Of a plan that the server no longer has, as a later one took its
     /// place, it says so; where a job has no plan any more, which files are those of the last one.
-    pub(super) async fn keep(&self, line: &mut Line, client: &Client) -> Result<(), Unkept> {
+    pub(super) async fn keep(&self, line: &mut Line, client: &Client) -> Result<(), CallError> {
         let stem = stem(line);
         let Some(plan) = &line.new_plan else {
             say(&format!("no new plan: files {} in {} are of {}", stem, self.path.display(), line.old_plan));
@@ -57,7 +49,7 @@ impl Folder {
                 line.error = Some(format!("not written: {error}"));
                 return Ok(());
             }
-            Err(error) => return Err(Unkept::Call(error)),
+            Err(error) => return Err(error.into()),
         };
         let mut files = Vec::with_capacity(artifacts.len());
         for artifact in &artifacts {
@@ -68,12 +60,12 @@ impl Folder {
                     line.error = Some(format!("not written: {error}"));
                     break;
                 }
-                Err(error) => return Err(Unkept::Call(error)),
+                Err(error) => return Err(error.into()),
             };
             let path = self.path.join(file(&stem, artifact));
-            write_file(&path, &bytes).map_err(Unkept::Disk)?;
-            let format = Format::ALL.into_iter().find(|format| format.on_the_wire() == artifact.format());
-            let summary = FileSummary::of(format.map_or("unknown", Format::name), &path, &bytes);
+            write_file(&path, &bytes).map_err(CallError::Here)?;
+            let format = Format::of_wire(artifact.format()).map_or("unknown", Format::name);
+            let summary = FileSummary::of(format, &path, &bytes);
             let profile = Some(artifact.profile.clone()).filter(|name| !name.is_empty());
             files.push(FileSummary { profile, ..summary });
         }

@@ -6,17 +6,12 @@ use std::path::Path;
 
 use canopy_bundle::Runtime;
 use canopy_proto::v1::{self, PlanBundleReply};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::commands::job::listable;
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, JOINT_KIND, MANIFEST};
+use crate::output::{BUNDLE_KIND, FORMAT_VERSION};
 use crate::request;
-
-/// What it is, beside other JSON objects of canopy.
-const KIND: &str = "plan-bundle";
-/// Longest manifest that is looked at.
-const BYTES_MAX: u64 = 64 << 20;
 
 /// What is in the folder of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -175,7 +170,7 @@ impl Manifest {
         };
         Ok(Self {
             canopy: FORMAT_VERSION,
-            kind: KIND,
+            kind: BUNDLE_KIND,
             format,
             profile: reply.profile.clone(),
             model: Model {
@@ -271,19 +266,4 @@ impl Warning {
     fn of(warning: &v1::Warning) -> Self {
         Self { code: warning.code.clone(), text: warning.text.clone() }
     }
-}
-
-/// Whether a folder is one that was written here, of either kind.
-pub(super) fn is_bundle(folder: &Path) -> bool {
-    /// As much as tells it.
-    #[derive(Deserialize)]
-    struct Kind {
-        canopy: u32,
-        kind: String,
-    }
-    let path = folder.join(MANIFEST);
-    let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
-    let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
-    serde_json::from_slice::<Kind>(&text)
-        .is_ok_and(|found| found.canopy == FORMAT_VERSION && [KIND, JOINT_KIND].contains(&found.kind.as_str()))
 }

@@ -143,7 +143,7 @@ impl Planned {
 impl File {
     pub(super) fn of(artifact: &v1::Artifact, path: String) -> Self {
         Self {
-            format: super::super::super::report::format_name(artifact.format()),
+            format: super::super::report::format_name(artifact.format()),
             profile: artifact.profile.clone(),
             path,
             bytes: artifact.size_bytes,

@@ -1,14 +1,24 @@
-//! The folder of a bundle, which appears whole or not at all.
+//! A folder of plans, which appears whole or not at all, and how the plans come into it.
 
 use std::fs::{File, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
+use canopy_client::{Retries, RetryPolicy};
+use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest};
+use serde::Deserialize;
 use tempfile::TempDir;
 
-use super::manifest::is_bundle;
+use crate::clock::{self, Deadline};
+use crate::connection::{CallError, Connection, Session};
 use crate::exit::Failure;
-use crate::output::cannot_write;
+use crate::output::{BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST, cannot_write};
+use crate::stored_plan::file_name;
+
+/// Longest manifest that is looked at.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// A folder on its way to its name. Dropped before [`commit`](Self::commit), it leaves nothing behind.
 #[derive(Debug)]
@@ -61,7 +71,6 @@ impl NewFolder {
 
     /// A new file with this content.
     pub(super) fn write(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
-        use std::io::Write as _;
         let mut file = self.file(path)?;
         file.write_all(content).map_err(|error| cannot_write(&self.target.join(path), &error))
     }
@@ -78,6 +87,58 @@ impl NewFolder {
             std::fs::rename(&target, before.path().join("before")).map_err(refuse)?;
         }
         std::fs::rename(temporary.keep(), &target).map_err(refuse)
+    }
+}
+
+/// Whether a folder is one that was written here, of either kind.
+fn is_bundle(folder: &Path) -> bool {
+    /// As much as tells it.
+    #[derive(Deserialize)]
+    struct Kind {
+        canopy: u32,
+        kind: String,
+    }
+    let path = folder.join(MANIFEST);
+    let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
+    let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
+    serde_json::from_slice::<Kind>(&text)
+        .is_ok_and(|found| found.canopy == FORMAT_VERSION && [BUNDLE_KIND, JOINT_KIND].contains(&found.kind.as_str()))
+}
+
+/// Asks for the plans of a folder until there is an answer, or no use in asking. Opening a store does not count.
+pub(super) async fn ask(
+    session: &mut Session,
+    deadline: Option<Duration>,
+    request: &PlanBundleRequest,
+) -> Result<PlanBundleReply, CallError> {
+    let calls =
+        async |connection: &Connection, left| Ok(connection.shared().plan_bundle(request.clone(), left).await?);
+    session.ask(Deadline::after(deadline), calls).await
+}
+
+/// Brings files into a folder.
+pub(super) struct Fetch<'a> {
+    connection: &'a Connection,
+    folder: &'a NewFolder,
+    retries: Retries,
+}
+
+impl<'a> Fetch<'a> {
+    pub(super) fn new(connection: &'a Connection, folder: &'a NewFolder) -> Self {
+        Self { connection, folder, retries: Retries::new(RetryPolicy::STANDARD, clock::jitter()) }
+    }
+
+    /// Brings a file of a plan, which must be the one that was described.
+    pub(super) async fn file(&mut self, path: &str, plan: &str, artifact: &v1::Artifact) -> Result<(), Failure> {
+        let name = file_name(plan, artifact);
+        let mut content = self.folder.file(path)?;
+        let mut put = |data: &[u8]| content.write_all(data);
+        let found = self.connection.shared().download(&name, None, &mut self.retries, &mut put).await?;
+        if found.sha256 != artifact.sha256 {
+            let what = format!("{path} is not the file that the bundle was checked with");
+            return Err(Failure::fault(what).help("ask for the bundle again"));
+        }
+        Ok(())
     }
 }
 

@@ -6,12 +6,11 @@ use canopy_client::ClientError;
 use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest};
 use canopy_topology::Ratio;
 
-use super::super::PlanArgs;
-use super::super::target::profile_name;
-use super::folder::NewFolder;
-use super::{Fetch, ask, communicator};
+use super::Common;
+use super::bundle::communicator;
+use super::folder::{self, Fetch, NewFolder};
 use crate::args::{self, size_bytes};
-use crate::connection::Connection;
+use crate::connection::{Connection, Session};
 use crate::exit::{Failure, say};
 use crate::output::{self, print, print_json};
 use crate::request;
@@ -24,7 +23,7 @@ const MANIFEST: &str = "manifest";
 
 /// What only joint plans have.
 #[derive(Debug, clap::Args)]
-pub(in crate::commands::plan) struct JointArgs {
+pub(super) struct JointArgs {
     /// A collective that runs at the same time as others, such as up=0-17:allgather:18MiB or down=18-35:broadcast@35:1MiB/2: its
     /// name, ranks (or all), what it does with the root's number in T, size (1GiB) and chunks of a share (1); may be repeated. Makes a folder
     /// with a plan for each, in steps in none of which two use the same link
@@ -41,7 +40,7 @@ pub(in crate::commands::plan) struct JointArgs {
 
 impl JointArgs {
     /// Whether joint plans are asked for.
-    pub(in crate::commands::plan) const fn is_given(&self) -> bool {
+    pub(super) const fn is_given(&self) -> bool {
         !self.joint.is_empty()
     }
 }
@@ -82,21 +81,21 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
         Some(position) => u32::try_from(position).map_err(|_| error("too many ranks")),
         None => Err(error(&format!("the root {root} is not among the ranks"))),
     };
-    let collective = v1::CollectiveSpec { kind: request::collective(kind).into(), root: root.map(own).transpose()? };
-    Ok(JointCollective { name: name.to_owned(), ranks, collective: Some(collective), size_bytes: size, chunks })
+    let collective = Some(request::collective_spec(kind, root.map(own).transpose()?));
+    Ok(JointCollective { name: name.to_owned(), ranks, collective, size_bytes: size, chunks })
 }
 
 /// Has the plans made, writes their folder, says what they take.
-pub(in crate::commands::plan) async fn run(args: PlanArgs) -> Result<(), Failure> {
-    let Some(output) = args.output.clone() else {
+pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure> {
+    let Some(output) = common.file.output.as_deref() else {
         return Err(Failure::input("joint plans are a folder, and none is named").help("add `-o DIR`"));
     };
-    let request = joint_request(&args)?;
-    let folder = NewFolder::prepare(&output)?;
-    let (connection, reply) = ask(&args, &request, |error| in_users_words(error, &args)).await?;
-    let written = write(&connection, &reply, folder).await;
-    connection.close().await;
-    let manifest = written?;
+    let request = joint_request(&common, joint)?;
+    let folder = NewFolder::prepare(output)?;
+    let mut session = Session::open(&common.server).await?;
+    let written = made(&mut session, &common, &request, folder).await;
+    session.close().await;
+    let (reply, manifest) = written?;
     for warning in &reply.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }
@@ -104,8 +103,8 @@ pub(in crate::commands::plan) async fn run(args: PlanArgs) -> Result<(), Failure
     for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
         say(&format!("warning: {}: `{}`: {}", warning.code, item.name, warning.text));
     }
-    if args.json {
-        return print_json("plan", &Printed::new(&manifest, &output, items)?);
+    if common.json {
+        return print_json("plan", &Printed::new(&manifest, output, items)?);
     }
     print(&readable(&manifest)?)?;
     say(&format!("{} plans to {}", manifest.plans.len(), output.display()));
@@ -113,24 +112,30 @@ pub(in crate::commands::plan) async fn run(args: PlanArgs) -> Result<(), Failure
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.
-fn joint_request(args: &PlanArgs) -> Result<PlanBundleRequest, Failure> {
-    super::super::check_channels(args)?;
-    super::super::check_layers(args)?;
-    let output = v1::OutputSpec {
-        format: args.format.on_the_wire().into(),
-        profile: profile_name(args.format, args.profile, args.instances)?,
-        instancing: super::super::instancing(args.instances),
-        plain_channels: args.no_switch_channels,
-        max_layers: args.max_layers.map_or(0, std::num::NonZeroU32::get),
-    };
+fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest, Failure> {
+    let outputs = vec![common.file.spec()?];
     Ok(PlanBundleRequest {
-        fault_policy: args.faults.policy().into(),
-        topology: Some(request::topology(&args.topology)?),
+        fault_policy: common.faults.policy().into(),
+        topology: Some(request::topology(&common.topology)?),
         joint: true,
-        joint_collectives: args.joint.joint.clone(),
-        outputs: vec![output],
+        joint_collectives: joint.joint,
+        outputs,
         ..PlanBundleRequest::default()
     })
+}
+
+/// Asks until there is an answer, and writes its folder.
+async fn made(
+    session: &mut Session,
+    common: &Common,
+    request: &PlanBundleRequest,
+    folder: NewFolder,
+) -> Result<(PlanBundleReply, Manifest), Failure> {
+    let reply = folder::ask(session, common.deadline, request).await;
+    let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
+    let reply = reply.map_err(|error| error.told(in_words))?;
+    let manifest = write(session.connection(), &reply, folder).await?;
+    Ok((reply, manifest))
 }
 
 /// Fetches the files and puts the folder into place.
@@ -198,13 +203,13 @@ fn micros(seconds: &str) -> Result<String, Failure> {
 }
 
 /// The same error with fields of the request named as the user gave them.
-fn in_users_words(mut error: ClientError, args: &PlanArgs) -> ClientError {
+fn in_users_words(mut error: ClientError, topology: &str, collectives: &[JointCollective]) -> ClientError {
     if let ClientError::Refused(refusal) = &mut error {
         for (place, _) in &mut refusal.violations {
             let Some(rest) = place.strip_prefix("joint_collectives") else { continue };
             let stated = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let named = stated.and_then(|(number, rest)| {
-                let collective = args.joint.joint.get(number.parse::<usize>().ok()?)?;
+                let collective = collectives.get(number.parse::<usize>().ok()?)?;
                 Some((format!("--joint {}", collective.name), rest.trim_start_matches('.')))
             });
             *place = match named {
@@ -214,7 +219,7 @@ fn in_users_words(mut error: ClientError, args: &PlanArgs) -> ClientError {
             };
         }
     }
-    request::in_users_words(error, &args.topology)
+    request::in_users_words(error, topology)
 }
 
 #[cfg(test)]

@@ -1,0 +1,91 @@
+//! What is written of a plan, and for whom: the arguments of files, and the same on the wire.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use canopy_plan::Instances;
+use canopy_proto::v1::output_spec::Instancing;
+use canopy_proto::v1::{self, OutputSpec};
+
+use super::target::{Format, Target, profile_name};
+use crate::exit::Failure;
+
+/// The files that are made of plans.
+#[derive(Debug, clap::Args)]
+pub(super) struct FileArgs {
+    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
+    #[arg(long, short, value_name = "FORMAT", default_value = "json")]
+    pub(super) format: Format,
+    /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
+    /// mscclpp-0.10]
+    #[arg(long, value_name = "P")]
+    pub(super) profile: Option<Target>,
+    /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
+    /// [default: 1]
+    #[arg(long, value_name = "N", value_parser = instances)]
+    pub(super) instances: Option<Instances>,
+    /// In mscclpp-json, ranks reach each other's memory one by one, whatever switches multicast or aggregate
+    #[arg(long)]
+    no_switch_channels: bool,
+    /// In routes-xml, most layers that keep routes free of deadlocks; where the plan's own need more, chunks take other
+    /// ways [default: as many as it takes]
+    #[arg(long, value_name = "L")]
+    max_layers: Option<NonZeroU32>,
+    /// File to write, standard output if not given; with --sizes and --joint the folder
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// The same on the wire.
+    ///
+    /// # Errors
+    /// The format has nothing like an option that is given, or is not one that the runtime reads.
+    pub(super) fn spec(&self) -> Result<OutputSpec, Failure> {
+        let profile = profile_name(self.format, self.profile, self.instances)?;
+        self.check_channels()?;
+        self.check_layers()?;
+        let instancing = self.instances.map(|instances| match instances {
+            Instances::Exactly(instances) => Instancing::Instances(instances.get()),
+            Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
+        });
+        Ok(OutputSpec {
+            format: self.format.on_the_wire().into(),
+            profile,
+            instancing,
+            plain_channels: self.no_switch_channels,
+            max_layers: self.max_layers.map_or(0, NonZeroU32::get),
+        })
+    }
+
+    /// Other formats than routes-xml have no layers.
+    fn check_layers(&self) -> Result<(), Failure> {
+        if self.max_layers.is_some() && self.format != Format::RoutesXml {
+            let name = self.format.name();
+            return Err(Failure::input(format!("--max-layers is for routes-xml, and {name} has nothing like them"))
+                .help("leave --max-layers out, or add `--format routes-xml`"));
+        }
+        Ok(())
+    }
+
+    /// Other formats than mscclpp-json have no channels of switches to leave out.
+    pub(super) fn check_channels(&self) -> Result<(), Failure> {
+        if self.no_switch_channels && self.format != Format::MscclppJson {
+            let name = self.format.name();
+            return Err(Failure::input(format!(
+                "--no-switch-channels is for mscclpp-json, and {name} has nothing like them"
+            ))
+            .help("leave --no-switch-channels out, or add `--format mscclpp-json`"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads `auto` or a number from 1.
+pub(in crate::commands) fn instances(text: &str) -> Result<Instances, String> {
+    if text == "auto" {
+        return Ok(Instances::Auto);
+    }
+    let number = text.parse().map(Instances::Exactly);
+    number.map_err(|_| format!("`{text}` is not a number of instances; use a number from 1, or auto"))
+}

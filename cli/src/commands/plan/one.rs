@@ -1,0 +1,127 @@
+//! A plan and its file.
+
+use std::path::PathBuf;
+
+use canopy_client::ClientError;
+use canopy_proto::v1::{self, PlanRequest};
+use canopy_synth::Algorithm;
+use clap::ValueEnum;
+
+use super::file::FileArgs;
+use super::receive::Receiver;
+use super::target::{Format, Target};
+use super::{CallArgs, Common, loader, report};
+use crate::args::{CollectiveArgs, LimitArgs, MemoryArgs};
+use crate::clock::{self, Deadline};
+use crate::connection::{CallError, Session};
+use crate::exit::Failure;
+use crate::output::cannot_write;
+use crate::request;
+
+/// What only the one plan is told.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) call: CallArgs,
+    pub(super) algorithm: Algorithm,
+    pub(super) limits: LimitArgs,
+    pub(super) on_miss: Option<OnMiss>,
+    pub(super) memory: MemoryArgs,
+}
+
+/// What to do without the plan that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnMiss {
+    /// Report a failure
+    Fail,
+    /// Take a checked plan of algorithm `direct`
+    Fallback,
+    /// Take the best of that and of plans within 1/4 and 1/64 of the best rate, as far as they come in time
+    BestSoFar,
+}
+
+impl OnMiss {
+    fn policy(self) -> v1::QualityPolicy {
+        let on_miss = match self {
+            Self::Fail => v1::OnMiss::Fail,
+            Self::Fallback => v1::OnMiss::Fallback,
+            Self::BestSoFar => v1::OnMiss::BestSoFar,
+        };
+        v1::QualityPolicy { on_miss: on_miss.into(), ..v1::QualityPolicy::default() }
+    }
+}
+
+/// Makes the plan, writes the file, says what came of it.
+pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
+    let output = common.file.output.as_deref();
+    if common.json && output.is_none() {
+        return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")
+            .help("add `-o FILE`"));
+    }
+    let request = plan_request(&common, asked)?;
+    let module = module(&common.file)?;
+    let mut receiver = Receiver::new(output)?;
+    let mut session = Session::open(&common.server).await?;
+    // Opening a store does not count: the first server gets all the time there is, further ones what it left.
+    let (started, end) = (clock::now(), Deadline::after(common.deadline));
+    let mut is_first = true;
+    let answer = session.ask(end, async |connection, left| {
+        let limit = if is_first { common.deadline } else { left };
+        if !std::mem::take(&mut is_first) {
+            receiver = Receiver::new(output).map_err(CallError::Here)?;
+        }
+        let answer = connection.shared().clone().plan(request.clone(), limit, &mut receiver).await;
+        answer.map_err(|error| match (error, output) {
+            (ClientError::Write(error), Some(path)) => CallError::Here(cannot_write(path, &error)),
+            (error, _) => error.into(),
+        })
+    });
+    let answer = answer.await.map_err(|error| error.told(|error| request::in_users_words(error, &common.topology)));
+    let written = answer.and_then(|reply| {
+        receiver.commit()?;
+        if let (Some(plan), Some(module)) = (output, &module) {
+            let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
+            loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
+        }
+        report::print(&report::Outcome { reply: &reply, output, elapsed: started.elapsed() }, common.json)
+    });
+    session.close().await;
+    written
+}
+
+/// Where the module goes that registers the plan, where the runtime needs one.
+fn module(file: &FileArgs) -> Result<Option<PathBuf>, Failure> {
+    let target = file.profile.or(file.format.usual());
+    let is_registered = target.is_some_and(|target| file.format == Format::MscclppJson && target.is_registered());
+    file.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
+}
+
+/// The request as it goes to the server, which judges all that needs the topology.
+fn plan_request(common: &Common, asked: Asked) -> Result<PlanRequest, Failure> {
+    let Asked { call, algorithm, limits, on_miss, memory } = asked;
+    if let [_, second, ..] = call.collective.as_slice() {
+        let second = second.kind();
+        return Err(Failure::input(format!("one plan is for one collective, and {second} is given, too"))
+            .help("name one, or add `--sizes FROM-TO` for a folder with the plans of all"));
+    }
+    let collective = CollectiveArgs { collective: call.collective.first().copied(), root: call.root };
+    let kind = collective.kind()?;
+    if common.file.profile == Some(Target::Nccl) {
+        return Err(Failure::input("nccl runs no plan of anybody else's")
+            .help("add `--sizes FROM-TO` for advice for its tuner, or name the profile of a runtime that runs plans"));
+    }
+    let output = common.file.spec()?;
+    let request =
+        request::plan(request::topology(&common.topology)?, request::collective_spec(kind, call.root), vec![output]);
+    Ok(limits.on(call.part.in_request(
+        PlanRequest {
+            size_bytes_max: call.size,
+            in_place: memory.in_place(),
+            algorithm: algorithm.name().to_owned(),
+            quality: on_miss.map(OnMiss::policy),
+            placement: call.placement.placement,
+            fault_policy: common.faults.policy().into(),
+            ..request
+        },
+        &collective,
+    )?))
+}
