@@ -39,7 +39,6 @@ fn cut(
     };
     let counted = (0..).map(LinkIndex::new).zip(topology.links()).filter(|(_, link)| crosses(link));
     let links: Vec<LinkIndex> = counted.map(|(index, _)| index).collect();
-    let over = links_in_words(topology, &links);
     let weight = |ranks: &[NodeIndex]| -> u128 {
         let ranks = ranks.iter().filter_map(|&node| topology.rank_of(node));
         ranks.map(|rank| u128::from(shares.weight(rank))).sum()
@@ -48,57 +47,80 @@ fn cut(
     let part =
         |weight: u128| Ratio::new(weight, (inside + outside).max(1)).map_or_else(String::new, |part| part.to_string());
     let [within, beyond] = [&sides.inside, &sides.outside].map(|ranks| ranks_in_words(topology, ranks));
-    let add = |ranks: &[NodeIndex]| if ranks.len() == 1 { "adds" } else { "add" };
-    let is_outside_smaller = sides.is_outside_smaller();
-    let (passing, sentence) = match collective.kind() {
-        CollectiveKind::Allgather if is_outside_smaller => (
-            Some(part(inside)),
-            format!("{beyond} must take in the shares of all others, {} of the data, over {over}", part(inside)),
-        ),
-        CollectiveKind::Allgather => (
-            Some(part(inside)),
-            format!("the shares of {within}, {} of the data, must leave over {over}", part(inside)),
-        ),
-        CollectiveKind::ReduceScatter if is_outside_smaller => (
-            Some(part(inside)),
-            format!(
-                "what {beyond} {} to the results of all others, {} of the data, must leave over {over}",
-                add(&sides.outside),
-                part(inside)
-            ),
-        ),
-        CollectiveKind::ReduceScatter => (
-            Some(part(inside)),
-            format!("what others add to the results of {within}, {} of the data, must enter over {over}", part(inside)),
-        ),
-        CollectiveKind::Broadcast => (None, format!("the whole message must reach {beyond} over {over}")),
-        CollectiveKind::Reduce => {
-            (None, format!("what {beyond} {} to the message must leave over {over}", add(&sides.outside)))
-        }
-        CollectiveKind::Scatter => (
-            Some(part(outside)),
-            format!("the shares of {beyond}, {} of the data, must get there over {over}", part(outside)),
-        ),
-        CollectiveKind::Gather => (
-            Some(part(outside)),
-            format!("the shares of {beyond}, {} of the data, must leave over {over}", part(outside)),
-        ),
-        CollectiveKind::Allreduce | CollectiveKind::AllToAll => {
-            let (ranks, inwards) = if is_outside_smaller {
-                (beyond, direction == CutDirection::Out)
-            } else {
-                (within, direction == CutDirection::In)
-            };
-            let what = if inwards { "must be told the whole sum" } else { "add to every element, which must leave" };
-            (None, format!("{ranks} {what} over {over}"))
-        }
+    let crossing = Crossing {
+        within,
+        beyond,
+        add: if sides.outside.len() == 1 { "adds" } else { "add" },
+        inside: part(inside),
+        outside: part(outside),
+        is_outside_smaller: sides.is_outside_smaller(),
+        over: links_in_words(topology, &links),
     };
+    let (passing, sentence) = crossing.sentence(collective.kind(), direction);
     let capacity: u128 = links.iter().map(|&link| u128::from(topology.link(link).capacity.bytes_per_sec())).sum();
     let together = match passing {
         Some(part) => format!("{} GB/s for {part} of the data", gigabytes(capacity)),
         None => format!("{} GB/s for all of the data", gigabytes(capacity)),
     };
     vec![sentence, together]
+}
+
+/// The two sides of a cut and the links over it, in words.
+struct Crossing {
+    within: String,
+    beyond: String,
+    /// What those outside do, one or several.
+    add: &'static str,
+    /// The part of the data that belongs to each side.
+    inside: String,
+    outside: String,
+    is_outside_smaller: bool,
+    over: String,
+}
+
+impl Crossing {
+    /// What must pass, as a part of the data where it is not all of it, and a sentence that says why.
+    fn sentence(self, kind: CollectiveKind, direction: CutDirection) -> (Option<String>, String) {
+        let Self { within, beyond, add, inside, outside, is_outside_smaller, over } = self;
+        let sentence = match kind {
+            CollectiveKind::Allgather if is_outside_smaller => {
+                format!("{beyond} must take in the shares of all others, {inside} of the data, over {over}")
+            }
+            CollectiveKind::Allgather => {
+                format!("the shares of {within}, {inside} of the data, must leave over {over}")
+            }
+            CollectiveKind::ReduceScatter if is_outside_smaller => {
+                format!(
+                    "what {beyond} {add} to the results of all others, {inside} of the data, must leave over {over}"
+                )
+            }
+            CollectiveKind::ReduceScatter => {
+                format!("what others add to the results of {within}, {inside} of the data, must enter over {over}")
+            }
+            CollectiveKind::Broadcast => format!("the whole message must reach {beyond} over {over}"),
+            CollectiveKind::Reduce => format!("what {beyond} {add} to the message must leave over {over}"),
+            CollectiveKind::Scatter => {
+                format!("the shares of {beyond}, {outside} of the data, must get there over {over}")
+            }
+            CollectiveKind::Gather => format!("the shares of {beyond}, {outside} of the data, must leave over {over}"),
+            CollectiveKind::Allreduce | CollectiveKind::AllToAll => {
+                let (ranks, inwards) = if is_outside_smaller {
+                    (beyond, direction == CutDirection::Out)
+                } else {
+                    (within, direction == CutDirection::In)
+                };
+                let what =
+                    if inwards { "must be told the whole sum" } else { "add to every element, which must leave" };
+                format!("{ranks} {what} over {over}")
+            }
+        };
+        let passing = match kind {
+            CollectiveKind::Allgather | CollectiveKind::ReduceScatter => Some(inside),
+            CollectiveKind::Scatter | CollectiveKind::Gather => Some(outside),
+            _ => None,
+        };
+        (passing, sentence)
+    }
 }
 
 fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {

@@ -6,7 +6,6 @@ use canopy_proto::v1::{
 };
 use serde::Serialize;
 
-use crate::connection::ask;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::{InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words};
@@ -16,7 +15,7 @@ use crate::request::collective_name;
 use crate::stored_plan::plan_id_of;
 use crate::time_proof::TimeProofSummary;
 
-use super::CommonArgs;
+use super::{CommonArgs, ask};
 
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
@@ -251,8 +250,8 @@ struct Explanation {
 /// Asks for the plan and prints it.
 pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = plan_id_of(&args.plan, &args.common.server, Some(args.common.deadline)).await?;
-    let explained = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
-        let (client, name, placement) = (connection.shared(), name.clone(), args.placement.placement.clone());
+    let explained = ask(&args.common, async |client, left| {
+        let (name, placement) = (name.clone(), args.placement.placement.clone());
         let told = if args.explain {
             client.explain_plan(ExplainPlanRequest { name: name.clone(), placement }, left).await?
         } else {
@@ -381,6 +380,25 @@ fn readable(shown: &Shown) -> String {
             shown.valid_for.alignment_elements
         ),
     ];
+    if let Some(map) = &shown.rank_map {
+        lines.insert(3, format!("rank map   {map}"));
+    }
+    if !shown.shares.is_empty() {
+        lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares, *ranks as usize)));
+    }
+    lines.extend(history(shown));
+    lines.extend(properties(shown));
+    shown.files.iter().for_each(|file| lines.extend(of_file(file)));
+    if let Some(Explanation { gap, limit }) = &shown.explanation {
+        lines.push(format!("gap        {gap}"));
+        lines.push(format!("limit      {limit}"));
+    }
+    lines.join("\n")
+}
+
+/// Where the plan comes from, and what became of it.
+fn history(shown: &Shown) -> Vec<String> {
+    let mut lines = Vec::new();
     let Origin { algorithm_requested, planner_class, request, tenant, schedules, rejected } = &shown.provenance;
     if !request.is_empty() {
         lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
@@ -404,15 +422,15 @@ fn readable(shown: &Shown) -> String {
             position + 1
         ));
     }
-    if let Some(map) = &shown.rank_map {
-        lines.insert(3, format!("rank map   {map}"));
-    }
-    if !shown.shares.is_empty() {
-        lines.insert(2, format!("shares     {}", shares_in_words(&shown.shares, *ranks as usize)));
-    }
     if !shown.family.is_empty() {
         lines.push(format!("family     {}, whose boxes it was planned with", shown.family));
     }
+    lines
+}
+
+/// What only some plans have, a line each.
+fn properties(shown: &Shown) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(form) = &shown.form {
         lines.push(format!("form       {}", form.words()));
     }
@@ -431,35 +449,35 @@ fn readable(shown: &Shown) -> String {
     if let Some(reach) = &shown.reach {
         lines.push(format!("reach      {}", reach.readable(shown.steps)));
     }
-    for file in &shown.files {
-        let profile = if file.profile.is_empty() { String::new() } else { format!(" for {}", file.profile) };
-        lines.push(format!("file       {}{profile}, {} bytes, {}", file.format, file.bytes, file.sha256));
-        if let Some(msccl) = &file.msccl {
+    lines
+}
+
+/// A file, and what it needs of its runtime.
+fn of_file(file: &FileRow) -> Vec<String> {
+    let mut lines = Vec::new();
+    let profile = if file.profile.is_empty() { String::new() } else { format!(" for {}", file.profile) };
+    lines.push(format!("file       {}{profile}, {} bytes, {}", file.format, file.bytes, file.sha256));
+    if let Some(msccl) = &file.msccl {
+        lines.push(format!(
+            "           {} channels, {} chunks per loop, at most {} thread blocks per rank and {} steps per block",
+            msccl.channels, msccl.chunks_per_loop, msccl.thread_blocks_max, msccl.steps_max
+        ));
+        lines.push(format!(
+            "           at most {} steps and {} scratch chunks per rank; {} steps of all ranks only wait",
+            msccl.rank_steps_max, msccl.scratch_chunks_max, msccl.nops
+        ));
+        if let Some(Binding { name, need, limit, rank }) = &msccl.binding {
+            let who = rank.map_or(String::new(), |rank| format!(" by rank {rank}"));
+            lines.push(format!("           binding limit: {name}, {need} of {limit} used{who}"));
+        }
+        if let Some(Binding { name, need, limit, .. }) = &msccl.instances_limit {
+            let (instances, most) = (msccl.instances, msccl.instances_max);
+            let more = most.saturating_add(1);
             lines.push(format!(
-                "           {} channels, {} chunks per loop, at most {} thread blocks per rank and {} steps per block",
-                msccl.channels, msccl.chunks_per_loop, msccl.thread_blocks_max, msccl.steps_max
+                "           instances of the plan: {instances}, room for {most}; {more} would exceed: {name}, {need} of \
+                 {limit}"
             ));
-            lines.push(format!(
-                "           at most {} steps and {} scratch chunks per rank; {} steps of all ranks only wait",
-                msccl.rank_steps_max, msccl.scratch_chunks_max, msccl.nops
-            ));
-            if let Some(Binding { name, need, limit, rank }) = &msccl.binding {
-                let who = rank.map_or(String::new(), |rank| format!(" by rank {rank}"));
-                lines.push(format!("           binding limit: {name}, {need} of {limit} used{who}"));
-            }
-            if let Some(Binding { name, need, limit, .. }) = &msccl.instances_limit {
-                let (instances, most) = (msccl.instances, msccl.instances_max);
-                let more = most.saturating_add(1);
-                lines.push(format!(
-                    "           instances of the plan: {instances}, room for {most}; {more} would exceed: {name}, {need} of \
-                     {limit}"
-                ));
-            }
         }
     }
-    if let Some(Explanation { gap, limit }) = &shown.explanation {
-        lines.push(format!("gap        {gap}"));
-        lines.push(format!("limit      {limit}"));
-    }
-    lines.join("\n")
+    lines
 }
