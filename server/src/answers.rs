@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use canopy_proto::v1::{CacheOutcome, Puncture, Timings, Warning};
+use canopy_planner::{Puncture, Warning};
 
-use crate::job::{Delivery, Job};
+use crate::job::{Cache, Delivery, Job, Timings};
 use crate::key::{PlanKey, RequestKey};
 use crate::store::Records;
 
@@ -54,14 +54,14 @@ impl Answers {
         let Answer { plan: plan_key, warnings, puncture } = self.lock().answers.get(key).cloned()?;
         let plan = self.records.remembered(&plan_key)?;
         let write_back = self.records.count_use(&plan_key);
-        let delivery = Delivery { plan, cache: CacheOutcome::Hit, timings: Timings::default(), warnings, puncture };
+        let delivery = Delivery { plan, cache: Cache::Hit, timings: Timings::default(), warnings, puncture };
         Some(Found { delivery, write_back })
     }
 
     /// Remembers what a request came to. Only what came from the store: a fresh plan may not have got there.
     pub(crate) fn learn(&self, key: &RequestKey, delivery: &Delivery) {
         let faults = delivery.puncture.as_ref().map_or(0, |puncture| puncture.faults.len());
-        if delivery.cache != CacheOutcome::Hit || delivery.warnings.len().max(faults) > WARNINGS_MAX {
+        if delivery.cache != Cache::Hit || delivery.warnings.len().max(faults) > WARNINGS_MAX {
             return;
         }
         let Some(plan) = PlanKey::from_digits(&delivery.plan.plan.content_key) else { return };
@@ -116,8 +116,8 @@ mod tests {
         StoredPlan::new(plan, Vec::new())
     }
 
-    fn delivery(plan: Arc<StoredPlan>, cache: CacheOutcome) -> Delivery {
-        let warnings = vec![Warning { code: "GUESSED".to_owned(), text: "a guess".to_owned() }];
+    fn delivery(plan: Arc<StoredPlan>, cache: Cache) -> Delivery {
+        let warnings = vec![Warning::new("GUESSED", "a guess".to_owned())];
         Delivery { plan, cache, timings: Timings::default(), warnings, puncture: None }
     }
 
@@ -128,11 +128,11 @@ mod tests {
         let key = PlanKey::from_bytes([7; 32]);
         records.put(&key, &stored(key)).unwrap();
         let Lookup::Found(plan) = records.get(&key).unwrap() else { panic!("it was put") };
-        answers.learn(&request(1), &delivery(Arc::clone(&plan), CacheOutcome::Miss));
+        answers.learn(&request(1), &delivery(Arc::clone(&plan), Cache::Miss));
         assert!(answers.find(&request(1)).is_none(), "only what came from the store is remembered");
-        answers.learn(&request(1), &delivery(plan, CacheOutcome::Hit));
+        answers.learn(&request(1), &delivery(plan, Cache::Hit));
         let found = answers.find(&request(1)).unwrap().delivery;
-        assert_eq!((found.cache, found.warnings[0].code.as_str()), (CacheOutcome::Hit, "GUESSED"));
+        assert_eq!((found.cache, &*found.warnings[0].code), (Cache::Hit, "GUESSED"));
         assert!(answers.find(&request(2)).is_none());
         assert_eq!(records.summary(&key).unwrap().unwrap().hits, 2);
         records.evict(&key).unwrap();
@@ -145,7 +145,7 @@ mod tests {
         let answers = Answers::new(records);
         let plan = Arc::new(stored(PlanKey::from_bytes([7; 32])));
         for number in 0..=u32::try_from(REQUESTS_MAX).unwrap() {
-            answers.learn(&request(number), &delivery(Arc::clone(&plan), CacheOutcome::Hit));
+            answers.learn(&request(number), &delivery(Arc::clone(&plan), Cache::Hit));
         }
         let known = answers.lock();
         assert_eq!((known.answers.len(), known.arrivals.len()), (REQUESTS_MAX, REQUESTS_MAX));

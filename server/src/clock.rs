@@ -6,8 +6,6 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use prost_types::Timestamp;
-
 use self::steady::Mark;
 pub(crate) use self::steady::Steady;
 
@@ -30,6 +28,11 @@ pub(crate) fn millis_since(start: Instant) -> f64 {
     millis(now().duration_since(start))
 }
 
+/// Time since the clock was first asked in milliseconds, for measuring how long something takes.
+pub(crate) fn elapsed_millis() -> f64 {
+    millis_since(STEADY.1)
+}
+
 /// The time by a clock that nobody sets, in milliseconds since about 1970 UTC: for all that ends after a time.
 pub(crate) fn steady_ms() -> u64 {
     STEADY.0.now_ms(elapsed_ms())
@@ -45,12 +48,6 @@ pub(crate) fn shown_ms(steady_ms: u64) -> u64 {
 pub(crate) fn meant_ms(unix_ms: u64) -> u64 {
     observe();
     STEADY.0.meant_ms(unix_ms)
-}
-
-/// A time on the wire.
-pub(crate) fn timestamp(unix_ms: u64) -> Timestamp {
-    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
-    Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
 }
 
 /// Notices whether the time of day was set.

@@ -11,9 +11,9 @@ use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
 
-use crate::causes::chain;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
+use canopy_planner::chain;
 
 /// Most answers that are kept: some ten MiB.
 const COUNT_MAX: usize = 4096;

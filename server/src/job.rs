@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use canopy_proto::v1;
+use canopy_planner::{Puncture, Warning};
 use canopy_synth::Stop;
+use canopy_wire::Entry;
 use tokio::sync::watch;
 
 use crate::clock;
@@ -20,6 +21,7 @@ use crate::planner::Prepared;
 use crate::store::StoredPlan;
 use crate::trace::JobTrace;
 
+pub(crate) use self::describe::{Made, Operation, State};
 pub(crate) use self::phase::Phase;
 
 /// A job: the order, who waits for it, and how far it is.
@@ -138,16 +140,10 @@ impl Written {
 /// A job that an earlier process left unfinished.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unfinished {
-    /// Its number.
-    pub(crate) number: u64,
-    /// What is to be planned.
-    pub(crate) order: Order,
-    /// Which of two goes first.
-    pub(crate) priority: Priority,
+    /// Its request, its number and when it came.
+    pub(crate) entry: Entry,
     /// How often a worker has begun to make its plan.
     pub(crate) starts: u32,
-    /// When it was asked for, in milliseconds since 1970 UTC.
-    pub(crate) arrived_unix_ms: u64,
 }
 
 /// What those who wait for a job see of it: any number of steps within `Working`, then one to `Done`.
@@ -173,16 +169,36 @@ pub(crate) struct Status {
     pub(crate) incumbent: String,
 }
 
+/// Where a plan comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// It was stored, or made of what was.
+    Hit,
+    /// It was searched for.
+    Miss,
+    /// Another call had it searched for.
+    Joined,
+}
+
+/// How long the stages of a job took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Timings {
+    pub(crate) queue_ms: f64,
+    /// Reading the topology and bringing it into canonical order.
+    pub(crate) canonical_ms: f64,
+    pub(crate) planned: canopy_planner::Timings,
+}
+
 /// A plan on its way to those who wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
     pub(crate) plan: Arc<StoredPlan>,
-    pub(crate) cache: v1::CacheOutcome,
-    pub(crate) timings: v1::Timings,
+    pub(crate) cache: Cache,
+    pub(crate) timings: Timings,
     /// Beside those of the plan.
-    pub(crate) warnings: Vec<v1::Warning>,
+    pub(crate) warnings: Vec<Warning>,
     /// What its network is the rest of.
-    pub(crate) puncture: Option<Arc<v1::Puncture>>,
+    pub(crate) puncture: Option<Arc<Puncture>>,
 }
 
 impl Job {
@@ -219,8 +235,8 @@ impl Job {
     }
 
     /// A job that an earlier process left unfinished: nobody waits for it, and it goes on without.
-    pub(crate) fn resumed(unfinished: Unfinished, held_bytes: usize) -> Self {
-        let Unfinished { number, order, priority, starts, arrived_unix_ms } = unfinished;
+    pub(crate) fn resumed(entry: Entry, starts: u32, held_bytes: usize) -> Self {
+        let Entry { number, request: order, priority, arrived_unix_ms } = entry;
         let terms = Terms { priority, detached: true, worker: Worker::Planner };
         let job = Self::new(number, RequestKey::of(&order), order, Goal::Plan, terms, held_bytes);
         job.ties().written = Some(Written { starts, started_here: false });

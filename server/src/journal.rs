@@ -16,7 +16,7 @@
 //! that is begun again and finds its plan in the store. A store that fails costs durability, not the job, but nobody is told that a job
 //! goes on alone which is not on the disk.
 
-mod entry;
+mod progress;
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -24,15 +24,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use canopy_wire::{decode_entry, encode_entry};
 
-use self::entry::{Progress, decode_entry, encode_entry, encode_progress};
-pub(crate) use self::entry::{decode_order, encode_order};
+use self::progress::{Progress, encode_progress};
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
 use crate::job::{Job, JobState, Unfinished, Written};
 use crate::key::PlanKey;
 use crate::order::Making;
-use crate::store::{DamagedRecord, Durability, SpaceOf, Store, StoreError, Stored, Summarised, decode_message};
+use crate::order::{Order, Priority};
+use crate::store::{
+    DamagedRecord, Durability, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, decode_record,
+    encode_record,
+};
 
 /// A job that was begun so often and never ended is taken to be what ends the process.
 pub(crate) const STARTS_MAX: u32 = 2;
@@ -66,6 +70,16 @@ enum End {
     Left(Arc<Job>),
 }
 
+/// A request by itself, in the envelope of a record.
+pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
+    encode_record(&encode_entry(0, order, Priority::Prefetch, 0))
+}
+
+/// Reads what [`encode_order`] wrote. None: it is damaged, or this build does not know it.
+pub(crate) fn decode_order(bytes: &[u8]) -> Option<Order> {
+    decode_entry(decode_record(bytes).ok()?).map(|entry| entry.request)
+}
+
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let store = SpaceOf::new(store);
@@ -91,7 +105,7 @@ impl Journal {
         let (priority, starts) = (ties.priority, Written::default().starts_with(ties.is_being_read));
         drop(ties);
         let key = PlanKey::numbered(job.number);
-        let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
+        let record = encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms));
         let written = self.store.put(&key, &record, &encode_progress(starts, &job.key));
         if written.is_err() {
             job.ties().written = None;
@@ -232,7 +246,7 @@ impl Journal {
                 }
                 End::Left(job) => {
                     let priority = job.ties().priority;
-                    let record = encode_entry(job.number, &job.order, priority, job.arrived_unix_ms);
+                    let record = encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms));
                     if let Err(error) = self.store.put(&key, &record, &encode_progress(0, &job.key)) {
                         tracing::error!(operation = job.operation(), error = chain(&error), "a job is lost");
                         failed.insert(key, End::Left(job));
@@ -286,7 +300,7 @@ impl Journal {
                 None => 0,
             };
             match self.store.get(&key) {
-                Ok(entry) => entry.found().into_iter().for_each(|entry| each(Unfinished { starts, ..entry })),
+                Ok(entry) => entry.found().into_iter().for_each(|unfinished| each(Unfinished { starts, ..unfinished })),
                 Err(error) => tracing::error!(%key, error = chain(&error), "an unfinished job cannot be read"),
             }
         }
@@ -314,8 +328,8 @@ impl Journal {
 
 impl Stored for Unfinished {
     fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
-        let entry = decode_entry(&record).filter(|entry| PlanKey::numbered(entry.number) == *key);
-        entry.ok_or(DamagedRecord::Payload)
+        let entry = decode_entry(decode_record(&record)?).filter(|entry| PlanKey::numbered(entry.number) == *key);
+        entry.map(|entry| Self { entry, starts: 0 }).ok_or(DamagedRecord::Payload)
     }
 
     fn log_damage(key: &PlanKey, _: &DamagedRecord) {

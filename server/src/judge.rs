@@ -15,9 +15,9 @@ use canopy_schedule::{Collective, CollectiveKind, certified_bound, judge_until};
 use canopy_topology::{Rank, TopologyLimits};
 
 pub(crate) use self::request::{Verdict, judge_request};
-use crate::digest::sha256_hex;
-use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
-use crate::pipeline::collective_on_the_wire;
+use canopy_wire::collective_on_the_wire;
+use canopy_wire::sha256_hex;
+use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
 ///

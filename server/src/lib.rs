@@ -10,11 +10,9 @@ mod answers;
 mod around;
 mod asked;
 mod call;
-mod causes;
 mod clock;
 mod config;
 mod deadline;
-mod digest;
 mod drain;
 mod embedded;
 mod failure;
@@ -25,7 +23,6 @@ mod journal;
 mod judge;
 mod key;
 mod listener;
-mod losses;
 mod maintenance;
 mod malformed;
 mod metrics;
@@ -38,14 +35,13 @@ mod planner;
 mod process;
 mod queue;
 mod receipts;
-mod recent;
 mod refusals;
 mod reload;
 mod replan;
 mod rpc;
+mod schedules;
 mod server;
 mod service;
-mod shapes;
 mod socket;
 mod statistics;
 mod status;
@@ -58,13 +54,14 @@ mod topologies;
 mod trace;
 mod workers;
 
+pub use canopy_wire::InlineError;
 pub use config::{
     AdminListen, ConfigError, DurationError, Exposure, Options, ServerFlags, Settings, Tenure, Time, data_dir_default,
     parse_duration, print_effective, print_sample, socket_path,
 };
 pub use drain::DrainHandle;
 pub use embedded::EmbeddedServer;
-pub use failure::{InlineError, PlanFailure, Shortfall};
+pub use failure::{PlanFailure, Shortfall};
 pub use key::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use order::{Group, JointOrder, JointTask, Making, Order, Output, RequestError, TopologyInput};
@@ -83,4 +80,4 @@ pub use store::{
     open_store, pending_migration, read_archive, receive_archive, write_archive,
 };
 pub use telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
-pub use tenant::{IsolatedTenant, NotATenant, TenantName};
+pub use tenant::IsolatedTenant;

@@ -5,7 +5,6 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::causes::chain;
 use crate::clock;
 use crate::config::{ConfigError, ServerFlags};
 use crate::key::PlanKey;
@@ -14,6 +13,7 @@ use crate::store::{
     ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space, Store,
     StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
 };
+use canopy_planner::chain;
 
 /// Keys read at a time.
 const PAGE: usize = 256;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::causes::chain;
 use crate::config::{Options, ServerFlags};
 use crate::listener::raise_descriptor_limit;
 use crate::notify::Notifier;
@@ -13,6 +12,7 @@ use crate::reload::Reload;
 use crate::server::{RunError, Server, StartError};
 use crate::tasks;
 use crate::telemetry::{flush_log, start_logging};
+use canopy_planner::chain;
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
 #[derive(Debug)]

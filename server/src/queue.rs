@@ -20,13 +20,12 @@ mod resume;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use canopy_proto::v1::CacheOutcome;
 use tokio::sync::watch;
 
 use self::line::Line;
 use self::lines::{Lines, leave, release};
 use crate::failure::PlanFailure;
-use crate::job::{Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
+use crate::job::{Cache, Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
 use crate::journal::Journal;
 use crate::key::RequestKey;
 use crate::order::Order;
@@ -424,12 +423,12 @@ fn end_phase(outcome: &Outcome) -> Phase {
 /// What a follower is told when its leader ends: the same plan, with the follower's own warnings and times.
 fn joined_outcome(outcome: &Outcome, follower: &Job) -> Outcome {
     let mut delivery = outcome.clone()?;
-    delivery.cache = CacheOutcome::Joined;
+    delivery.cache = Cache::Joined;
     if let Some(read) = follower.read.get() {
         delivery.warnings.clone_from(&read.prepared.warnings);
         delivery.puncture.clone_from(&read.prepared.puncture);
-        delivery.timings.canonical = read.canonical_ms;
-        delivery.timings.queue = read.queue_ms;
+        delivery.timings.canonical_ms = read.canonical_ms;
+        delivery.timings.queue_ms = read.queue_ms;
     }
     Ok(delivery)
 }

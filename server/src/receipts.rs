@@ -11,10 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::causes::chain;
 use crate::clock;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message};
+use canopy_planner::chain;
 
 /// Keeps receipts in a space of the store. Clones share it. Every call may block on the disk.
 #[derive(Clone)]

@@ -126,6 +126,7 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use canopy_planner::PlanError;
     use canopy_synth::{BoundError, SynthesisError};
 
     use super::*;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     fn lasting() -> Arc<PlanFailure> {
-        Arc::new(PlanFailure::Bound(BoundError::TooLarge))
+        Arc::new(PlanFailure::Planning(PlanError::Bound(BoundError::TooLarge)))
     }
 
     #[test]
@@ -179,10 +180,10 @@ mod tests {
         let passing = [
             PlanFailure::Stopped,
             PlanFailure::CancelledByOperator,
-            PlanFailure::Synthesis(SynthesisError::Stopped),
-            PlanFailure::Bound(BoundError::Stopped),
-            PlanFailure::Bound(BoundError::Broken { what: "x".to_owned() }),
-            PlanFailure::Rejected { check: "load", problem: "x".to_owned() },
+            PlanFailure::Planning(PlanError::Synthesis(SynthesisError::Stopped)),
+            PlanFailure::Planning(PlanError::Bound(BoundError::Stopped)),
+            PlanFailure::Planning(PlanError::Bound(BoundError::Broken { what: "x".to_owned() })),
+            PlanFailure::Planning(PlanError::Rejected { check: "load", problem: "x".to_owned() }),
             PlanFailure::Panicked { request: crate::key::RequestKey::from_bytes([0; 32]) },
             PlanFailure::Abandoned { starts: 2 },
             PlanFailure::NotCached,
@@ -196,7 +197,7 @@ mod tests {
             refusals.learn(&key(1), &failure, now);
             assert!(refusals.find(&key(1), now).is_none(), "{failure}");
         }
-        for failure in [lasting(), Arc::new(PlanFailure::Synthesis(SynthesisError::NoTrees))] {
+        for failure in [lasting(), Arc::new(PlanFailure::Planning(PlanError::Synthesis(SynthesisError::NoTrees)))] {
             refusals.learn(&key(1), &failure, now);
             assert!(refusals.find(&key(1), now).is_some(), "{failure}");
         }

@@ -46,7 +46,6 @@ pub(crate) use self::leases::{Deed, Item, Lease, LeaseOptions, Leases, Standing,
 pub(crate) use self::network::{Network, Placed, entry_by_host};
 pub use self::options::ReplanOptions;
 pub(crate) use self::scope::Scope;
-use crate::causes::chain;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::key::PlanKey;
@@ -56,6 +55,7 @@ use crate::queue::Queue;
 use crate::store::{Records, Store, StoreError};
 use crate::tasks;
 use crate::topologies::Shelf;
+use canopy_planner::chain;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
 const AT_ONCE: usize = 16;

@@ -8,6 +8,7 @@ mod bundle;
 mod cached;
 mod decode;
 mod deliver;
+mod describe;
 mod desk;
 mod events;
 mod faults;

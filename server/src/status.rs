@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use canopy_plan::ProfileError;
+use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, FaultError, PlacementError, ReadError, TopologyError};
@@ -18,9 +19,10 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 pub(crate) use self::call::call_status;
-use crate::failure::{InlineError, PlanFailure, chain};
+use crate::failure::{PlanFailure, chain};
 use crate::key::PlanKey;
 use crate::order::RequestError;
+use canopy_wire::InlineError;
 
 /// Domain of every `ErrorInfo`.
 const DOMAIN: &str = "canopy";
@@ -178,65 +180,20 @@ fn words(words: &str) -> String {
 fn refusal(failure: &PlanFailure) -> Refusal {
     match failure {
         PlanFailure::Request(error) => Refusal::input(request_reason(error), error.field()),
-        PlanFailure::Expression(error) => expression(error),
-        PlanFailure::Document(error) => document(error),
-        PlanFailure::Inline(error) => inline(error),
-        PlanFailure::Placement(error) => placement(error),
-        PlanFailure::Group(error) => {
-            let field = error.position().map_or("ranks".to_owned(), |position| format!("ranks[{position}]"));
-            Refusal::input("GROUP_INVALID", field)
-        }
-        PlanFailure::FaultMeaning(error) => {
-            Refusal::input("FAULT_UNKNOWN", format!("topology.punctured.faults[{}]", error.position))
-        }
-        PlanFailure::Fault(error) => match error {
-            FaultError::TooFewRanks { left } => {
-                Refusal::infeasible("TOO_FEW_RANKS", "topology.punctured.faults").with("left", left)
-            }
-            // What they mean on the network is known by then.
-            _ => Refusal::input("FAULT_UNKNOWN", "topology.punctured.faults"),
-        },
-        PlanFailure::RootLost { root } => Refusal::infeasible("ROOT_LOST", "collective.root").with("root", root),
-        PlanFailure::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
-        PlanFailure::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
-        PlanFailure::Bound(error) => bound(error),
-        PlanFailure::InJoint { position, failure } => {
-            let mut refusal = refusal(failure).with("collective", position);
-            if let Detail::Field(field) = refusal.detail {
-                refusal.detail = Detail::Field(format!("joint_collectives[{position}].{field}"));
-            }
-            refusal
-        }
-        PlanFailure::Synthesis(error) => synthesis(error),
-        PlanFailure::Apart { failure, parts } => {
-            let mut refusal = refusal(failure).with("components", parts.count);
-            if let Detail::Precondition(subject) = refusal.detail {
-                refusal.detail = Detail::Components(subject, parts.listed.clone());
-            }
-            refusal
-        }
-        PlanFailure::Lower { output, error } => files::lower(*output, error),
-        PlanFailure::LowerOneccl { output, error } => files::lower_oneccl(*output, error),
-        PlanFailure::Layers { output, error } => routes::layers(*output, error),
-        PlanFailure::LowerRoutes { output, error } => routes::lower(*output, error),
-        PlanFailure::LowerExecution { output, error } => files::lower_execution(*output, error),
-        PlanFailure::TooLargeToRun { output, .. } => {
-            Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
-        }
+        PlanFailure::Planning(error) => planning(error),
         PlanFailure::BelowMinimum(shortfall) => {
             Refusal::infeasible("QUALITY_BELOW_MINIMUM", "quality.minimum_optimality")
                 .with("achieved", &shortfall.achieved)
                 .with("minimum", &shortfall.minimum)
         }
-        PlanFailure::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
         PlanFailure::Panicked { request } => Refusal::fault("JOB_FAILED").with("request", request),
         PlanFailure::Abandoned { starts } => Refusal::fault("JOB_ABANDONED").with("starts", starts),
         PlanFailure::Remembered { failure, age } => {
             refusal(failure).with("cache", "negative").with("age_s", age.as_secs())
         }
-        PlanFailure::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
+        PlanFailure::Stopped => stopped(),
         PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
-        PlanFailure::NotCached => Refusal::new(Code::NotFound, "PLAN_NOT_CACHED", Detail::None),
+        PlanFailure::NotCached => not_cached(),
         PlanFailure::QueueFull { limit, .. } => {
             Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY)).with("limit", limit)
         }
@@ -258,6 +215,67 @@ fn refusal(failure: &PlanFailure) -> Refusal {
             }
         }
     }
+}
+
+fn planning(error: &PlanError) -> Refusal {
+    match error {
+        PlanError::Expression(error) => expression(error),
+        PlanError::Document(error) => document(error),
+        PlanError::Inline(error) => inline(error),
+        PlanError::Placement(error) => placement(error),
+        PlanError::Group(error) => {
+            let field = error.position().map_or("ranks".to_owned(), |position| format!("ranks[{position}]"));
+            Refusal::input("GROUP_INVALID", field)
+        }
+        PlanError::FaultMeaning(error) => {
+            Refusal::input("FAULT_UNKNOWN", format!("topology.punctured.faults[{}]", error.position))
+        }
+        PlanError::Fault(error) => match error {
+            FaultError::TooFewRanks { left } => {
+                Refusal::infeasible("TOO_FEW_RANKS", "topology.punctured.faults").with("left", left)
+            }
+            // What they mean on the network is known by then.
+            _ => Refusal::input("FAULT_UNKNOWN", "topology.punctured.faults"),
+        },
+        PlanError::RootLost { root } => Refusal::infeasible("ROOT_LOST", "collective.root").with("root", root),
+        PlanError::Root(_) => Refusal::input("ROOT_INVALID", "collective.root"),
+        PlanError::Shares(_) => Refusal::input("SHARES_INVALID", "shares"),
+        PlanError::Bound(error) => bound(error),
+        PlanError::InJoint { position, failure } => {
+            let mut refusal = planning(failure).with("collective", position);
+            if let Detail::Field(field) = refusal.detail {
+                refusal.detail = Detail::Field(format!("joint_collectives[{position}].{field}"));
+            }
+            refusal
+        }
+        PlanError::Synthesis(error) => synthesis(error),
+        PlanError::Apart { failure, parts } => {
+            let mut refusal = planning(failure).with("components", parts.count);
+            if let Detail::Precondition(subject) = refusal.detail {
+                refusal.detail = Detail::Components(subject, parts.listed.clone());
+            }
+            refusal
+        }
+        PlanError::Lower { output, error } => files::lower(*output, error),
+        PlanError::LowerOneccl { output, error } => files::lower_oneccl(*output, error),
+        PlanError::Layers { output, error } => routes::layers(*output, error),
+        PlanError::LowerRoutes { output, error } => routes::lower(*output, error),
+        PlanError::LowerExecution { output, error } => files::lower_execution(*output, error),
+        PlanError::TooLargeToRun { output, .. } => {
+            Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
+        }
+        PlanError::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
+        PlanError::NotKnown => not_cached(),
+        PlanError::Stopped => stopped(),
+    }
+}
+
+fn stopped() -> Refusal {
+    Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None)
+}
+
+fn not_cached() -> Refusal {
+    Refusal::new(Code::NotFound, "PLAN_NOT_CACHED", Detail::None)
 }
 
 fn placement(error: &PlacementError) -> Refusal {
@@ -304,6 +322,8 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
+        RequestError::Inline(InlineError::NoBandwidth { .. }) => "CAPACITY_NOT_POSITIVE",
+        RequestError::Inline(_) => "TOPOLOGY_MALFORMED",
         RequestError::Fault { .. } => "FAULT_INVALID",
         RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
         RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
@@ -339,19 +359,12 @@ fn document(error: &ReadError) -> Refusal {
     }
 }
 
-fn inline(error: &InlineError) -> Refusal {
+fn inline(error: &TopologyError) -> Refusal {
     let field = nested("topology.inline", error.field());
     if error.is_over_limit() {
         return Refusal::limit("TOPOLOGY_TOO_LARGE", field);
     }
-    match error {
-        InlineError::NoBandwidth { .. } => Refusal::input("CAPACITY_NOT_POSITIVE", field),
-        InlineError::Topology(error) => Refusal::input(topology_reason(error), field),
-        InlineError::KindMissing { .. }
-        | InlineError::KindUnknown { .. }
-        | InlineError::CapableCompute { .. }
-        | InlineError::ForwardingSwitch { .. } => Refusal::input("TOPOLOGY_MALFORMED", field),
-    }
+    Refusal::input(topology_reason(error), field)
 }
 
 fn topology_reason(error: &TopologyError) -> &'static str {

@@ -6,46 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use canopy_planner::{NotATenant, TenantName};
+use canopy_wire::TENANT_HEADER as HEADER;
 use serde::{Deserialize, Serialize};
 use tonic::metadata::MetadataMap;
 
 use crate::failure::PlanFailure;
 use crate::order::RequestError;
-
-/// The header that names the tenant of a call.
-pub(crate) const HEADER: &str = "x-canopy-tenant";
-/// Longest name in bytes.
-const NAME_BYTES_MAX: usize = 63;
-
-/// Name of a tenant: 1 to 63 letters, digits, `.`, `-` and `_`, of ASCII.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TenantName(String);
-
-/// A text that names no tenant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no tenant; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
-pub struct NotATenant {
-    found: String,
-}
-
-impl TenantName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for TenantName {
-    type Err = NotATenant;
-
-    fn from_str(text: &str) -> Result<Self, NotATenant> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
-        if is_plain && (1..=NAME_BYTES_MAX).contains(&text.len()) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(NotATenant { found: text.chars().take(80).collect() })
-    }
-}
 
 /// Tenants whose plans are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]

@@ -11,14 +11,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use canopy_proto::v1;
+use canopy_planner::{Note, Rejection, Warning};
 use canopy_synth::Stop;
 use canopy_topology::Rate;
 
 use crate::asked;
 use crate::clock;
 use crate::failure::{PlanFailure, chain};
-use crate::job::{Delivery, Goal, Job, NOT_STORED, Outcome, Read};
+use crate::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Timings};
 use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
@@ -167,7 +167,7 @@ impl Workshop {
         let Some(journal) = &self.journal else { return };
         let mut resumed = 0_usize;
         let read = journal.for_each_unfinished(|unfinished| {
-            let number = unfinished.number;
+            let number = unfinished.entry.number;
             match self.queue.resume(unfinished) {
                 Ok(()) => resumed += 1,
                 Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
@@ -211,9 +211,9 @@ impl Workshop {
         }
         let canonical_ms = clock::millis_since(started);
         if let Some(plan) = self.stored(job, &prepared.key) {
-            let timings = v1::Timings { queue: queue_ms, canonical: canonical_ms, ..v1::Timings::default() };
+            let timings = Timings { queue_ms, canonical_ms, ..Timings::default() };
             let Prepared { warnings, puncture, .. } = prepared;
-            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings, puncture }));
+            return Some(Ok(Delivery { plan, cache: Cache::Hit, timings, warnings, puncture }));
         }
         if job.goal == Goal::Plan
             && let Some(known) = self.refusals.find(&prepared.key, clock::now())
@@ -266,9 +266,9 @@ impl Workshop {
         let queue_ms = read.queue_ms + clock::millis_since(read.queued);
         // Its twin may have ended between this job's look into the store and its entry into the line.
         if let Some(plan) = self.stored(job, &read.prepared.key) {
-            let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..v1::Timings::default() };
+            let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, ..Timings::default() };
             let (warnings, puncture) = (read.prepared.warnings.clone(), read.prepared.puncture.clone());
-            return Some(Ok(Delivery { plan, cache: v1::CacheOutcome::Hit, timings, warnings, puncture }));
+            return Some(Ok(Delivery { plan, cache: Cache::Hit, timings, warnings, puncture }));
         }
         if job.is_requested() {
             return Some(Err(Arc::new(PlanFailure::Stopped)));
@@ -282,7 +282,8 @@ impl Workshop {
         } else {
             self.synthesis_count.fetch_add(1, Ordering::Relaxed);
         }
-        let produced = self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job));
+        let produced =
+            self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job, &read.prepared.key));
         Some(match produced {
             Ok(produced) => Ok(self.kept(job, read, queue_ms, produced)),
             Err(failure) => Err(self.failed(job, read, failure)),
@@ -298,7 +299,7 @@ impl Workshop {
         }
         let is_large = read.prepared.memory_bytes > LARGE_BYTES;
         let _alone = is_large.then(|| self.large_recalls.lock().unwrap_or_else(PoisonError::into_inner));
-        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job))
+        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job, &read.prepared.key))
     }
 
     /// Remembers that there is no such plan, and reports a job that failed through a bug.
@@ -324,10 +325,10 @@ impl Workshop {
         if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
             let text = "the plan could not be stored, and will be computed again when asked for";
-            warnings.push(v1::Warning { code: NOT_STORED.to_owned(), text: text.to_owned() });
+            warnings.push(Warning::new(NOT_STORED, text.to_owned()));
         }
-        let timings = v1::Timings { queue: queue_ms, canonical: read.canonical_ms, ..timings };
-        let cache = if is_recalled { v1::CacheOutcome::Hit } else { v1::CacheOutcome::Miss };
+        let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, planned: timings };
+        let cache = if is_recalled { Cache::Hit } else { Cache::Miss };
         Delivery { plan: Arc::new(plan), cache, timings, warnings, puncture: read.prepared.puncture.clone() }
     }
 
@@ -351,12 +352,13 @@ impl Workshop {
 /// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
 struct JobWatch<'a> {
     job: &'a Job,
+    plan: &'a PlanKey,
     passed_on: Mutex<(&'static str, Instant)>,
 }
 
 impl<'a> JobWatch<'a> {
-    fn new(job: &'a Job) -> Self {
-        Self { job, passed_on: Mutex::new(("", clock::now())) }
+    fn new(job: &'a Job, plan: &'a PlanKey) -> Self {
+        Self { job, plan, passed_on: Mutex::new(("", clock::now())) }
     }
 }
 
@@ -376,6 +378,25 @@ impl Watch for JobWatch<'_> {
 
     fn incumbent(&self, algbw: &Rate) {
         self.job.update(|status| status.incumbent = algbw.to_string());
+    }
+
+    fn note(&self, note: Note<'_>) {
+        let plan = self.plan.plan_id();
+        match note {
+            Note::Rejected(Rejection { algorithm, reason, problem }) => {
+                tracing::error!(%plan, algorithm, reason, problem, "a plan to compare with is wrong; it is left out");
+            }
+            Note::NoRival { algorithm, reason } => {
+                tracing::debug!(%plan, algorithm, failure = %reason, "a plan to compare with cannot be made");
+            }
+            Note::WrongSchedule { key, reason } => {
+                let fault = reason.fault();
+                tracing::error!(schedule = %key, fault, "a kept schedule is wrong; it is searched for again");
+            }
+            Note::NotRepaired { reason } => {
+                tracing::info!(reason = chain(reason), "a schedule is not repaired");
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -32,11 +32,37 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
+    (
+        "crates/planner",
+        &[
+            "canopy-canonical",
+            "canopy-direct",
+            "canopy-families",
+            "canopy-faults",
+            "canopy-plan",
+            "canopy-schedule",
+            "canopy-simulate",
+            "canopy-synth",
+            "canopy-topology",
+        ],
+    ),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
     ("proto", &[]),
+    (
+        "wire",
+        &[
+            "canopy-faults",
+            "canopy-plan",
+            "canopy-planner",
+            "canopy-proto",
+            "canopy-schedule",
+            "canopy-synth",
+            "canopy-topology",
+        ],
+    ),
     ("client", &["canopy-proto"]),
     ("migrations", &[]),
 ];

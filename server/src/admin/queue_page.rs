@@ -1,6 +1,5 @@
 //! `/debug/queue`: what runs and what waits, as JSON for a person at a terminal.
 
-use canopy_proto::v1::{OperationState, Priority};
 use serde::Serialize;
 
 use crate::clock;
@@ -37,7 +36,7 @@ struct JobLine {
     stage: String,
     done: u64,
     total: u64,
-    waiters: u32,
+    waiters: usize,
     detached: bool,
     age_ms: u64,
 }
@@ -48,21 +47,20 @@ impl QueuePage {
         let now_ms = clock::unix_ms();
         let job = |job: &std::sync::Arc<crate::job::Job>| {
             let operation = job.describe();
-            let metadata = operation.metadata.unwrap_or_default();
-            let progress = metadata.progress.clone().unwrap_or_default();
+            let progress = operation.progress.unwrap_or_default();
             JobLine {
                 operation: operation.name,
-                state: state_name(metadata.state()),
-                priority: priority_name(metadata.priority()),
+                state: operation.state.name(),
+                priority: operation.priority.name(),
                 collective: job.order.kind.name(),
                 algorithm: job.order.algorithm.name(),
-                stage: progress.stage,
+                stage: progress.stage.to_owned(),
                 done: progress.done,
                 total: progress.total,
-                waiters: metadata.waiters,
-                detached: metadata.detached,
+                waiters: operation.waiters,
+                detached: operation.detached,
                 age_ms: now_ms.saturating_sub(job.arrived_unix_ms),
-                request: metadata.request_key,
+                request: operation.request.to_string(),
             }
         };
         let priorities = counts.priorities.iter().map(|&(priority, waiting, running)| PriorityLine {
@@ -79,26 +77,5 @@ impl QueuePage {
             priorities: priorities.collect(),
             jobs: counts.jobs.iter().map(job).collect(),
         }
-    }
-}
-
-const fn state_name(state: OperationState) -> &'static str {
-    match state {
-        OperationState::Queued => "queued",
-        OperationState::Running => "running",
-        OperationState::Succeeded => "succeeded",
-        OperationState::Failed => "failed",
-        OperationState::Cancelled => "cancelled",
-        OperationState::Unspecified => "unknown",
-    }
-}
-
-const fn priority_name(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Prefetch => "prefetch",
-        Priority::Interactive => "interactive",
-        Priority::JobStart => "job-start",
-        Priority::Repair => "repair",
-        Priority::Unspecified => "unknown",
     }
 }

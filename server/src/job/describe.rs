@@ -1,80 +1,145 @@
-//! What a job says of itself on the wire.
+//! What a job says of itself.
 
-use canopy_proto::v1;
+use std::sync::Arc;
 
-use super::{Delivery, Job, JobState, Status};
-use crate::clock::timestamp;
-use crate::pipeline::collective_on_the_wire;
-use crate::status::to_operation_error;
-use crate::store::plan_header;
+use bytes::Bytes;
+use canopy_planner::{Puncture, TenantName, Warning};
+use canopy_schedule::CollectiveKind;
+
+use super::{Cache, Delivery, Job, JobState, Status, Timings};
+use crate::failure::PlanFailure;
+use crate::key::RequestKey;
+use crate::order::Priority;
+
+/// A job as operators see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) name: String,
+    pub(crate) request: RequestKey,
+    pub(crate) state: State,
+    pub(crate) priority: Priority,
+    pub(crate) detached: bool,
+    pub(crate) waiters: usize,
+    pub(crate) kind: CollectiveKind,
+    pub(crate) root: Option<u32>,
+    /// None: it has ended.
+    pub(crate) progress: Option<Status>,
+    /// In milliseconds since 1970 UTC.
+    pub(crate) created_ms: u64,
+    pub(crate) ended_ms: Option<u64>,
+    pub(crate) tenant: Option<TenantName>,
+    /// None: it has not ended.
+    pub(crate) result: Option<Result<Made, Arc<PlanFailure>>>,
+}
+
+/// Where an operation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    /// Every state's name.
+    pub(crate) const NAMES: &'static [&'static str] = &["queued", "running", "succeeded", "failed", "cancelled"];
+
+    /// The name used in text.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A plan that was made, without its files.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// The plan as it is sent.
+    pub(crate) plan: Bytes,
+    pub(crate) cache: Cache,
+    pub(crate) timings: Timings,
+    /// Those of the job, then those of the plan.
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) puncture: Option<Arc<Puncture>>,
+}
+
+impl Operation {
+    /// Whose it is alone; empty: everybody's.
+    pub(crate) fn owner(&self) -> &str {
+        self.tenant.as_ref().map_or("", TenantName::as_str)
+    }
+
+    /// Bytes that it holds in memory, roughly: certificates of large networks are long.
+    pub(crate) fn weight_bytes(&self) -> usize {
+        let result = match &self.result {
+            Some(Ok(made)) => {
+                let warnings = made.warnings.iter().map(|warning| size_of_val(warning) + warning.text.len());
+                let puncture = made.puncture.as_ref().map_or(0, |puncture| size_of_val(puncture.survivors.as_slice()));
+                made.plan.len() + warnings.sum::<usize>() + puncture
+            }
+            Some(Err(failure)) => failure.to_string().len(),
+            None => 0,
+        };
+        size_of::<Self>() + result
+    }
+}
 
 impl Job {
     /// The operation that this job is.
-    pub(crate) fn describe(&self) -> v1::Operation {
+    pub(crate) fn describe(&self) -> Operation {
         // The state last: a job that has ended here has its end in its ties, too.
         let ties = self.ties();
         let (phase, priority, detached, waiters) = (ties.phase, ties.priority, ties.detached, ties.waiters);
         let ended_unix_ms = ties.ended_unix_ms;
         drop(ties);
         let (state, progress, result) = match self.state() {
-            JobState::Working(status) if phase.runs() => (v1::OperationState::Running, Some(status.progress()), None),
-            JobState::Working(status) => (v1::OperationState::Queued, Some(status.progress()), None),
-            JobState::Done(Ok(delivery)) => {
-                let response = v1::operation::Result::Response(delivery.reply());
-                (v1::OperationState::Succeeded, None, Some(response))
-            }
+            JobState::Working(status) if phase.runs() => (State::Running, Some(status), None),
+            JobState::Working(status) => (State::Queued, Some(status), None),
+            JobState::Done(Ok(delivery)) => (State::Succeeded, None, Some(Ok(delivery.made()))),
             JobState::Done(Err(failure)) => {
-                let state = match failure.is_cancellation() {
-                    true => v1::OperationState::Cancelled,
-                    false => v1::OperationState::Failed,
-                };
-                (state, None, Some(v1::operation::Result::Error(to_operation_error(&failure))))
+                let state = if failure.is_cancellation() { State::Cancelled } else { State::Failed };
+                (state, None, Some(Err(failure)))
             }
         };
-        let metadata = v1::OperationMetadata {
-            request_key: self.key.to_string(),
-            state: state.into(),
-            priority: priority.on_the_wire().into(),
+        Operation {
+            name: self.operation(),
+            request: self.key,
+            state,
+            priority,
             detached,
-            waiters: u32::try_from(waiters).unwrap_or(u32::MAX),
-            collective: Some(v1::CollectiveSpec {
-                kind: collective_on_the_wire(self.order.kind).into(),
-                root: self.order.root,
-            }),
+            waiters,
+            kind: self.order.kind,
+            root: self.order.root,
             progress,
-            create_time: Some(timestamp(self.arrived_unix_ms)),
-            end_time: ended_unix_ms.filter(|_| result.is_some()).map(timestamp),
-            tenant: self.order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
-        };
-        v1::Operation { name: self.operation(), metadata: Some(metadata), done: result.is_some(), result }
-    }
-}
-
-impl Status {
-    /// The status on the wire.
-    pub(crate) fn progress(&self) -> v1::Progress {
-        v1::Progress {
-            stage: self.stage.to_owned(),
-            done: self.done,
-            total: self.total,
-            bound: self.bound.clone(),
-            incumbent: self.incumbent.clone(),
+            created_ms: self.arrived_unix_ms,
+            ended_ms: ended_unix_ms.filter(|_| result.is_some()),
+            tenant: self.order.tenant.clone(),
+            result,
         }
     }
 }
 
 impl Delivery {
-    /// The plan without content, and what goes with it.
-    fn reply(&self) -> v1::PlanReply {
-        v1::PlanReply { plan: Some(plan_header(&self.plan.plan, 0)), ..self.besides() }
+    /// The plan without its files, and what goes with it.
+    fn made(&self) -> Made {
+        Made {
+            plan: self.plan.header_sent(),
+            cache: self.cache,
+            timings: self.timings,
+            warnings: self.all_warnings(),
+            puncture: self.puncture.clone(),
+        }
     }
 
-    /// What goes with the plan.
-    pub(crate) fn besides(&self) -> v1::PlanReply {
-        let mut warnings = self.warnings.clone();
-        warnings.extend_from_slice(&self.plan.warnings);
-        let (cache, timings) = (self.cache.into(), Some(self.timings));
-        let puncture = self.puncture.as_deref().cloned();
-        v1::PlanReply { plan: None, cache, timings, warnings, fallback: None, puncture }
+    /// Those of the job, then those of the plan.
+    pub(crate) fn all_warnings(&self) -> Vec<Warning> {
+        self.warnings.iter().chain(&self.plan.warnings).cloned().collect()
     }
 }

@@ -10,7 +10,7 @@ use canopy_topology::{DocumentFormat, Slot, TopologyLimits, Transit};
 
 use super::*;
 use crate::clock;
-use crate::job::{Delivery, Goal, Outcome, Read, Terms, Worker};
+use crate::job::{Cache, Delivery, Goal, Outcome, Read, State, Terms, Timings, Worker};
 use crate::key::RequestKey;
 use crate::order::{Group, JointOrder, JointTask, Making, Order, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
@@ -113,8 +113,8 @@ impl Process {
         job
     }
 
-    fn state(&self, name: &str) -> Option<v1::OperationState> {
-        Some(self.queue.operation(name)?.describe().metadata?.state())
+    fn state(&self, name: &str) -> Option<State> {
+        Some(self.queue.operation(name)?.describe().state)
     }
 }
 
@@ -122,8 +122,8 @@ fn delivery() -> Outcome {
     let plan = StoredPlan::new(v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, Vec::new());
     Ok(Delivery {
         plan: Arc::new(plan),
-        cache: v1::CacheOutcome::Miss,
-        timings: v1::Timings::default(),
+        cache: Cache::Miss,
+        timings: Timings::default(),
         warnings: Vec::new(),
         puncture: None,
     })
@@ -157,10 +157,10 @@ fn what_kills_the_server_twice_while_it_is_read_is_abandoned() {
         }
         let name = job.operation();
         let process = Process::start(&disk, LIMITS);
-        assert_eq!(process.state(&name), Some(v1::OperationState::Queued));
+        assert_eq!(process.state(&name), Some(State::Queued));
         process.journal.begin_reading(&process.queue.next_to_read().unwrap());
         let process = Process::start(&disk, LIMITS);
-        assert_eq!(process.state(&name), Some(v1::OperationState::Failed), "it killed two servers");
+        assert_eq!(process.state(&name), Some(State::Failed), "it killed two servers");
     }
 }
 
@@ -174,7 +174,7 @@ fn what_was_read_well_is_not_held_against_a_job_that_waits_while_others_kill_the
         process.read();
         process.journal.write_back();
         process = Process::start(&disk, LIMITS);
-        assert_eq!(process.state(&job.operation()), Some(v1::OperationState::Queued));
+        assert_eq!(process.state(&job.operation()), Some(State::Queued));
     }
 }
 
@@ -203,7 +203,9 @@ fn every_order_is_read_back() {
         document(DocumentFormat::Yaml),
         document(DocumentFormat::Json),
         document(DocumentFormat::NcclXml),
-        TopologyInput::Inline(v1::Topology { nodes: vec![node("a"), node("b")], ..v1::Topology::default() }),
+        TopologyInput::Inline(
+            canopy_wire::draft(v1::Topology { nodes: vec![node("a"), node("b")], ..v1::Topology::default() }).unwrap(),
+        ),
     ];
     let mut number = 0;
     for topology in topologies {
@@ -255,8 +257,9 @@ fn every_order_is_read_back() {
                 };
                 let record = encode_entry(number, &order, priority, 5);
                 let read = decode_entry(&record).unwrap();
-                assert_eq!(RequestKey::of(&read.order), RequestKey::of(&order));
-                assert_eq!(read, Unfinished { number, order, priority, starts: 0, arrived_unix_ms: 5 });
+                assert_eq!(RequestKey::of(&read.request), RequestKey::of(&order));
+                let entry = canopy_wire::Entry { number, request: order, priority, arrived_unix_ms: 5 };
+                assert_eq!(read, entry);
             }
         }
     }
@@ -269,10 +272,10 @@ fn a_damaged_entry_is_put_aside_and_the_others_are_taken_up() {
     store.put(&PlanKey::numbered(1), b"no record", &progress(0)).unwrap();
     store.put(&PlanKey::numbered(2), &record(2), b"no summary").unwrap();
     store.put(&PlanKey::numbered(3), &record(2), &progress(0)).unwrap();
-    store.put(&PlanKey::numbered(4), &crate::store::encode_record(b"no entry"), &[]).unwrap();
+    store.put(&PlanKey::numbered(4), &encode_record(b"no entry"), &[]).unwrap();
     store.put(&PlanKey::numbered(5), &record(5), &progress(1)).unwrap();
     let found = unfinished(&Journal::new(Arc::clone(&store)));
-    let numbers: Vec<_> = found.iter().map(|unfinished| (unfinished.number, unfinished.starts)).collect();
+    let numbers: Vec<_> = found.iter().map(|unfinished| (unfinished.entry.number, unfinished.starts)).collect();
     assert_eq!(numbers, [(2, 0), (5, 1)]);
     assert_eq!(store.quarantined_count().unwrap(), 3);
 }
@@ -283,18 +286,18 @@ fn what_waits_and_what_runs_is_taken_up_under_its_old_name() {
     let first = Process::start(&store, LIMITS);
     let held: Vec<_> = ["ring:3", "ring:4", "ring:5"].map(|text| first.submit(text, false)).into_iter().collect();
     let names: Vec<String> = held.iter().map(|one| one.job().operation()).collect();
-    let created = first.queue.operation(&names[0]).unwrap().describe().metadata.unwrap().create_time;
+    let created = first.queue.operation(&names[0]).unwrap().describe().created_ms;
     first.read();
     first.read();
     let running = first.begin();
     assert_eq!(running.operation(), names[0]);
     // The process dies here: nothing is told, nothing is written.
     let second = Process::start(&store, LIMITS);
-    assert_eq!(second.state(&names[0]), Some(v1::OperationState::Queued));
-    assert_eq!(second.state(&names[1]), Some(v1::OperationState::Queued));
+    assert_eq!(second.state(&names[0]), Some(State::Queued));
+    assert_eq!(second.state(&names[1]), Some(State::Queued));
     assert_eq!(second.state(&names[2]), None, "nobody had read it");
-    let metadata = second.queue.operation(&names[0]).unwrap().describe().metadata.unwrap();
-    assert!(metadata.detached && metadata.waiters == 0 && metadata.create_time == created);
+    let operation = second.queue.operation(&names[0]).unwrap().describe();
+    assert!(operation.detached && operation.waiters == 0 && operation.created_ms == created);
     assert!(second.submit("ring:4", false).joined, "whoever asks again finds it");
     assert!(second.submit("ring:6", true).job().number > running.number, "no two jobs have one name");
 }
@@ -349,7 +352,7 @@ fn a_drain_keeps_what_was_promised_even_if_nobody_has_read_it() {
     process.journal.write_back();
     let successor = Process::start(&store, LIMITS);
     for name in [&promised, &unread] {
-        assert_eq!(successor.state(name), Some(v1::OperationState::Queued));
+        assert_eq!(successor.state(name), Some(State::Queued));
     }
     assert_eq!(successor.state(&asked.job().operation()), None, "whoever asked was told to ask again");
 }
@@ -369,7 +372,8 @@ fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
     let process = Process::start(&store, LIMITS);
     assert_eq!(process.queue.waiting(), 0);
     let operation = process.queue.operation(&name).unwrap().describe();
-    let Some(v1::operation::Result::Error(error)) = operation.result else { panic!("{operation:?}") };
+    let Some(Err(failure)) = operation.result else { panic!("{operation:?}") };
+    let error = crate::status::to_operation_error(&failure);
     assert_eq!(error.reason, "JOB_ABANDONED");
     assert!(error.message.contains("2 times"), "{}", error.message);
     process.journal.write_back();
@@ -387,7 +391,7 @@ fn no_more_are_taken_up_than_may_wait() {
     let process = Process::start(&store, QueueLimits { length_max: 3, ..LIMITS });
     assert_eq!(process.queue.waiting(), 3);
     process.journal.write_back();
-    assert_eq!(unfinished(&process.journal).iter().map(|found| found.number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(unfinished(&process.journal).iter().map(|found| found.entry.number).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 /// The end of the first had not been written down when the second was asked for.
@@ -401,7 +405,7 @@ fn of_two_entries_of_one_request_the_later_one_is_unfinished() {
     let later = first.submit("ring:4", true).job().operation();
     first.read();
     let second = Process::start(&store, LIMITS);
-    assert_eq!((second.state(&earlier), second.state(&later)), (None, Some(v1::OperationState::Queued)));
+    assert_eq!((second.state(&earlier), second.state(&later)), (None, Some(State::Queued)));
     second.journal.write_back();
     assert_eq!(unfinished(&second.journal).len(), 1);
 }
@@ -419,7 +423,7 @@ fn two_entries_of_one_request_become_one_job_whatever_their_summaries_say() {
     process.queue.finish(&process.begin(), delivery());
     process.journal.write_back();
     assert!(unfinished(&process.journal).is_empty());
-    assert_eq!(process.state(&job.operation()), Some(v1::OperationState::Succeeded));
+    assert_eq!(process.state(&job.operation()), Some(State::Succeeded));
 }
 
 #[test]
@@ -471,18 +475,20 @@ fn jobs_that_nobody_waits_for_are_left_to_the_next_process_before_they_begin() {
     let unread = process.queue.operations().into_values().next_back().unwrap().name;
     process.queue.close();
     process.queue.set_aside();
-    let ended = |name: &str| process.queue.operation(name).unwrap().describe().done;
+    let ended = |name: &str| process.queue.operation(name).unwrap().describe().result.is_some();
     let names = [running.operation(), caller.job().operation(), waiting.operation(), unread.clone()];
     assert_eq!(names.each_ref().map(|name| ended(name)), [false, false, true, true]);
     process.queue.finish(&running, delivery());
     process.queue.finish(&process.begin(), delivery());
     assert!(ended(&names[1]), "it was next");
     process.journal.write_back();
-    let found: Vec<(u64, u32)> =
-        unfinished(&process.journal).into_iter().map(|unfinished| (unfinished.number, unfinished.starts)).collect();
+    let found: Vec<(u64, u32)> = unfinished(&process.journal)
+        .into_iter()
+        .map(|unfinished| (unfinished.entry.number, unfinished.starts))
+        .collect();
     assert_eq!(found, [(3, 0), (4, 0)]);
     let successor = Process::start(&store, LIMITS);
-    assert_eq!(successor.state(&unread), Some(v1::OperationState::Queued));
+    assert_eq!(successor.state(&unread), Some(State::Queued));
 }
 
 /// Without a journal a job that is set aside would be lost.

@@ -14,9 +14,11 @@ use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_
 
 use crate::journal::decode_order;
 use crate::key::{PlanKey, planner_class};
-use crate::order::{Order, slots_on_the_wire};
-use crate::pipeline::{bits, collective_on_the_wire, topology_summary};
+use crate::order::Order;
 use crate::planner::{Planner, Prepared};
+use canopy_wire as wire;
+use canopy_wire::slots_on_the_wire;
+use canopy_wire::{bits, collective_on_the_wire, topology_summary};
 
 /// What is to be done about a plan that is in order as far as it goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
         root: prepared.collective.root().map(Rank::number),
     };
     let valid_for = plan.valid_for.unwrap_or_default();
-    let outputs = order.outputs.iter().map(|output| output.on_the_wire());
+    let outputs = order.outputs.iter().map(|&output| wire::output_on_the_wire(output));
     let same_outputs = plan.artifacts.len() == order.outputs.len()
         && outputs.zip(&plan.artifacts).all(|(asked, artifact)| {
             asked.format() == artifact.format() && (asked.profile.is_empty() || asked.profile == artifact.profile)

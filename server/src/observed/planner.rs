@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use canopy_planner::{Note, PlanError, Rejection};
 use canopy_synth::Stop;
 use canopy_topology::Rate;
 use metrics::SharedString;
@@ -77,7 +78,7 @@ impl Planner for ObservedPlanner {
             let labels = [("algorithm", order.algorithm.name().into()), ("collective", order.kind.name().into())];
             self.metrics.measured("canopy_plan_quality_ratio", &labels, quality.optimality_float);
         }
-        if let Err(PlanFailure::Rejected { check, .. }) = &result {
+        if let Err(PlanFailure::Planning(PlanError::Rejected { check, .. })) = &result {
             self.metrics.count("canopy_verifier_failures_total", &[("check", (*check).into())]);
         }
         result
@@ -109,15 +110,8 @@ impl ObservedPlanner {
                     self.metrics.measured("canopy_artifact_bytes", &labels[..2], bytes as f64);
                 }
             }
-            Err(
-                PlanFailure::Lower { output, .. }
-                | PlanFailure::LowerOneccl { output, .. }
-                | PlanFailure::Layers { output, .. }
-                | PlanFailure::LowerRoutes { output, .. }
-                | PlanFailure::LowerExecution { output, .. }
-                | PlanFailure::TooLargeToRun { output, .. },
-            ) => {
-                if let Some(output) = order.outputs.get(*output) {
+            Err(PlanFailure::Planning(error)) => {
+                if let Some(output) = error.output().and_then(|output| order.outputs.get(output)) {
                     self.metrics.count("canopy_export_total", &labels(output, "refused"));
                 }
             }
@@ -138,11 +132,9 @@ fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
 }
 
 fn outcome(failure: &PlanFailure) -> &'static str {
-    use canopy_synth::{BoundError, SynthesisError};
     match failure {
-        PlanFailure::Stopped
-        | PlanFailure::Bound(BoundError::Stopped)
-        | PlanFailure::Synthesis(SynthesisError::Stopped) => "cancelled",
+        PlanFailure::Stopped => "cancelled",
+        PlanFailure::Planning(error) if error.is_cancellation() => "cancelled",
         _ if failure.fault().is_some() => "error",
         _ => "infeasible",
     }
@@ -261,9 +253,11 @@ impl Watch for Stages<'_> {
         self.inner.incumbent(algbw);
     }
 
-    fn rejected(&self, algorithm: &'static str, reason: &'static str) {
-        let labels = [("algorithm", algorithm.into()), ("reason", reason.into())];
-        self.run.metrics.count("canopy_rivals_rejected_total", &labels);
-        self.inner.rejected(algorithm, reason);
+    fn note(&self, note: Note<'_>) {
+        if let Note::Rejected(Rejection { algorithm, reason, .. }) = note {
+            let labels = [("algorithm", (*algorithm).into()), ("reason", (*reason).into())];
+            self.run.metrics.count("canopy_rivals_rejected_total", &labels);
+        }
+        self.inner.note(note);
     }
 }

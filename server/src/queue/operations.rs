@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use canopy_proto::v1;
 use tokio::sync::watch;
 
 use super::{Lines, Queue, QueueLimits};
 use crate::failure::PlanFailure;
-use crate::job::{Job, JobState, Phase};
+use crate::job::{Job, JobState, Operation, Phase};
 use crate::order::Priority;
-use crate::tenant::TenantName;
+use canopy_planner::TenantName;
 
 /// Most jobs that a look at the queue shows.
 const SHOWN_MAX: usize = 1000;
@@ -32,7 +31,7 @@ pub(crate) struct QueueCounts {
 #[derive(Debug)]
 pub(crate) enum WaitedOperation {
     /// It has ended.
-    Ended(Arc<v1::Operation>),
+    Ended(Arc<Operation>),
     /// It has not: its job, and the state to watch. Watching does not keep the job alive.
     Live(Arc<Job>, watch::Receiver<JobState>),
 }
@@ -41,15 +40,15 @@ impl WaitedOperation {
     /// Whose it is alone; empty: everybody's.
     pub(crate) fn tenant(&self) -> &str {
         match self {
-            Self::Ended(operation) => operation.metadata.as_ref().map_or("", |metadata| metadata.tenant.as_str()),
+            Self::Ended(operation) => operation.owner(),
             Self::Live(job, _) => job.order.tenant.as_ref().map_or("", TenantName::as_str),
         }
     }
 
     /// The operation as it is now.
-    pub(crate) fn describe(&self) -> v1::Operation {
+    pub(crate) fn describe(&self) -> Operation {
         match self {
-            Self::Ended(operation) => v1::Operation::clone(operation),
+            Self::Ended(operation) => Operation::clone(operation),
             Self::Live(job, _) => job.describe(),
         }
     }
@@ -62,18 +61,18 @@ impl Queue {
     }
 
     /// Every operation by number, those that have ended included. O(operations).
-    pub(crate) fn operations(&self) -> BTreeMap<u64, v1::Operation> {
+    pub(crate) fn operations(&self) -> BTreeMap<u64, Operation> {
         let lines = self.lines();
         let ended: Vec<_> = lines.history.iter().map(|(number, operation)| (number, Arc::clone(operation))).collect();
         let live: Vec<_> = lines.live.values().map(Arc::clone).collect();
         drop(lines);
-        let ended = ended.into_iter().map(|(number, operation)| (number, v1::Operation::clone(&operation)));
+        let ended = ended.into_iter().map(|(number, operation)| (number, Operation::clone(&operation)));
         ended.chain(live.into_iter().map(|job| (job.number, job.describe()))).collect()
     }
 
     /// Ends the job of an operation, and those that follow it. One that has ended stays as it is. None: there is no
     /// such operation.
-    pub(crate) fn cancel(&self, name: &str) -> Option<v1::Operation> {
+    pub(crate) fn cancel(&self, name: &str) -> Option<Operation> {
         let operation = self.operation(name)?;
         if let WaitedOperation::Live(job, _) = &operation {
             job.cancel();

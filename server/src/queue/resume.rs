@@ -16,9 +16,9 @@ impl Queue {
     /// # Errors
     /// It was begun too often, or there is no room. It is shown as failed, and struck from the journal.
     pub(crate) fn resume(&self, unfinished: Unfinished) -> Result<(), Arc<PlanFailure>> {
-        let starts = unfinished.starts;
-        let weight = unfinished.order.weight_bytes();
-        let job = Arc::new(Job::resumed(unfinished, weight));
+        let Unfinished { entry, starts } = unfinished;
+        let weight = entry.request.weight_bytes();
+        let job = Arc::new(Job::resumed(entry, starts, weight));
         let mut lines = self.lines();
         lines.number = lines.number.max(job.number);
         if lines.by_request.contains_key(&(Goal::Plan, job.key)) {

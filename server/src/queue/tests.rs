@@ -8,7 +8,7 @@ use canopy_topology::{DocumentFormat, TopologyLimits};
 
 use super::*;
 use crate::clock;
-use crate::job::Delivery;
+use crate::job::{Delivery, Timings};
 use crate::order::{Making, Output, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
@@ -66,8 +66,11 @@ fn delivery() -> Delivery {
     let plan = StoredPlan::new(v1::Plan { id: "plans/x".to_owned(), ..v1::Plan::default() }, Vec::new());
     Delivery {
         plan: Arc::new(plan),
-        cache: CacheOutcome::Miss,
-        timings: v1::Timings { synthesis: 7.0, ..v1::Timings::default() },
+        cache: Cache::Miss,
+        timings: Timings {
+            planned: canopy_planner::Timings { synthesis_ms: 7.0, ..Default::default() },
+            ..Timings::default()
+        },
         warnings: Vec::new(),
         puncture: None,
     }
@@ -169,9 +172,12 @@ fn a_request_that_needs_the_same_plan_follows_the_first() {
     planned.update(|status| status.stage = "trees");
     assert!(matches!(&*second.state.borrow(), JobState::Working(status) if status.stage == "trees"));
     queue.finish(&planned, Ok(delivery()));
-    assert_eq!(outcome(&first).unwrap().unwrap().cache, CacheOutcome::Miss);
+    assert_eq!(outcome(&first).unwrap().unwrap().cache, Cache::Miss);
     let joined = outcome(&second).unwrap().unwrap();
-    assert_eq!((joined.cache, joined.timings.canonical, joined.timings.synthesis), (CacheOutcome::Joined, 2.0, 7.0));
+    assert_eq!(
+        (joined.cache, joined.timings.canonical_ms, joined.timings.planned.synthesis_ms),
+        (Cache::Joined, 2.0, 7.0)
+    );
 }
 
 #[test]

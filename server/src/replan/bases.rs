@@ -4,10 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use canopy_planner::PlanError;
 use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, identity_hash, read_document};
 
 use super::network::Devices;
-use crate::failure::{CallFailure, PlanFailure};
+use crate::failure::CallFailure;
 use crate::key::PlanKey;
 use crate::topologies::{Purpose, Shelf, id_of};
 
@@ -182,7 +183,7 @@ impl Bases {
         }
         let Some(kept) = self.shelf.get(&id_of(key))? else { return Ok(None) };
         let read = read_document(&kept.document, Some(DocumentFormat::Json), &self.limits);
-        let read = read.map_err(|error| CallFailure::Plan(PlanFailure::Document(error)))?;
+        let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error).into()))?;
         Ok(Some(self.keep(*key, read.topology)))
     }
 

@@ -19,16 +19,17 @@ use super::footprint::LinkSet;
 use super::leases::{Avoided, Lease, Leases, Valid, number_of};
 use super::look::touched;
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared};
-use crate::clock::{self, timestamp};
+use crate::clock;
 use crate::failure::{CallFailure, PlanFailure, chain};
 use crate::job::{Delivery, Goal, Outcome, Terms, Worker};
 use crate::key::RequestKey;
-use crate::losses;
 use crate::metrics::size_class;
 use crate::order::{Order, Priority};
 use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
 use crate::status::to_operation_error;
 use crate::store::StoreError;
+use canopy_wire as wire;
+use canopy_wire::timestamp;
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -190,7 +191,7 @@ impl Course {
         let quality = delivery.plan.plan.quality.clone().unwrap_or_default();
         let puncture = delivery.puncture.as_deref();
         let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
-        let survivors = puncture.map(|puncture| puncture.survivors.clone()).unwrap_or_default();
+        let survivors = puncture.map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
         let new_plan = delivery.plan.plan.id.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
         let event = v1::PlanSuperseded {
@@ -230,7 +231,7 @@ impl Course {
 
     /// Writes an event down, and then with the lease what it says; those who watch are told. False: there is nothing to tell any more.
     async fn publish(&self, shared: &Arc<Shared>, event: v1::replan_event::Event) -> Result<bool, Later> {
-        let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(losses::on_the_wire).collect();
+        let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(wire::loss_on_the_wire).collect();
         let event = v1::ReplanEvent {
             lease: self.lease.name(),
             job: self.lease.deed.job.clone(),
@@ -331,7 +332,7 @@ pub(super) fn order_for(
     let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
     let mut request = v1::PlanRequest::decode(item.request.clone()).map_err(|_| broken())?;
     if !is_sound {
-        let faults = losses.iter().map(losses::on_the_wire).collect();
+        let faults = losses.iter().map(wire::loss_on_the_wire).collect();
         let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
         request.topology = Some(v1::TopologySource { source: Some(Source::Punctured(Box::new(punctured))) });
     }
@@ -411,7 +412,7 @@ fn apply(leases: &Leases, kept: &KeptEvent) {
 /// What an event says of the plan that is valid.
 fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
     let event = kept.event.clone().unwrap_or_default();
-    let faults: Vec<Loss> = event.faults.iter().filter_map(|fault| losses::loss(fault).ok()).collect();
+    let faults: Vec<Loss> = event.faults.iter().filter_map(|fault| wire::loss(fault).ok()).collect();
     // Of more faults than an event holds, these are not all.
     let is_whole = digest(&faults).as_slice() == kept.avoided;
     let valid = Valid {

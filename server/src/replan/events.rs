@@ -11,11 +11,11 @@ use bytes::Bytes;
 use canopy_proto::v1::ReplanEvent;
 use tokio::sync::watch;
 
-use crate::causes::chain;
 use crate::clock;
-use crate::clock::timestamp;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
+use canopy_planner::chain;
+use canopy_wire::timestamp;
 
 /// Where it is written which log this is, and how far it has come: behind every event.
 const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);

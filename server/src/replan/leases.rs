@@ -183,8 +183,8 @@ impl Lease {
             topology: self.base().map(|key| crate::topologies::id_of(&key)).unwrap_or_default(),
             plans: (0..).zip(items).zip(&self.standing.items).map(plan).collect(),
             priority: *priority,
-            create_time: Some(clock::timestamp(clock::shown_ms(*created_ms))),
-            expire_time: Some(clock::timestamp(clock::shown_ms(self.standing.expire_ms))),
+            create_time: Some(canopy_wire::timestamp(clock::shown_ms(*created_ms))),
+            expire_time: Some(canopy_wire::timestamp(clock::shown_ms(self.standing.expire_ms))),
             tenant: tenant.clone(),
         }
     }

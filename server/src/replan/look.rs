@@ -15,8 +15,8 @@ use super::leases::{Avoided, HeldFootprint, Item, Valid};
 use super::network::{Network, Placed};
 use super::scope::Scope;
 use super::{Known, Shared};
-use crate::causes::chain;
 use crate::key::PlanKey;
+use canopy_planner::chain;
 
 /// What a seat needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

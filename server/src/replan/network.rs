@@ -13,7 +13,7 @@ use super::books::{Books, Count};
 use super::look::touched;
 use super::scope::Scope;
 use crate::key::PlanKey;
-use crate::order;
+use canopy_wire as wire;
 
 /// Most machines of a placement that are named.
 const MACHINES_SHOWN: usize = 4;
@@ -31,7 +31,7 @@ pub(crate) struct Placed {
 impl Placed {
     /// What a request says of it; none: nothing, or nothing that could be.
     pub(crate) fn of(request: &v1::PlanRequest) -> Option<Arc<Self>> {
-        let slots = order::slots(request.placement.as_ref()?).ok().filter(|slots| !slots.is_empty())?;
+        let slots = wire::slots(request.placement.as_ref()?).ok().filter(|slots| !slots.is_empty())?;
         let mut hasher = blake3::Hasher::new_derive_key("canopy placement 1");
         hasher.update(&(request.ranks.len() as u64).to_le_bytes());
         for rank in &request.ranks {

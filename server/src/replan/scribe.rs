@@ -8,9 +8,9 @@ use tokio::time;
 
 use super::Shared;
 use super::course::tell_expired;
-use crate::causes::chain;
 use crate::drain::DrainHandle;
 use crate::store::StoreError;
+use canopy_planner::chain;
 
 /// Longest time between two looks for something to write.
 const INTERVAL: Duration = Duration::from_secs(1);

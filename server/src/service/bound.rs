@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use canopy_planner::bounded;
 use canopy_proto::v1::{BoundReply, PlanRequest};
 use tonic::{Request, Status};
 
@@ -10,7 +11,7 @@ use super::topologies::Presence;
 use super::{Decoded, Method, PlannerService, decode};
 use crate::failure::PlanFailure;
 use crate::order::RequestError;
-use crate::pipeline::bounded;
+use canopy_wire as wire;
 
 /// Answers the call.
 pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
@@ -25,7 +26,8 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
             return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
         }
         let prepared = workshop.planner.prepare(&order, &gone)?;
-        Ok(bounded(&prepared, &gone)?)
+        let found = bounded(&prepared, &gone).map_err(PlanFailure::from)?;
+        Ok(wire::bounded(&prepared, &found))
     });
     match (found.await, applied) {
         (Ok(mut reply), Some(applied)) => {

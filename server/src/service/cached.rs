@@ -12,11 +12,12 @@ use canopy_proto::v1::{
 use canopy_topology::Rate;
 
 use super::desk::shown;
-use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE, RequestError};
+use crate::order::RequestError;
 use crate::store::StoredPlan;
-use crate::store::plan_header;
+use canopy_wire::plan_header;
+use canopy_wire::sha256_hex;
+use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
 
 /// Most names of nodes in a sentence.
 const NAMES_MAX: usize = 12;

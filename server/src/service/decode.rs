@@ -14,11 +14,9 @@ use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
 
 use super::known_faults;
 use crate::job::{Goal, Terms, Worker};
-use crate::losses;
-use crate::order::{
-    self, Group, Making, ONECCL_PROFILE, Order, Output, Priority, ROUTES_PROFILE, RequestError, SwitchUse,
-    TopologyInput, instances, tolerance,
-};
+use crate::order::{Group, Making, Order, Output, Priority, RequestError, SwitchUse, TopologyInput};
+use canopy_wire as wire;
+use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE, instances, tolerance};
 
 /// Most faults one request may name.
 pub(super) const FAULTS_MAX: usize = 10_000;
@@ -173,14 +171,14 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
 fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
     let unknown = |field: &str, number, known| RequestError::UnknownValue { field: field.to_owned(), number, known };
     Ok(SumOptions {
-        form: order::form(form).ok_or_else(|| unknown("form", form, FORMS))?,
-        roots: order::roots(root_policy).ok_or_else(|| unknown("root_policy", root_policy, ROOT_POLICIES))?,
+        form: wire::form(form).ok_or_else(|| unknown("form", form, FORMS))?,
+        roots: wire::roots(root_policy).ok_or_else(|| unknown("root_policy", root_policy, ROOT_POLICIES))?,
     })
 }
 
 /// Where the ranks are, by the caller's word.
 fn placement(stated: Option<v1::Placement>) -> Result<Option<Vec<Slot>>, RequestError> {
-    let slots = stated.as_ref().map(order::slots).transpose()?;
+    let slots = stated.as_ref().map(wire::slots).transpose()?;
     let remedy = "say for each rank which device of which node it is, or leave out placement";
     match slots.as_deref() {
         Some([]) => Err(RequestError::Missing { field: "placement.slots", remedy }),
@@ -253,7 +251,7 @@ pub(super) fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, Req
         let (field, found, limit) = ("topology.punctured.faults", faults.len() as u64, FAULTS_MAX as u64);
         return Err(RequestError::TooMany { field, found, limit });
     }
-    let read = |(position, fault)| losses::loss(fault).map_err(|error| RequestError::Fault { position, error });
+    let read = |(position, fault)| wire::loss(fault).map_err(|error| RequestError::Fault { position, error });
     let mut faults = faults.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
     // In whatever order and however often they are said, they mean the same.
     faults.sort_unstable();
@@ -277,7 +275,7 @@ pub(super) fn topology_input(source: Option<v1::TopologySource>) -> Result<Topol
         Source::Document(document) => {
             Ok(TopologyInput::Document { format: document_format(document.format)?, content: document.content })
         }
-        Source::Inline(topology) => Ok(TopologyInput::Inline(topology)),
+        Source::Inline(topology) => Ok(TopologyInput::Inline(wire::draft(topology)?)),
         Source::Punctured(_) => Err(RequestError::PuncturedHere),
         // The text has taken its place before a request comes here.
         Source::Id(_) => Err(RequestError::Missing { field: "topology", remedy }),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use canopy_planner::PlanError;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
     Accepted, CacheOutcome, ContentPiece, Fallback, Operation, Plan, PlanEvent, PlanReply, Warning,
@@ -14,6 +15,7 @@ use tokio::time;
 use tonic::Status;
 
 use super::decode::{OnMiss, Quality};
+use super::describe;
 use super::known_faults::AppliedFaults;
 use super::parts::{Parts, PlanField};
 use super::request_log::RequestLog;
@@ -21,13 +23,13 @@ use super::stand_in::StandIn;
 use crate::answers::Answers;
 use crate::clock;
 use crate::deadline::Deadline;
-use crate::digest::sha256_hex;
 use crate::failure::{PlanFailure, Shortfall};
-use crate::job::{Delivery, Job, JobState, Outcome};
+use crate::job::{Cache, Delivery, Job, JobState, Outcome};
 use crate::key::RequestKey;
 use crate::queue::Subscription;
 use crate::status::{to_fallback, to_status};
 use crate::store::StoredPlan;
+use canopy_wire::sha256_hex;
 
 /// Largest file that travels inside a reply.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -139,7 +141,7 @@ impl Call {
     /// Leaves the job to itself and answers with what it is.
     pub(crate) fn leave(mut self) -> Operation {
         self.terms.log.left_alone();
-        self.subscription.job().describe()
+        describe::operation(&self.subscription.job().describe())
     }
 
     /// Sends everything that becomes of the request.
@@ -289,7 +291,7 @@ async fn report_progress(
         if status.incumbent.is_empty() {
             status.incumbent.clone_from(&incumbent);
         }
-        sink.send(Event::Progress(status.progress())).await?;
+        sink.send(Event::Progress(describe::progress(&status))).await?;
         // Whatever changes meanwhile becomes one event; the end is not kept waiting, and neither are plans.
         let may_report = time::Instant::now() + interval;
         let mut is_new = false;
@@ -356,7 +358,9 @@ impl CallTerms {
         let stated = plan.quality.as_ref().map_or("", |quality| &quality.optimality);
         let achieved: Ratio = match stated.parse() {
             Ok(achieved) => achieved,
-            Err(_) => return Some(PlanFailure::Rejected { check: "load", problem: format!("optimality `{stated}`") }),
+            Err(_) => {
+                return Some(PlanError::Rejected { check: "load", problem: format!("optimality `{stated}`") }.into());
+            }
         };
         (achieved < minimum).then_some(PlanFailure::BelowMinimum(Box::new(Shortfall { achieved, minimum })))
     }
@@ -364,7 +368,7 @@ impl CallTerms {
     /// The reply of a delivery. `joined`: the job was there before the call.
     fn answer(&self, verdict: &Verdict, joined: bool) -> Answer {
         let Verdict { delivery, fallback, shortfall } = verdict;
-        let mut reply = delivery.besides();
+        let mut reply = describe::besides(&delivery);
         reply.warnings.extend(self.applied.as_ref().map(AppliedFaults::warning));
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
@@ -384,7 +388,7 @@ impl CallTerms {
             reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
         reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);
-        if delivery.cache == CacheOutcome::Miss && joined && fallback.is_none() {
+        if delivery.cache == Cache::Miss && joined && fallback.is_none() {
             reply.set_cache(CacheOutcome::Joined);
         }
         Answer { plan: Arc::clone(&delivery.plan), reply }

@@ -29,7 +29,6 @@ use super::fields::unix_ms;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure, chain};
-use crate::losses;
 use crate::peer::{Host, Peer, Shares};
 use crate::receipts::Open;
 use crate::replan::{Entered, Expired, Replanner, ReportError, Scope};
@@ -37,6 +36,7 @@ use crate::status::{call_status, to_status};
 use crate::store::Records;
 use crate::tasks;
 use crate::tenant::Viewer;
+use canopy_wire as wire;
 
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
@@ -283,7 +283,7 @@ const fn scope_of(scope: &Scope) -> FaultScope {
 fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
     let bad = |field: &str, problem: String| refused("FAULT_INVALID", &format!("{field}: {problem}"));
     let stated = event.fault.unwrap_or_default();
-    let loss = losses::loss(&stated).map_err(|error| bad(&format!("fault.{}", error.field()), chain(&error)))?;
+    let loss = wire::loss(&stated).map_err(|error| bad(&format!("fault.{}", error.field()), chain(&error)))?;
     let observed_ms = match event.observed_time {
         None => now,
         Some(time) => {
@@ -365,7 +365,7 @@ fn clear(
     let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();
     for (position, fault) in request.faults.iter().enumerate() {
         let bad = |problem: String| CallFailure::FaultTarget { position, problem };
-        let loss = losses::loss(fault).map_err(|error| bad(chain(&error)))?;
+        let loss = wire::loss(fault).map_err(|error| bad(chain(&error)))?;
         let entries = names.of(&loss.target, Remaining::GONE).map_err(bad)?;
         wanted.extend(entries.into_iter().map(|(scope, target)| (scope, Some(target))));
     }

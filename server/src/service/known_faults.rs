@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use canopy_faults::{Directory, Loss};
+use canopy_planner::seen_by;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, seating};
@@ -12,10 +13,9 @@ use tonic::{Code, Status};
 
 use super::topologies::{see_base, text_hash};
 use crate::failure::{CallFailure, PlanFailure};
-use crate::losses;
-use crate::order::{self, RequestError};
-use crate::pipeline::seen_by;
+use crate::order::RequestError;
 use crate::replan::{Base, Network, Placed, Replanner};
+use canopy_wire as wire;
 
 /// Longest message of a refusal: its status travels in headers.
 const MESSAGE_CHARACTERS_MAX: usize = 1500;
@@ -29,7 +29,7 @@ pub(crate) struct AppliedFaults {
 
 impl AppliedFaults {
     fn new(losses: &[Loss]) -> Self {
-        Self { words: losses::in_words(losses).into() }
+        Self { words: wire::in_words(losses).into() }
     }
 
     /// What an answer says of them.
@@ -155,7 +155,7 @@ fn seen(base: &Base, request: &PlanRequest, losses: &[Loss]) -> Vec<Loss> {
         return all();
     }
     // What cannot be is refused where it is planned for.
-    let Ok(slots) = request.placement.as_ref().map(order::slots).transpose() else { return all() };
+    let Ok(slots) = request.placement.as_ref().map(wire::slots).transpose() else { return all() };
     let listed: Vec<Rank> = request.ranks.iter().copied().map(Rank::new).collect();
     let listed = Some(listed.as_slice()).filter(|listed| !listed.is_empty());
     let Ok(seated) = seating(base.topology(), listed, slots.as_deref()) else { return all() };
@@ -175,6 +175,6 @@ fn punctured(source: Option<TopologySource>, losses: &[Loss]) -> TopologySource 
         Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => *punctured,
         source => Punctured { base: source.map(Box::new), ..Punctured::default() },
     };
-    punctured.faults.extend(losses.iter().map(losses::on_the_wire));
+    punctured.faults.extend(losses.iter().map(wire::loss_on_the_wire));
     TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }
 }

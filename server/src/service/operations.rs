@@ -4,60 +4,49 @@ use std::time::Duration;
 
 use canopy_proto::v1::operations_server::Operations;
 use canopy_proto::v1::{
-    CancelOperationRequest, GetOperationRequest, ListOperationsReply, ListOperationsRequest, Operation, OperationState,
-    WaitOperationRequest,
+    CancelOperationRequest, GetOperationRequest, ListOperationsReply, ListOperationsRequest,
+    Operation as OperationMessage, WaitOperationRequest,
 };
 use tokio::time;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::describe;
 use super::desk::{Desk, log, shown};
-use super::fields::{COLLECTIVES, Field, Kind, Value, unix_ms};
+use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
 use crate::deadline::DeadlinePolicy;
 use crate::failure::CallFailure;
-use crate::job::JobState;
-use crate::order::Priority;
+use crate::job::{JobState, Operation, State};
 use crate::queue::{Queue, WaitedOperation};
 use crate::status::call_status;
 use crate::store::Records;
 use crate::tenant::Viewer;
 
-const STATES: &[&str] = &["queued", "running", "succeeded", "failed", "cancelled"];
 const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
 
 /// What operations are listed by.
 const FIELDS: &[Field<Operation>] = &[
     Field { name: "name", kind: Kind::Text, get: |operation| Value::Text(operation.name.clone()) },
-    Field { name: "state", kind: Kind::Word(STATES), get: |operation| Value::Text(state(operation).to_owned()) },
+    Field {
+        name: "state",
+        kind: Kind::Word(State::NAMES),
+        get: |operation| Value::Text(operation.state.name().to_owned()),
+    },
     Field {
         name: "priority",
         kind: Kind::Word(PRIORITIES),
-        get: |operation| Value::Text(priority(operation).to_owned()),
+        get: |operation| Value::Text(operation.priority.name().to_owned()),
     },
-    Field {
-        name: "detached",
-        kind: Kind::Flag,
-        get: |operation| Value::Flag(operation.metadata.as_ref().is_some_and(|metadata| metadata.detached)),
-    },
-    Field { name: "done", kind: Kind::Flag, get: |operation| Value::Flag(operation.done) },
+    Field { name: "detached", kind: Kind::Flag, get: |operation| Value::Flag(operation.detached) },
+    Field { name: "done", kind: Kind::Flag, get: |operation| Value::Flag(operation.result.is_some()) },
     Field {
         name: "collective",
         kind: Kind::Word(COLLECTIVES),
-        get: |operation| {
-            let collective = operation.metadata.as_ref().and_then(|metadata| metadata.collective);
-            Value::Text(super::plan_admin::collective_name(collective.as_ref()).to_owned())
-        },
+        get: |operation| Value::Text(operation.kind.name().to_owned()),
     },
-    Field {
-        name: "created",
-        kind: Kind::Time,
-        get: |operation| {
-            let created = operation.metadata.as_ref().and_then(|metadata| metadata.create_time);
-            Value::Time(created.and_then(unix_ms).unwrap_or(0))
-        },
-    },
+    Field { name: "created", kind: Kind::Time, get: |operation| Value::Time(operation.created_ms) },
 ];
 
 /// The service.
@@ -85,15 +74,16 @@ impl OperationsService {
         let mut listing =
             Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by: "" })?;
         let viewer = Viewer::of(headers)?;
-        let is_seen = |operation: &Operation| {
-            viewer.sees(operation.metadata.as_ref().map_or("", |metadata| metadata.tenant.as_str()))
-        };
+        let is_seen = |operation: &Operation| viewer.sees(operation.owner());
         for (number, operation) in self.queue.operations().into_iter().filter(|(_, operation)| is_seen(operation)) {
             // Newest first.
             listing.show(operation, (u64::MAX - number).to_be_bytes().to_vec());
         }
         let page = listing.finish();
-        Ok(ListOperationsReply { operations: page.items, next_page_token: page.next_page_token })
+        Ok(ListOperationsReply {
+            operations: page.items.iter().map(describe::operation).collect(),
+            next_page_token: page.next_page_token,
+        })
     }
 
     /// Waits at most so long for the end, and answers with what there is then.
@@ -102,7 +92,7 @@ impl OperationsService {
         headers: &MetadataMap,
         request: WaitOperationRequest,
         longest: Duration,
-    ) -> Result<Operation, CallFailure> {
+    ) -> Result<OperationMessage, CallFailure> {
         let wanted = match request.timeout {
             Some(timeout) => Duration::try_from(timeout).map_err(|_| CallFailure::Timeout)?,
             None => longest,
@@ -113,7 +103,7 @@ impl OperationsService {
             // Late or not: what there is then is the answer.
             let _late = time::timeout(wanted.min(longest), ended).await.is_err();
         }
-        Ok(operation.describe())
+        Ok(describe::operation(&operation.describe()))
     }
 }
 
@@ -129,9 +119,11 @@ fn answer<T>(
 
 #[tonic::async_trait]
 impl Operations for OperationsService {
-    async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<Operation>, Status> {
+    async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<OperationMessage>, Status> {
         let arrived = clock::now();
-        let found = self.find(request.metadata(), &request.get_ref().name).map(|operation| operation.describe());
+        let found = self
+            .find(request.metadata(), &request.get_ref().name)
+            .map(|operation| describe::operation(&operation.describe()));
         answer("GetOperation", arrived, found)
     }
 
@@ -142,38 +134,29 @@ impl Operations for OperationsService {
         answer("ListOperations", clock::now(), self.list(request.metadata(), request.get_ref()))
     }
 
-    async fn wait_operation(&self, request: Request<WaitOperationRequest>) -> Result<Response<Operation>, Status> {
+    async fn wait_operation(
+        &self,
+        request: Request<WaitOperationRequest>,
+    ) -> Result<Response<OperationMessage>, Status> {
         let arrived = clock::now();
         let (headers, _, request) = request.into_parts();
         let longest = self.deadlines.apply(&headers).work;
         answer("WaitOperation", arrived, self.wait(&headers, request, longest).await)
     }
 
-    async fn cancel_operation(&self, request: Request<CancelOperationRequest>) -> Result<Response<Operation>, Status> {
+    async fn cancel_operation(
+        &self,
+        request: Request<CancelOperationRequest>,
+    ) -> Result<Response<OperationMessage>, Status> {
         let (headers, _, request) = request.into_parts();
         let (this, name, caller) = (self.clone(), request.name.clone(), headers.clone());
         let cancel = move |_: &Records| {
             this.find(&caller, &name)?;
-            this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })
+            let cancelled =
+                this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })?;
+            Ok(describe::operation(&cancelled))
         };
         let call = (&headers, &*request.request_id, &request);
         self.desk.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
     }
-}
-
-fn state(operation: &Operation) -> &'static str {
-    match operation.metadata.as_ref().map_or(OperationState::Unspecified, |metadata| metadata.state()) {
-        OperationState::Unspecified => "",
-        OperationState::Queued => "queued",
-        OperationState::Running => "running",
-        OperationState::Succeeded => "succeeded",
-        OperationState::Failed => "failed",
-        OperationState::Cancelled => "cancelled",
-    }
-}
-
-fn priority(operation: &Operation) -> &'static str {
-    let stated = operation.metadata.as_ref().map(|metadata| metadata.priority());
-    let mut known = Priority::ALL.into_iter();
-    known.find(|priority| stated == Some(priority.on_the_wire())).map_or("", Priority::name)
 }

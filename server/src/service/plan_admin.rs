@@ -19,15 +19,15 @@ use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use super::{EventStream, archives::Archives};
 use crate::clock;
-use crate::clock::timestamp;
 use crate::failure::CallFailure;
 use crate::key::PlanKey;
-use crate::pipeline::collective_on_the_wire;
 use crate::planner::Planner;
 use crate::refusals::Refusals;
 use crate::store::{Eviction, PlanSummary, Records};
 use crate::tenant::Viewer;
 use crate::workers::Workshop;
+use canopy_wire::collective_on_the_wire;
+use canopy_wire::timestamp;
 
 /// Summaries read at once.
 const BATCH: usize = 1000;

@@ -4,13 +4,14 @@ use canopy_proto::v1::{Placement, Plan};
 use canopy_topology::Slot;
 
 use crate::failure::{CallFailure, PlanFailure};
-use crate::order::{self, RequestError};
+use crate::order::RequestError;
+use canopy_wire as wire;
 
 /// Refuses a plan for other devices than those given, naming the first rank that differs; names of machines may be short
 /// on one side. Nothing is asked where nothing is given. O(ranks).
 pub(super) fn require(plan: &Plan, given: Option<Placement>) -> Result<(), CallFailure> {
     let slots =
-        |stated: &Placement| order::slots(stated).map_err(|error| CallFailure::Plan(PlanFailure::Request(error)));
+        |stated: &Placement| wire::slots(stated).map_err(|error| CallFailure::Plan(PlanFailure::Request(error)));
     let Some(given) = given.as_ref().map(slots).transpose()? else { return Ok(()) };
     let Some(first) = given.first() else {
         let remedy = "say for each rank which device of which node it is, or leave out placement";

@@ -13,19 +13,21 @@ use canopy_proto::v1::{
 use canopy_synth::Algorithm;
 use tonic::{Request, Response, Status};
 
+use super::describe;
 use super::desk::{Desk, log};
 use crate::clock;
 use crate::config::Options;
 use crate::drain::DrainHandle;
 use crate::failure::CallFailure;
 use crate::job::Job;
-use crate::order::{ONECCL_PROFILE, ROUTES_PROFILE};
 use crate::peer::{Host, Peer};
 use crate::status::{call_status, to_status};
 use crate::store::Records;
-use crate::tenant::{TenantName, Viewer};
+use crate::tenant::Viewer;
 use crate::topologies::Shelf;
 use crate::workers::Workshop;
+use canopy_planner::TenantName;
+use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
 
 /// The service.
 #[derive(Clone, Debug)]
@@ -141,7 +143,8 @@ impl ServerAdmin for ServerAdminService {
                 .iter()
                 .filter(|job| is_seen(job))
                 .map(|job| job.describe())
-                .filter(|operation| !operation.done)
+                .filter(|operation| operation.result.is_none())
+                .map(|operation| describe::operation(&operation))
                 .collect(),
         };
         log("GetQueue", arrived, None);

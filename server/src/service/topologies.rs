@@ -9,6 +9,7 @@ use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
 use canopy_faults::Directory;
 use canopy_finder::{Links, Query};
+use canopy_planner::{PlanError, Warning, read_topology};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::topology_source::Source;
@@ -25,17 +26,18 @@ use super::decode::{Sourced, sourced, topology_input};
 use super::desk::{Desk, shown};
 use super::fields::{Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
-use crate::clock::timestamp;
-use crate::digest::sha256_hex;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::finds::Finds;
 use crate::key::{PlanKey, TopologyKey};
 use crate::order::{RequestError, TopologyInput};
-use crate::pipeline::{read_topology, topology_summary};
 use crate::replan::{Base, Bases};
 use crate::status::to_topology_problem;
 use crate::store::Records;
 use crate::topologies::{Kept, Shelf, Shelved, id_of};
+use canopy_wire as wire;
+use canopy_wire::sha256_hex;
+use canopy_wire::timestamp;
+use canopy_wire::topology_summary;
 
 /// Most bytes of a document in one answer.
 const PART_BYTES_MAX: usize = 2 << 20;
@@ -248,7 +250,8 @@ pub(super) fn read(
     gone: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
     let input = topology_input(resolve(shelf, source)?).map_err(PlanFailure::Request)?;
-    Ok(read_deeply(&input, limits, gone)?)
+    let (topology, warnings) = read_deeply(&input, limits, gone)?;
+    Ok((topology, wire::warnings(&warnings)))
 }
 
 /// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
@@ -259,7 +262,8 @@ pub(super) fn read_punctured(
 ) -> Result<(Topology, Vec<Fault>), CallFailure> {
     let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
     let (topology, _) = read_deeply(&topology, limits, gone)?;
-    let faults = Directory::new(&topology).resolve(&faults).map_err(PlanFailure::FaultMeaning)?;
+    let faults =
+        Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
     Ok((topology, faults))
 }
 
@@ -268,15 +272,16 @@ pub(crate) fn read_deeply(
     input: &TopologyInput,
     limits: &TopologyLimits,
     gone: &(dyn Fn() -> bool + Sync),
-) -> Result<(Topology, Vec<v1::Warning>), PlanFailure> {
-    thread::scope(|scope| {
+) -> Result<(Topology, Vec<Warning>), PlanFailure> {
+    let read = thread::scope(|scope| {
         let builder = thread::Builder::new().name("canopy-topology".to_owned()).stack_size(STACK_BYTES);
         match builder.spawn_scoped(scope, || read_topology(input, limits, &gone)) {
             Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // Better with less stack than not at all.
             Err(_) => read_topology(input, limits, &gone),
         }
-    })
+    });
+    Ok(read?)
 }
 
 fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> Result<GetTopologyReply, CallFailure> {
@@ -308,7 +313,7 @@ fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> 
 /// for one that was stored under greater limits.
 fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
     let read = read_document(json, Some(canopy_topology::DocumentFormat::Json), limits);
-    let read = read.map_err(|error| CallFailure::Plan(PlanFailure::Document(error)))?;
+    let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error).into()))?;
     Ok(to_yaml(&read.topology).into_bytes().into())
 }
 

@@ -4,7 +4,7 @@ use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
 use tonic::Code;
 
 use super::{Detail, Refusal};
-use crate::order::ONECCL_PROFILE;
+use canopy_wire::ONECCL_PROFILE;
 
 pub(super) fn lower(output: usize, error: &LowerError) -> Refusal {
     let subject = format!("outputs[{output}]");

@@ -5,7 +5,7 @@ use canopy_synth::LayersError;
 use tonic::Code;
 
 use super::{Detail, Refusal};
-use crate::order::ROUTES_PROFILE;
+use canopy_wire::ROUTES_PROFILE;
 
 pub(super) fn layers(output: usize, error: &LayersError) -> Refusal {
     let subject = format!("outputs[{output}]");

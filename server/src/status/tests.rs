@@ -54,23 +54,39 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let layers = PlanFailure::Request(RequestError::NoLayersThere { output: 1 });
     check(layers, "FIELD_NOT_APPLICABLE", "outputs[1].max_layers");
     let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
-    check(PlanFailure::Expression(expression), "TOPOLOGY_MALFORMED", "topology.expression");
+    check(PlanFailure::Planning(PlanError::Expression(expression)), "TOPOLOGY_MALFORMED", "topology.expression");
     let unknown_node = || TopologyError::UnknownNode { position: 3, end: "from", id: "x".to_owned() };
-    check(PlanFailure::Document(unknown_node().into()), "UNKNOWN_NODE", "topology.document.links[3].from");
-    check(PlanFailure::Inline(unknown_node().into()), "UNKNOWN_NODE", "topology.inline.links[3].from");
+    check(
+        PlanFailure::Planning(PlanError::Document(unknown_node().into())),
+        "UNKNOWN_NODE",
+        "topology.document.links[3].from",
+    );
+    check(
+        PlanFailure::Planning(PlanError::Inline(unknown_node().into())),
+        "UNKNOWN_NODE",
+        "topology.inline.links[3].from",
+    );
     let no_bandwidth = InlineError::NoBandwidth { position: 5 };
-    check(PlanFailure::Inline(no_bandwidth), "CAPACITY_NOT_POSITIVE", "topology.inline.links[5].bandwidth");
+    check(
+        PlanFailure::Request(RequestError::Inline(no_bandwidth)),
+        "CAPACITY_NOT_POSITIVE",
+        "topology.inline.links[5].bandwidth",
+    );
     let kind = InlineError::KindUnknown { position: 2, number: 9 };
-    check(PlanFailure::Inline(kind), "TOPOLOGY_MALFORMED", "topology.inline.nodes[2].kind");
-    check(PlanFailure::Document(ReadError::Version { found: 2 }), "TOPOLOGY_MALFORMED", "topology.document.canopy");
+    check(PlanFailure::Request(RequestError::Inline(kind)), "TOPOLOGY_MALFORMED", "topology.inline.nodes[2].kind");
+    check(
+        PlanFailure::Planning(PlanError::Document(ReadError::Version { found: 2 })),
+        "TOPOLOGY_MALFORMED",
+        "topology.document.canopy",
+    );
     let root = RootError::NoSuchRank { root: 9, rank_count: 8 };
-    check(PlanFailure::Root(root), "ROOT_INVALID", "collective.root");
+    check(PlanFailure::Planning(PlanError::Root(root)), "ROOT_INVALID", "collective.root");
     let collective = CollectiveKind::AllToAll;
     let unsupported = Algorithm::Forest.unsupported(collective);
-    check(PlanFailure::Synthesis(unsupported), "ALGORITHM_NOT_APPLICABLE", "algorithm");
+    check(PlanFailure::Planning(PlanError::Synthesis(unsupported)), "ALGORITHM_NOT_APPLICABLE", "algorithm");
     check(PlanFailure::Request(RequestError::EmptySizes { min: 2, max: 1 }), "SIZE_INVALID", "size_bytes_min");
     let bytes = LowerError::BytesMax { bytes_max: 0 };
-    check(PlanFailure::Lower { output: 0, error: bytes }, "SIZE_INVALID", "size_bytes_max");
+    check(PlanFailure::Planning(PlanError::Lower { output: 0, error: bytes }), "SIZE_INVALID", "size_bytes_max");
 }
 
 #[test]
@@ -80,11 +96,14 @@ fn what_is_too_large_is_exhausted_for_good() {
         check_status(failure, Code::ResourceExhausted, "TOPOLOGY_TOO_LARGE", field);
     };
     let too_large = || TopologyError::TooLarge { what: "nodes", found: "20000".to_owned(), limit: 10_000 };
-    check(PlanFailure::Expression(ExpressionError::Topology(too_large())), "topology.expression");
-    check(PlanFailure::Document(ReadError::TooManyBytes { found: 9, limit: 8 }), "topology.document");
+    check(PlanFailure::Planning(PlanError::Expression(ExpressionError::Topology(too_large()))), "topology.expression");
+    check(
+        PlanFailure::Planning(PlanError::Document(ReadError::TooManyBytes { found: 9, limit: 8 })),
+        "topology.document",
+    );
     let field =
         too_large().field().map_or_else(|| "topology.inline".to_owned(), |field| format!("topology.inline.{field}"));
-    check(PlanFailure::Inline(too_large().into()), &field);
+    check(PlanFailure::Planning(PlanError::Inline(too_large().into())), &field);
 }
 
 #[test]
@@ -92,35 +111,49 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     let check = |failure, reason, subject| check_status(failure, Code::FailedPrecondition, reason, subject);
     let (from, to) = ids();
     let bound = BoundError::Disconnected { from: from.clone(), from_rank: 0, to: to.clone(), to_rank: 3 };
-    check(PlanFailure::Bound(bound), "TOPOLOGY_DISCONNECTED", "rank 0 to rank 3");
+    check(PlanFailure::Planning(PlanError::Bound(bound)), "TOPOLOGY_DISCONNECTED", "rank 0 to rank 3");
     let synthesis = SynthesisError::Disconnected { from, from_rank: 1, to, to_rank: 2 };
-    check(PlanFailure::Synthesis(synthesis), "TOPOLOGY_DISCONNECTED", "rank 1 to rank 2");
+    check(PlanFailure::Planning(PlanError::Synthesis(synthesis)), "TOPOLOGY_DISCONNECTED", "rank 1 to rank 2");
     let eulerian = SynthesisError::NotEulerian { node: "s".to_owned(), entering: 5, leaving: 6 };
-    check(PlanFailure::Synthesis(eulerian), "NOT_EULERIAN", "node s");
+    check(PlanFailure::Planning(PlanError::Synthesis(eulerian)), "NOT_EULERIAN", "node s");
     let trees = SynthesisError::TooManyTrees { trees_per_rank: 1 << 70, rank_count: 2 };
     let flat = SynthesisError::TooShallow { max_depth: 3, least: 4, from_rank: 0, to_rank: 4 };
-    check(PlanFailure::Synthesis(flat), "DEPTH_INFEASIBLE", "max_depth");
-    check(PlanFailure::Synthesis(SynthesisError::NoTrees), "FORM_INFEASIBLE", "form");
-    check(PlanFailure::Synthesis(trees), "TOO_MANY_TREES", "topology");
+    check(PlanFailure::Planning(PlanError::Synthesis(flat)), "DEPTH_INFEASIBLE", "max_depth");
+    check(PlanFailure::Planning(PlanError::Synthesis(SynthesisError::NoTrees)), "FORM_INFEASIBLE", "form");
+    check(PlanFailure::Planning(PlanError::Synthesis(trees)), "TOO_MANY_TREES", "topology");
     let too_many = SynthesisError::TooManyHops { needed: 9, limit: 8 };
-    check(PlanFailure::Synthesis(too_many), "TOO_MANY_TREES", "topology");
+    check(PlanFailure::Planning(PlanError::Synthesis(too_many)), "TOO_MANY_TREES", "topology");
     let crowded = SynthesisError::TooManyNeighbours { node: "hub".to_owned(), neighbours: 9, limit: 8 };
-    check(PlanFailure::Synthesis(crowded), "TOO_MANY_NEIGHBOURS", "node hub");
+    check(PlanFailure::Planning(PlanError::Synthesis(crowded)), "TOO_MANY_NEIGHBOURS", "node hub");
     let forwarder = LowerError::Forwarder { profile: Profile::Msccl, id: "g3".to_owned() };
-    check(PlanFailure::Lower { output: 0, error: forwarder }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
-    check(PlanFailure::Bound(BoundError::TooLarge), "CAPACITIES_TOO_LARGE", "topology");
-    let shares = PlanFailure::LowerOneccl { output: 0, error: oneccl::LowerError::Shares };
+    check(
+        PlanFailure::Planning(PlanError::Lower { output: 0, error: forwarder }),
+        "FORMAT_UNSUPPORTED_BY_RUNTIME",
+        "outputs[0]",
+    );
+    check(PlanFailure::Planning(PlanError::Bound(BoundError::TooLarge)), "CAPACITIES_TOO_LARGE", "topology");
+    let shares = PlanFailure::Planning(PlanError::LowerOneccl { output: 0, error: oneccl::LowerError::Shares });
     check(shares, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
-    let shape = PlanFailure::Layers { output: 0, error: LayersError::NotAFlow { shape: "forest" } };
+    let shape =
+        PlanFailure::Planning(PlanError::Layers { output: 0, error: LayersError::NotAFlow { shape: "forest" } });
     check(shape, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
-    let layers = PlanFailure::Layers { output: 2, error: LayersError::TooMany { needed: 3, limit: 2 } };
+    let layers =
+        PlanFailure::Planning(PlanError::Layers { output: 2, error: LayersError::TooMany { needed: 3, limit: 2 } });
     check(layers, "LAYERS_INFEASIBLE", "outputs[2].max_layers");
-    let in_place = PlanFailure::LowerRoutes { output: 1, error: routes::LowerError::InPlace };
+    let in_place = PlanFailure::Planning(PlanError::LowerRoutes { output: 1, error: routes::LowerError::InPlace });
     check(in_place, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
-    check(PlanFailure::Lower { output: 1, error: unsupported }, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
+    check(
+        PlanFailure::Planning(PlanError::Lower { output: 1, error: unsupported }),
+        "FORMAT_UNSUPPORTED_BY_RUNTIME",
+        "outputs[1]",
+    );
     let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };
-    check(PlanFailure::TooLargeToRun { output: 0, error: emulation }, "TOO_LARGE_TO_CHECK", "outputs[0]");
+    check(
+        PlanFailure::Planning(PlanError::TooLargeToRun { output: 0, error: emulation }),
+        "TOO_LARGE_TO_CHECK",
+        "outputs[0]",
+    );
     let below = PlanFailure::BelowMinimum(Box::new(Shortfall { achieved: ratio("1/2"), minimum: ratio("9/10") }));
     check(below, "QUALITY_BELOW_MINIMUM", "quality.minimum_optimality");
 }
@@ -130,7 +163,7 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
     let metadata =
         |failure: &PlanFailure| to_status(failure).get_error_details().error_info().unwrap().metadata.clone();
     let eulerian = SynthesisError::NotEulerian { node: "s".to_owned(), entering: 5, leaving: 6 };
-    let found = metadata(&PlanFailure::Synthesis(eulerian));
+    let found = metadata(&PlanFailure::Planning(PlanError::Synthesis(eulerian)));
     assert_eq!((&*found["node"], &*found["entering"], &*found["leaving"]), ("s", "5", "6"));
     let error = LowerError::OverLimit {
         profile: Profile::Msccl,
@@ -141,7 +174,7 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
         is_proven: true,
         remedy: "use fewer chunks",
     };
-    let failure = PlanFailure::Lower { output: 0, error };
+    let failure = PlanFailure::Planning(PlanError::Lower { output: 0, error });
     let found = metadata(&failure);
     assert_eq!((&*found["limit"], &*found["need"], &*found["rank"]), ("256", "300", "4"));
     assert_eq!(found["proven"], "true");
@@ -170,13 +203,18 @@ fn a_lack_of_room_or_time_says_when_to_try_again() {
 
 #[test]
 fn faults_are_internal_and_tell_nothing_of_the_inside() {
-    let rejected = PlanFailure::Rejected { check: "load", problem: "secret detail".to_owned() };
+    let rejected = PlanFailure::Planning(PlanError::Rejected { check: "load", problem: "secret detail".to_owned() });
     assert!(!to_status(&rejected).message().contains("secret"));
     check_status(rejected, Code::Internal, "VERIFIER_REJECTED", "");
     check_status(PlanFailure::Panicked { request: RequestKey::from_bytes([7; 32]) }, Code::Internal, "JOB_FAILED", "");
     let broken = SynthesisError::Broken { what: "x".to_owned() };
-    check_status(PlanFailure::Synthesis(broken), Code::Internal, "PLANNER_BROKEN", "");
-    check_status(PlanFailure::Bound(BoundError::Broken { what: "x".to_owned() }), Code::Internal, "PLANNER_BROKEN", "");
+    check_status(PlanFailure::Planning(PlanError::Synthesis(broken)), Code::Internal, "PLANNER_BROKEN", "");
+    check_status(
+        PlanFailure::Planning(PlanError::Bound(BoundError::Broken { what: "x".to_owned() })),
+        Code::Internal,
+        "PLANNER_BROKEN",
+        "",
+    );
     check_status(PlanFailure::Abandoned { starts: 2 }, Code::Internal, "JOB_ABANDONED", "");
     check_status(PlanFailure::Stopped, Code::Cancelled, "JOB_STOPPED", "");
 }
@@ -184,7 +222,7 @@ fn faults_are_internal_and_tell_nothing_of_the_inside() {
 #[test]
 fn a_very_long_message_is_cut() {
     let long = TopologyError::UnknownNode { position: 0, end: "from", id: "x".repeat(100_000) };
-    let status = to_status(&PlanFailure::Document(long.into()));
+    let status = to_status(&PlanFailure::Planning(PlanError::Document(long.into())));
     assert_eq!(status.message().chars().count(), MESSAGE_CHARACTERS_MAX);
     assert!(status.details().len() < 8_000);
 }

@@ -24,7 +24,7 @@ use super::slot::{Slot, SlotSpace};
 use super::spaces::{Spaces, records_versions, remove_other_records};
 use super::upkeep::{Health, Reopen, Upkeep};
 use super::{Space, Store, StoreError};
-use crate::causes::chain;
+use canopy_planner::chain;
 
 /// What keeps the records on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]

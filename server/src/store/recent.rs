@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Records, StoredPlan};
 use crate::key::PlanKey;
-use crate::recent::{self, MemoryUsage};
+use canopy_planner::{self as planner, MemoryUsage};
 
 /// What any decoded plan takes beside the bytes of its record, which its files share; a guess on the safe side. One with
 /// a large proof takes more.
@@ -25,13 +25,13 @@ pub(super) struct Moment(u64);
 
 #[derive(Debug)]
 struct Plans {
-    by_key: recent::Recent<PlanKey, Arc<StoredPlan>>,
+    by_key: planner::Recent<PlanKey, Arc<StoredPlan>>,
     change_count: u64,
 }
 
 impl Recent {
     pub(super) fn new(bytes_max: u64) -> Self {
-        Self { plans: Mutex::new(Plans { by_key: recent::Recent::new(bytes_max), change_count: 0 }) }
+        Self { plans: Mutex::new(Plans { by_key: planner::Recent::new(bytes_max), change_count: 0 }) }
     }
 
     /// The present, to be taken before the store is read.

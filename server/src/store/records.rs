@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use canopy_proto::v1::{Plan, Warning};
+use canopy_planner::Warning;
+use canopy_proto::v1::Plan;
 
 pub(super) use self::codec::{decode_plan, request_of};
 use self::codec::{encode_plan, key_range};
 use self::sent::Sent;
-pub(crate) use self::sent::plan_header;
 use super::ledger::Ledger;
 use super::pages::PAGE;
 use super::recent::Recent;

@@ -14,8 +14,8 @@ use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDef
 
 use super::directory::{DirectoryLock, Engine, OpenFailure};
 use super::{Durability, Space, Store, StoreError};
-use crate::causes::chain;
 use crate::key::PlanKey;
+use canopy_planner::chain;
 
 /// Whole values: redb gives back the space of large ones.
 type Bytes = TableDefinition<'static, [u8; 32], &'static [u8]>;

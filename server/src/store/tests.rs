@@ -2,7 +2,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use canopy_proto::v1::{Artifact, Plan, Warning};
+use canopy_planner::Warning;
+use canopy_proto::v1::{Artifact, Plan};
 
 use super::*;
 
@@ -26,7 +27,7 @@ fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let text = key.to_string();
     let id = format!("plans/{text:.32}");
     let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
-    StoredPlan::new(plan, vec![Warning { code: "W".to_owned(), text: "w".to_owned() }])
+    StoredPlan::new(plan, vec![Warning::new("W", "w".to_owned())])
 }
 
 fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::StoreError;
-use crate::causes::chain;
+use canopy_planner::chain;
 
 /// What a disk must take before an engine is opened again: more than what it writes to be opened.
 const PROBE_BYTES: usize = 4 << 20;

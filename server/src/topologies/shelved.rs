@@ -7,8 +7,8 @@ use prost::Message as _;
 
 use super::{Kept, id_of};
 use crate::key::{PlanKey, TopologyKey};
-use crate::pipeline::topology_summary;
 use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_record, encode_message};
+use canopy_wire::topology_summary;
 
 /// What is known of a kept topology without its text.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use canopy_planner::PlanError;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
@@ -61,7 +62,7 @@ impl Planner for OnlyDirect {
             return self.inner.produce(order, prepared, stop, watch);
         }
         if let Some(end) = &self.end {
-            return Err(PlanFailure::Synthesis(end.clone()));
+            return Err(PlanFailure::Planning(PlanError::Synthesis(end.clone())));
         }
         let mut idle = self.idle.0.lock().unwrap();
         while !stop.is_requested() {

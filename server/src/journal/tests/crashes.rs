@@ -83,13 +83,14 @@ fn check_resumed(process: &Process, expected: &mut Expected, seed: u64) {
     for (name, starts) in mem::take(&mut expected.safe) {
         let state = process.state(&name);
         if starts < STARTS_MAX {
-            assert_eq!(state, Some(v1::OperationState::Queued), "seed {seed}: {name} begun {starts} times");
+            assert_eq!(state, Some(State::Queued), "seed {seed}: {name} begun {starts} times");
             expected.safe.insert(name, starts);
         } else {
-            assert_eq!(state, Some(v1::OperationState::Failed), "seed {seed}: {name} begun {starts} times");
+            assert_eq!(state, Some(State::Failed), "seed {seed}: {name} begun {starts} times");
         }
     }
-    for name in process.queue.operations().into_values().filter(|found| !found.done).map(|found| found.name) {
+    for name in process.queue.operations().into_values().filter(|found| found.result.is_none()).map(|found| found.name)
+    {
         assert!(expected.safe.contains_key(&name) || expected.ended.contains(&name), "seed {seed}: {name} is new");
     }
 }
@@ -145,7 +146,7 @@ fn live_until_death(
             5 => process.journal.write_back(),
             _ if random.below(12) == 0 => {
                 // The end in order: what runs is stopped, and its start is taken back if that can still be written.
-                let unfinished = process.queue.operations().into_values().filter(|found| !found.done);
+                let unfinished = process.queue.operations().into_values().filter(|found| found.result.is_none());
                 let unfinished: Vec<String> = unfinished.map(|found| found.name).collect();
                 process.queue.abort();
                 process.journal.write_back();

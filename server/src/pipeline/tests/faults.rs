@@ -44,7 +44,7 @@ fn whoever_names_it_however_gets_the_same_plan() {
     let puncture = prepared(&with_faults(&whole, &["gpu:b0:3"])).unwrap().puncture.unwrap();
     assert!(puncture.base.starts_with("topologies/"));
     let survivors: Vec<u32> = (0..16).filter(|&rank| rank != 3).collect();
-    assert_eq!((puncture.faults.len(), &puncture.survivors), (1, &survivors));
+    assert_eq!((puncture.faults.len(), &puncture.survivor_numbers()), (1, &survivors));
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn what_counts_in_ranks_is_said_of_the_sound_network() {
     let broadcast = Order { root: Some(5), ..boxes(CollectiveKind::Broadcast) };
     let root = |faults: &[&str]| prepared(&with_faults(&broadcast, faults)).map(|prepared| prepared.collective.root());
     assert_eq!(root(&["gpu:b0g3", "gpu:b0g6"]).unwrap(), Some(Rank::new(4)));
-    assert!(matches!(root(&["gpu:b0g5"]), Err(PlanFailure::RootLost { root: 5 })));
+    assert!(matches!(root(&["gpu:b0g5"]), Err(PlanFailure::Planning(PlanError::RootLost { root: 5 }))));
     let unstated = Order { root: None, ..broadcast.clone() };
     let lost = prepared(&with_faults(&unstated, &["gpu:b0g0"]));
-    assert!(matches!(lost, Err(PlanFailure::RootLost { root: 0 })));
+    assert!(matches!(lost, Err(PlanFailure::Planning(PlanError::RootLost { root: 0 }))));
 
     let uneven = Order { shares: (1..=16).collect(), ..boxes(CollectiveKind::Allgather) };
     let left = prepared(&with_faults(&uneven, &["host:b1", "gpu:b0g0"])).unwrap();
@@ -74,21 +74,24 @@ fn a_group_is_not_concerned_by_what_others_lose() {
     let key = |faults: &[&str]| prepared(&with_faults(&group, faults)).unwrap().key;
     assert_eq!(key(&["gpu:b0g3", "nic:b0g1"]), key(&[]));
     let smaller = prepared(&with_faults(&group, &["gpu:b1g0"])).unwrap();
-    assert_eq!(smaller.puncture.unwrap().survivors, [0, 2]);
+    assert_eq!(smaller.puncture.unwrap().survivor_numbers(), [0, 2]);
     let alone = prepared(&with_faults(&group, &["gpu:b1g0", "gpu:b1g1"]));
-    assert!(matches!(alone, Err(PlanFailure::Fault(canopy_topology::FaultError::TooFewRanks { left: 1 }))));
+    assert!(matches!(
+        alone,
+        Err(PlanFailure::Planning(PlanError::Fault(canopy_topology::FaultError::TooFewRanks { left: 1 })))
+    ));
 }
 
 #[test]
 fn what_is_not_there_is_refused_by_its_place() {
     let unknown = prepared(&with_faults(&boxes(CollectiveKind::Allgather), &["gpu:b0g0", "gpu:b7g0"])).unwrap_err();
-    let PlanFailure::FaultMeaning(error) = &unknown else { panic!("{unknown}") };
+    let PlanFailure::Planning(PlanError::FaultMeaning(error)) = &unknown else { panic!("{unknown}") };
     assert_eq!(error.position, 1);
     let apart = with_faults(
         &order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::Json]),
         &["gpu:0", "link:2=3"],
     );
     let apart = produce(&apart, &Witness::default()).unwrap_err();
-    let PlanFailure::Apart { failure, .. } = &apart else { panic!("{apart}") };
-    assert!(matches!(**failure, PlanFailure::Bound(BoundError::Disconnected { .. })), "{apart}");
+    let PlanFailure::Planning(PlanError::Apart { failure, .. }) = &apart else { panic!("{apart}") };
+    assert!(matches!(**failure, PlanError::Bound(BoundError::Disconnected { .. })), "{apart}");
 }

@@ -71,7 +71,7 @@ fn trees_that_were_asked_for_are_never_made_two_phases() {
     assert!(trees.warnings.iter().any(|warning| warning.code == "FEWER_TREES"));
     let spread = asked(None, RootPolicy::Spread).unwrap();
     assert_eq!(spread.plan.form.unwrap().reason(), v1::FormReason::Limited);
-    assert_eq!(spread.warnings.first().map(|warning| warning.code.as_str()), Some("FEWER_TREES"));
+    assert_eq!(spread.warnings.first().map(|warning| &*warning.code), Some("FEWER_TREES"));
     let phases = asked(Some(AllreduceForm::TwoPhases), RootPolicy::Centre).unwrap();
     assert_eq!(phases.plan.form.unwrap().reason(), v1::FormReason::Asked);
 }
@@ -84,7 +84,10 @@ fn a_number_of_trees_that_was_stated_is_never_changed() {
         made_with(exactly(trees), uneven(), CollectiveKind::Allgather, output)
     };
     match made(50_011) {
-        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { limit: 32_767, .. } }) => {}
+        Err(PlanFailure::Planning(PlanError::Lower {
+            output: 0,
+            error: LowerError::OverLimit { limit: 32_767, .. },
+        })) => {}
         other => panic!("{other:?}"),
     }
     let made = made(7).unwrap();
@@ -99,7 +102,7 @@ fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     let output = Output::MscclXml(Profile::RcclMsccl, Instances::ONE);
     let failure =
         made_with(limits, expression("complete:66,degrade=0-1*1/2"), CollectiveKind::Allgather, output).unwrap_err();
-    let PlanFailure::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. } = failure else {
+    let PlanFailure::Planning(PlanError::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. }) = failure else {
         panic!("{failure}")
     };
 }
@@ -118,10 +121,10 @@ fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
     // One tree of each rank is what was asked for here.
     let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
     match made_with(exactly, racks, CollectiveKind::Allreduce, output) {
-        Err(PlanFailure::LowerExecution {
+        Err(PlanFailure::Planning(PlanError::LowerExecution {
             error: ExecutionLowerError::OverLimit { limit: 108, need: 109.., .. },
             ..
-        }) => {}
+        })) => {}
         other => panic!("{other:?}"),
     }
 }

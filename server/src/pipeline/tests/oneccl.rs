@@ -25,7 +25,7 @@ fn every_collective_has_a_file_that_holds() {
             let text = String::from_utf8(file.content.as_ref().unwrap().to_vec()).unwrap();
             let text = text.replacen("<sync scope=\"local\"/>", "<sync scope=\"all\"/>", 1);
             forged.artifacts[0].size_bytes = text.len() as u64;
-            forged.artifacts[0].sha256 = crate::digest::sha256_hex(text.as_bytes());
+            forged.artifacts[0].sha256 = canopy_wire::sha256_hex(text.as_bytes());
             forged.artifacts[0].content = Some(text.into());
             let problem = crate::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
             assert!(problem.starts_with("its oneCCL file: deadlock: "), "{problem}");
@@ -38,7 +38,10 @@ fn what_a_file_cannot_say_is_refused() {
     let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::OnecclXml]);
     let uneven = Order { shares: vec![3, 1, 1, 1], ..plain };
     let refused = produce(&uneven, &Witness::default());
-    assert!(matches!(refused, Err(PlanFailure::LowerOneccl { output: 0, error: LowerError::Shares })));
+    assert!(matches!(
+        refused,
+        Err(PlanFailure::Planning(PlanError::LowerOneccl { output: 0, error: LowerError::Shares }))
+    ));
 }
 
 #[test]
@@ -59,5 +62,7 @@ fn files_of_runtimes_begin_at_the_smallest_size() {
     let gather = order(expression("ring:4"), CollectiveKind::Gather, vec![new]);
     let refused = produce(&Order { size_bytes_min: 4096, ..gather }, &Witness::default());
     let error = ExecutionLowerError::Measure { profile: ExecutorProfile::V10 };
-    assert!(matches!(refused, Err(PlanFailure::LowerExecution { output: 0, error: found }) if found == error));
+    assert!(
+        matches!(refused, Err(PlanFailure::Planning(PlanError::LowerExecution { output: 0, error: found })) if found == error)
+    );
 }

@@ -47,7 +47,7 @@ fn recalled(pipeline: &Pipeline, order: &Order) -> Option<Produced> {
 }
 
 /// Everything of a plan but how long it took.
-fn timeless(produced: Produced) -> (v1::Plan, Vec<v1::Warning>) {
+fn timeless(produced: Produced) -> (v1::Plan, Vec<canopy_planner::Warning>) {
     let StoredPlan { mut plan, warnings, .. } = produced.plan;
     if let Some(provenance) = &mut plan.provenance {
         provenance.wall_ms = 0.0;
@@ -183,7 +183,7 @@ fn refusals_speak_of_the_callers_own_ranks() {
         links: vec![link("a", "b"), link("b", "a"), link("lonely", "a")],
     };
     let failure = produce(
-        &order(TopologyInput::Inline(inline), CollectiveKind::Allgather, vec![Output::Json]),
+        &order(TopologyInput::Inline(wire::draft(inline).unwrap()), CollectiveKind::Allgather, vec![Output::Json]),
         &Witness::default(),
     );
     let text = failure.unwrap_err().to_string();

@@ -27,7 +27,7 @@ fn flows_have_files_that_hold() {
         let mut forged = plan.clone();
         let text = text.replacen("algbw=\"", "algbw=\"1", 1);
         forged.artifacts[0].size_bytes = text.len() as u64;
-        forged.artifacts[0].sha256 = crate::digest::sha256_hex(text.as_bytes());
+        forged.artifacts[0].sha256 = canopy_wire::sha256_hex(text.as_bytes());
         forged.artifacts[0].content = Some(text.into());
         let problem = crate::judge::judge_plan(&forged, &TopologyLimits::STANDARD).unwrap_err();
         assert!(problem.starts_with("its route file: load: "), "{problem}");
@@ -41,11 +41,17 @@ fn flows_have_files_that_hold() {
 fn what_a_file_cannot_say_is_refused() {
     let of = |kind, network, most| order(expression(network), kind, vec![Output::RoutesXml(NonZeroU32::new(most))]);
     let trees = produce(&of(CollectiveKind::Allgather, "ring:4", 0), &Witness::default());
-    assert!(matches!(trees, Err(PlanFailure::Layers { output: 0, error: LayersError::NotAFlow { .. } })));
+    assert!(matches!(
+        trees,
+        Err(PlanFailure::Planning(PlanError::Layers { output: 0, error: LayersError::NotAFlow { .. } }))
+    ));
     let one_way = produce(&of(CollectiveKind::AllToAll, "ring:4,dir=uni", 1), &Witness::default());
     let too_many = LayersError::TooMany { needed: 2, limit: 1 };
-    assert!(matches!(one_way, Err(PlanFailure::Layers { output: 0, error }) if error == too_many));
+    assert!(matches!(one_way, Err(PlanFailure::Planning(PlanError::Layers { output: 0, error })) if error == too_many));
     let in_place = Order { in_place: true, ..of(CollectiveKind::AllToAll, "ring:4", 0) };
     let refused = produce(&in_place, &Witness::default());
-    assert!(matches!(refused, Err(PlanFailure::LowerRoutes { output: 0, error: LowerError::InPlace })));
+    assert!(matches!(
+        refused,
+        Err(PlanFailure::Planning(PlanError::LowerRoutes { output: 0, error: LowerError::InPlace }))
+    ));
 }

@@ -63,7 +63,10 @@ fn a_number_of_chunks_that_was_stated_is_never_changed() {
         produce(&order, &Witness::default()).map(|produced| produced.plan)
     };
     match exactly(40_008) {
-        Err(PlanFailure::Lower { output: 0, error: LowerError::OverLimit { limit: 32_767, .. } }) => {}
+        Err(PlanFailure::Planning(PlanError::Lower {
+            output: 0,
+            error: LowerError::OverLimit { limit: 32_767, .. },
+        })) => {}
         other => panic!("{other:?}"),
     }
     assert_eq!(exactly(3).unwrap().plan.chunks_per_rank, 3);

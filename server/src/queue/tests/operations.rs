@@ -1,9 +1,9 @@
 //! Priorities, detached jobs, lookups, and what operators see and end.
 
-use canopy_proto::v1::OperationState;
 use tokio::time;
 
 use super::*;
+use crate::job::State;
 
 fn terms(priority: Priority, detached: bool) -> Terms {
     Terms { priority, detached, worker: Worker::Planner }
@@ -21,8 +21,8 @@ fn expression(job: &Job) -> &str {
     }
 }
 
-fn state(queue: &Queue, name: &str) -> Option<OperationState> {
-    Some(queue.operation(name)?.describe().metadata?.state())
+fn state(queue: &Queue, name: &str) -> Option<State> {
+    Some(queue.operation(name)?.describe().state)
 }
 
 #[test]
@@ -80,15 +80,16 @@ fn a_detached_job_outlives_its_callers_and_is_found_when_it_has_ended() {
     let detached = submit_as(&queue, "ring:4", Goal::Plan, terms(Priority::Prefetch, true)).unwrap();
     let name = detached.job().operation();
     drop(detached);
-    assert_eq!((queue.waiting(), state(&queue, &name)), (1, Some(OperationState::Queued)));
+    assert_eq!((queue.waiting(), state(&queue, &name)), (1, Some(State::Queued)));
     let job = queue.next_to_read().unwrap();
     assert!(!job.is_requested());
-    assert_eq!(state(&queue, &name), Some(OperationState::Running));
+    assert_eq!(state(&queue, &name), Some(State::Running));
     queue.finish(&job, Ok(delivery()));
     let operation = queue.operation(&name).unwrap().describe();
-    assert!(operation.done && operation.metadata.as_ref().unwrap().end_time.is_some());
-    let Some(v1::operation::Result::Response(reply)) = operation.result else { panic!("it has a plan") };
-    assert_eq!(reply.plan.unwrap().id, "plans/x");
+    assert!(operation.result.is_some() && operation.ended_ms.is_some());
+    let Some(Ok(made)) = operation.result else { panic!("it has a plan") };
+    let plan = <v1::Plan as prost::Message>::decode(made.plan).unwrap();
+    assert_eq!(plan.id, "plans/x");
 }
 
 #[test]
@@ -110,14 +111,14 @@ fn an_operator_ends_a_job_those_who_follow_it_and_those_who_wait() {
     queue.promote(&follower, read(&follower)).unwrap();
     let planned = queue.next_to_plan().unwrap();
     let ended = queue.cancel(&planned.operation()).unwrap();
-    assert_eq!(ended.metadata.unwrap().state(), OperationState::Cancelled);
+    assert_eq!(ended.state, State::Cancelled);
     assert!(planned.is_requested());
     for subscription in [&first, &second] {
         let failure = outcome(subscription).unwrap().unwrap_err();
         assert!(matches!(*failure, PlanFailure::CancelledByOperator));
     }
     queue.finish(&planned, Ok(delivery()));
-    assert_eq!(state(&queue, &planned.operation()), Some(OperationState::Cancelled), "an end is the end");
+    assert_eq!(state(&queue, &planned.operation()), Some(State::Cancelled), "an end is the end");
     assert!(!submit(&queue, PAIR).unwrap().joined);
 }
 

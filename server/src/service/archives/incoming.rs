@@ -11,10 +11,10 @@ use tokio::task::spawn_blocking;
 use tokio::time;
 use tonic::{Status, Streaming};
 
-use crate::digest::sha256_hex;
 use crate::failure::CallFailure;
 use crate::service::deliver::{PIECE_BYTES, STALL_MAX};
 use crate::store::ArchiveError;
+use canopy_wire::sha256_hex;
 
 /// An archive that has come in, as it was sent; what is in it has not been looked at.
 #[derive(Debug)]

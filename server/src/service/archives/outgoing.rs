@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time;
 use tonic::Status;
 
-use crate::digest::sha256_hex;
 use crate::service::deliver::{PIECE_BYTES, STALL_MAX};
+use canopy_wire::sha256_hex;
 
 /// Cuts what is written into pieces and sends them. Blocks while its reader is slow; a reader that takes nothing for a
 /// long time, or has gone, is an error. Only for threads on which the runtime lets one block.

@@ -6,8 +6,8 @@ use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
-use crate::causes::chain;
 use crate::order::Output;
+use canopy_planner::chain;
 
 /// Digits of a digest in the name of a file.
 const DIGEST_DIGITS: usize = 12;

@@ -19,7 +19,7 @@ use crate::order::RequestError;
 use crate::service::decode::{self, Method};
 use crate::service::deliver::Answer;
 use crate::service::{known_faults, topologies};
-use crate::store::plan_header;
+use canopy_wire::plan_header;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]

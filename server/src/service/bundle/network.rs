@@ -2,12 +2,12 @@
 
 use canopy_bundle::{Communicator, NcclNetwork};
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_planner::{PlanError, seen_by};
 use canopy_proto::v1::OperationError;
 use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Fault, Rank, Topology, Transit, content_hash};
 
 use crate::failure::{CallFailure, PlanFailure};
-use crate::pipeline::seen_by;
 use crate::status::to_operation_error;
 
 /// Most ranks of a network that is looked at for its family: some milliseconds.
@@ -53,7 +53,7 @@ pub(super) fn parties(
             true => topology.clone(),
             false => {
                 let ranks: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
-                topology.group(&ranks, Transit::Unused).map_err(PlanFailure::Group)?
+                topology.group(&ranks, Transit::Unused).map_err(|error| PlanFailure::from(PlanError::Group(error)))?
             }
         };
         // Where too little is left, it is the healthy network that is told from others.
@@ -61,7 +61,7 @@ pub(super) fn parties(
         let (group, failure) = match left {
             None => (group, None),
             Some(Ok(left)) => (left.topology, None),
-            Some(Err(error)) => (group, Some(to_operation_error(&PlanFailure::Fault(error)))),
+            Some(Err(error)) => (group, Some(to_operation_error(&PlanError::Fault(error).into()))),
         };
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
@@ -203,7 +203,7 @@ mod tests {
         for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
             assert!(matches!(
                 parties(&topology, &[], &[wrong], &|| false),
-                Err(CallFailure::Plan(PlanFailure::Group(_)))
+                Err(CallFailure::Plan(PlanFailure::Planning(PlanError::Group(_))))
             ));
         }
     }

@@ -9,6 +9,7 @@ use canopy_schedule::CollectiveKind;
 use super::compare::Model;
 use crate::order::{Output, RequestError};
 use crate::service::decode::{self, Method, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
+use canopy_wire as wire;
 
 /// Most communicators.
 const COMMUNICATORS_MAX: usize = 64;
@@ -113,7 +114,7 @@ impl Wanted {
         let remedy = "choose the format and profile of a runtime: which file is picked is a matter of its rules";
         let runtime = match is_advice {
             true => Runtime::Nccl,
-            false => read_output.profile_name().parse().map_err(|_| missing("output.profile", remedy))?,
+            false => wire::output_profile(read_output).parse().map_err(|_| missing("output.profile", remedy))?,
         };
         let model = Model { alpha_ns, margin };
         Ok(Self {

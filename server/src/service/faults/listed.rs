@@ -6,13 +6,13 @@ use canopy_proto::v1::{FaultScope, FaultState, KnownFault, ListFaultsReply, List
 
 use super::scope_of;
 use crate::clock;
-use crate::clock::timestamp;
 use crate::failure::CallFailure;
-use crate::losses;
 use crate::replan::{Replanner, Scope};
 use crate::service::fields::{Field, Kind, Value, unix_ms};
 use crate::service::listing::{ListRequest, Listing};
 use crate::topologies::id_of;
+use canopy_wire as wire;
+use canopy_wire::timestamp;
 
 const STATES: &[&str] = &["active", "clearing", "held"];
 const SCOPES: &[&str] = &["topology", "placement", "host"];
@@ -79,7 +79,7 @@ fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFa
         topology: scope.base().map(id_of).unwrap_or_default(),
         scope: scope_of(scope).into(),
         machines,
-        fault: Some(losses::on_the_wire(&loss)),
+        fault: Some(wire::loss_on_the_wire(&loss)),
         state: state.into(),
         severity: severity.into(),
         sources: record.sources().map(|(name, _)| name.to_owned()).collect(),

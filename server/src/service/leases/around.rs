@@ -64,9 +64,9 @@ impl LeasesService {
             Err(failure) if matches!(*failure, PlanFailure::NotCached) => runtime.block_on(self.made(order)),
             Err(failure) => Err(failure),
         };
-        let failed = |failure| CallFailure::AroundFaults { failure, faults: crate::losses::in_words(&count.losses) };
+        let failed = |failure| CallFailure::AroundFaults { failure, faults: canopy_wire::in_words(&count.losses) };
         let First { delivery, is_provisional } = found.map_err(failed)?;
-        let survivors = delivery.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();
+        let survivors = delivery.puncture.as_ref().map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
         Ok(Valid::around(&count.losses, delivery.plan.plan.id.clone(), (&survivors, ranks), is_provisional))
     }
 

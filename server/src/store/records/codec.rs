@@ -33,6 +33,7 @@ struct Beside {
 pub(in crate::store) fn encode_plan(plan: &StoredPlan, request: Vec<u8>) -> Vec<u8> {
     // A reply is a plan and its warnings; what belongs to one request is left out.
     let StoredPlan { plan, warnings, .. } = plan.clone();
+    let warnings = canopy_wire::warnings(&warnings);
     let payload = PlanReply { plan: Some(plan), warnings, ..PlanReply::default() };
     let mut payload = payload.encode_to_vec();
     payload.extend(Beside { request }.encode_to_vec());
@@ -52,7 +53,7 @@ pub(in crate::store) fn decode_plan(key: &PlanKey, record: Bytes) -> Result<Stor
     // An intact record under the wrong key would be a wrong answer.
     let complete = plan.artifacts.iter().all(|artifact| artifact.content.is_some());
     if plan.content_key == key.to_string() && complete {
-        Ok(StoredPlan::new(plan, warnings))
+        Ok(StoredPlan::new(plan, canopy_wire::warnings_read(warnings)))
     } else {
         Err(DamagedRecord::Payload)
     }

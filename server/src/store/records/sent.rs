@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use canopy_proto::v1::{Plan, Warning};
+use canopy_planner::Warning;
+use canopy_proto::v1::Plan;
 use prost::Message as _;
 
 use super::StoredPlan;
-use crate::digest::sha256_hex;
+use canopy_wire::plan_header;
+use canopy_wire::sha256_hex;
 
 /// Greatest number of bytes that a decoded plan takes for each that it has on the wire, without its files, and those of
 /// the two ways in which it is sent.
@@ -78,15 +80,6 @@ impl fmt::Debug for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sent").finish_non_exhaustive()
     }
-}
-
-/// A plan with the content of those files that have at most so many bytes; 0: of none.
-pub(crate) fn plan_header(plan: &Plan, inline_bytes_max: usize) -> Plan {
-    let mut plan = plan.clone();
-    for artifact in &mut plan.artifacts {
-        artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
-    }
-    plan
 }
 
 #[cfg(test)]

@@ -143,6 +143,6 @@ fn files_of_a_newer_version_are_refused_even_without_a_database() {
     let newer = canopy_migrations::current_version() + 1;
     fs::create_dir_all(directory.path().join(format!("records-{newer}/plans"))).unwrap();
     let Err(error) = open_store(directory.path(), StoreEngine::Sled) else { panic!("newer data was opened") };
-    assert!(crate::causes::chain(&error).contains(&format!("schema version {newer}")), "{error}");
+    assert!(canopy_planner::chain(&error).contains(&format!("schema version {newer}")), "{error}");
     assert!(directory.path().join(format!("records-{newer}/plans")).exists());
 }

@@ -214,6 +214,6 @@ fn data_of_a_newer_version_is_refused_and_left_alone() {
         database.flush().unwrap();
     }
     let Err(error) = open_store(directory.path(), StoreEngine::Sled) else { panic!("newer data was opened") };
-    assert!(crate::causes::chain(&error).contains(&format!("schema version {newer}")), "{error}");
+    assert!(canopy_planner::chain(&error).contains(&format!("schema version {newer}")), "{error}");
     assert!(!directory.path().join("store.damaged-1").exists());
 }

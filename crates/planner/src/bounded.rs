@@ -1,0 +1,43 @@
+//! The bound alone, for who asks for no plan.
+
+use canopy_canonical::{Budget, WORK_STANDARD};
+use canopy_families::with_boxes;
+use canopy_schedule::{Bound, Collective, Shares, certified_bound};
+use canopy_synth::{Stop, bound};
+use canopy_topology::Topology;
+
+use crate::error::PlanError;
+use crate::prepared::Prepared;
+
+/// The best that any plan for a request can reach, with its proof.
+///
+/// * **Errors.** No plan can be, the certificate does not hold, or stopped.
+/// * **Cost.** That of [`bound`], and of finding boxes in networks that name none.
+pub fn bounded(prepared: &Prepared, stop: &dyn Stop) -> Result<Bound, PlanError> {
+    let Prepared { topology, collective, shares, .. } = prepared;
+    let boxed = with_boxes(topology, Budget { work_max: WORK_STANDARD, stop: &|| stop.is_requested() });
+    let boxed = boxed.map_err(|_| PlanError::Stopped)?;
+    let network = boxed.as_ref().map_or(topology, |boxed| &boxed.topology);
+    let found = bound(network, *collective, shares, stop).map_err(PlanError::Bound);
+    let found = found.map_err(|failure| failure.with_parts(topology))?;
+    proven(topology, *collective, shares, found)
+}
+
+/// A bound, with the certificate's own word for it.
+pub(crate) fn proven(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    bound: Bound,
+) -> Result<Bound, PlanError> {
+    let rejected = |problem: String| PlanError::Rejected { check: "certificate", problem };
+    let proven = certified_bound(topology, collective, shares, &bound.certificate);
+    let proven = proven.map_err(|error| rejected(error.to_string()))?;
+    if proven != bound.upper {
+        return Err(rejected(format!("the certificate proves {proven}, stated is {}", bound.upper)));
+    }
+    if bound.lower > bound.upper {
+        return Err(rejected(format!("{} is said to be reachable beyond the bound {}", bound.lower, bound.upper)));
+    }
+    Ok(bound)
+}

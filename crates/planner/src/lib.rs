@@ -1,0 +1,52 @@
+//! Plans collectives: from a description of a network to a plan whose throughput is proven, and its files.
+//!
+//! Schedules are searched for on the network in canonical order, and kept in those labels: whoever asks for a network of
+//! the same shape later gets the same schedule in labels of their own. A plan comes out only if everything that judges it
+//! under the caller's labels agrees: the certificate proves the bound, the checker found the transfers right and their
+//! rate no better than the bound, and each file, read back, is what was written and passes the checks of its format.
+//!
+//! Nothing here reads a clock, a file or a socket: the caller's [`Context`] has what is needed of the world.
+//!
+//! ```
+//! use canopy_planner::{Context, Planner, Request, SchedulesInMemory};
+//! use canopy_schedule::CollectiveKind;
+//! use canopy_topology::TopologyLimits;
+//!
+//! let planner = Planner::new(TopologyLimits::STANDARD);
+//! let schedules = SchedulesInMemory::new(64 << 20);
+//! let request = Request::on("dgx-a100:boxes=2", CollectiveKind::Allgather);
+//! let plan = planner.plan(&request, Context::new(&schedules))?;
+//! assert_eq!(plan.optimality.to_string(), "1");
+//! println!("{} of {}", plan.achieved(), plan.bound().upper);
+//! # Ok::<(), canopy_planner::PlanError>(())
+//! ```
+
+mod bounded;
+mod context;
+mod error;
+mod files;
+mod key;
+mod memory;
+mod network;
+mod planned;
+mod planner;
+mod prepared;
+mod recent;
+mod request;
+mod schedules;
+mod search;
+mod shapes;
+mod tenant;
+
+pub use bounded::bounded;
+pub use context::{Clock, Context, Note, Watch};
+pub use error::{Parts, PlanError, chain};
+pub use key::{HashKind, PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, TopologyKey};
+pub use network::{read_topology, seen_by};
+pub use planned::{File, Files, JointSummary, Planned, Proofs, Puncture, Rejection, Timings, Warning};
+pub use planner::{Planner, Recalled};
+pub use prepared::{Prepared, PreparedJoint};
+pub use recent::{MemoryUsage, Recent};
+pub use request::{Group, JointRequest, JointTask, Making, Output, Request, SwitchUse, TopologyInput};
+pub use schedules::{Schedules, SchedulesInMemory};
+pub use tenant::{NotATenant, TenantName};

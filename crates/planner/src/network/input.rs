@@ -1,0 +1,43 @@
+//! Reads the topology of a request.
+
+use canopy_synth::Stop;
+use canopy_topology::{ReadError, Topology, TopologyDraft, TopologyLimits, generate, read_document_until};
+
+use crate::error::PlanError;
+use crate::planned::Warning;
+use crate::request::TopologyInput;
+
+/// The topology and what its reader wants to be known.
+///
+/// # Errors
+/// What is wrong with it; [`PlanError::Stopped`] soon after `stop` is requested.
+pub fn read_topology(
+    input: &TopologyInput,
+    limits: &TopologyLimits,
+    stop: &dyn Stop,
+) -> Result<(Topology, Vec<Warning>), PlanError> {
+    match input {
+        TopologyInput::Expression(text) => {
+            let topology = generate(text, limits).map_err(PlanError::Expression)?;
+            Ok((topology, Vec::new()))
+        }
+        TopologyInput::Document { format, content } => {
+            let imported = read_document_until(content, Some(*format), limits, &|| stop.is_requested());
+            let imported = imported.map_err(|error| match error {
+                ReadError::Stopped => PlanError::Stopped,
+                error => PlanError::Document(error),
+            })?;
+            let warning = |text| Warning::new("TOPOLOGY_ASSUMED", text);
+            Ok((imported.topology, imported.warnings.into_iter().map(warning).collect()))
+        }
+        TopologyInput::Inline(draft) => Ok((built(draft, limits, stop)?, Vec::new())),
+    }
+}
+
+/// Builds a topology from nodes and links; [`PlanError::Stopped`] soon after `stop` is requested.
+fn built(draft: &TopologyDraft, limits: &TopologyLimits, stop: &dyn Stop) -> Result<Topology, PlanError> {
+    // Before anything is copied for it.
+    limits.check(draft.nodes.len(), draft.links.len()).map_err(PlanError::Inline)?;
+    let built = draft.clone().build_until(limits, &|| stop.is_requested()).map_err(PlanError::Inline)?;
+    built.ok_or(PlanError::Stopped)
+}

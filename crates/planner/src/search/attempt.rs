@@ -1,0 +1,288 @@
+//! One plan within given limits: known or searched for, checked, and written to files.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use canopy_plan::{PlanFile, Provenance};
+use canopy_schedule::{
+    Bound, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, Shares, TransferGraph, Verdict,
+    check_flow_until, check_steps_until, check_until, compile_until,
+};
+use canopy_synth::{
+    Algorithm, AllToAllFlow, ConstructionUse, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized,
+    TreeLimits, synthesize_explained,
+};
+use canopy_topology::{Rate, Topology};
+
+use super::{Case, Labels, Rejections, Search, Source};
+use crate::context::{Note, Watch};
+use crate::error::{PlanError, chain};
+use crate::network::composition_found;
+use crate::planned::{Files, Proofs};
+use crate::request::Output;
+
+/// Most sends in steps that are kept: each takes some hundred bytes while it is written down.
+const KEPT_SENDS_MAX: usize = 1 << 20;
+
+/// Most sends in steps whose transfers are made for the checker where no file needs them.
+const COMPILED_SENDS_MAX: usize = 1 << 17;
+
+/// A checked plan.
+pub(crate) struct Attempt {
+    pub(crate) plan: PlanFile,
+    /// Its transfers; none for flows and many sends of which no file needs them, as they take several times the memory.
+    pub(crate) graph: Option<TransferGraph>,
+    pub(crate) verdict: Verdict,
+    pub(crate) proofs: Proofs,
+}
+
+impl Search<'_> {
+    /// Makes a plan within these limits, or takes the one that is known for the shape, and has it checked.
+    pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanError> {
+        let Case { prepared, context, source, .. } = self.case;
+        match source {
+            Source::Repaired(repair) => {
+                let started = context.clock.now_ms();
+                context.watch.stage("repair", 0, 1);
+                let schedule = repair.schedule(&prepared.topology, limits, context);
+                self.record.timings.synthesis_ms += context.since(started);
+                self.judged(schedule?, None)
+            }
+            Source::Joint(made) => {
+                // It is not kept beyond this process.
+                self.record.has_searched = true;
+                let position = prepared.joint.as_ref().map_or(0, |joint| joint.position);
+                self.judged(made.schedule(position, &prepared.topology)?, None)
+            }
+            Source::Searched => {
+                let Synthesized { schedule, form, choice_bound, time_proof } = self.searched(limits)?;
+                let proofs = Proofs { choice_bound, time_proof };
+                Ok(Attempt { proofs, ..self.judged(schedule, form)? })
+            }
+            Source::Kept { labels, may_search } => match self.recalled(labels, limits)? {
+                Some(attempt) => Ok(attempt),
+                None if may_search => self.found(labels, limits),
+                None => Err(PlanError::NotKnown),
+            },
+        }
+    }
+
+    /// The plan that is kept within these limits, if there is one and it is right.
+    fn recalled(&mut self, labels: &Labels, limits: TreeLimits) -> Result<Option<Attempt>, PlanError> {
+        let Case { request, sums, context, .. } = self.case;
+        let key = labels.key(request, sums, limits);
+        if !self.record.schedules.contains(&key) {
+            self.record.schedules.push(key);
+        }
+        let known = self.known.take().or_else(|| labels.answer(context.schedules, request, sums, limits));
+        let Some(known) = known else { return Ok(None) };
+        let judged = labels.schedule(&known.schedule);
+        match judged.and_then(|schedule| self.judged(schedule, known.form.clone())) {
+            Err(reason @ PlanError::Rejected { .. }) => {
+                context.watch.note(Note::WrongSchedule { key: &key, reason: &reason });
+                context.schedules.quarantine(&key);
+                Ok(None)
+            }
+            judged => judged.map(Some),
+        }
+    }
+
+    /// Searches for a plan within these limits, and keeps its schedule.
+    fn found(&mut self, labels: &Labels, limits: TreeLimits) -> Result<Attempt, PlanError> {
+        let Synthesized { schedule, form, choice_bound, time_proof } = self.searched(limits)?;
+        let proofs = Proofs { choice_bound, time_proof };
+        let attempt = Attempt { proofs, ..self.judged(labels.schedule(&schedule)?, form)? };
+        if matches!(&schedule.shape, Shape::Steps(steps) if steps.sends.len() > KEPT_SENDS_MAX) {
+            return Ok(attempt);
+        }
+        // What was accepted under the caller's labels is right under those it was found with.
+        let plan = &attempt.plan;
+        let kept = PlanFile {
+            topology: labels.normal.topology.clone(),
+            schedule,
+            form: plan.form.clone(),
+            bound: Bound { certificate: self.certificate.clone(), ..self.bound.clone() },
+            achieved: plan.achieved.clone(),
+            in_network: plan.in_network.clone(),
+            provenance: plan.provenance.clone(),
+        };
+        let Case { request, sums, keep, .. } = self.case;
+        keep(labels.key(request, sums, limits), Arc::new(kept));
+        Ok(attempt)
+    }
+
+    /// Searches for a schedule, in canonical labels if there are any.
+    fn searched(&mut self, limits: TreeLimits) -> Result<Synthesized, PlanError> {
+        self.record.has_searched = true;
+        let Case { request, prepared, context, algorithm, sums, network, .. } = self.case;
+        let started = context.clock.now_ms();
+        let (collective, shares) = match self.case.labels() {
+            Some(labels) => (labels.collective, labels.shares.clone()),
+            None => (prepared.collective, prepared.shares.clone()),
+        };
+        let composition = match &prepared.composition {
+            None if algorithm.construction == ConstructionUse::StatedOrFound => {
+                composition_found(network, self.case.limits, context.stop)?
+            }
+            stated => stated.clone(),
+        };
+        let (size_bytes, seed) = (NonZeroU64::new(request.size_bytes_max), request.seed);
+        let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed };
+        if self.flow.is_none() {
+            let found = all_to_all_flow(&self.case, &request.shares, &mut self.record.rejections)?;
+            self.flow = found.map(|(flow, _)| flow);
+        }
+        let reports = StageReports(context.watch);
+        let planned = synthesize_explained(network, &request, self.flow.as_deref(), context.stop, &reports);
+        self.record.timings.synthesis_ms += context.since(started);
+        planned.map_err(PlanError::Synthesis)
+    }
+
+    /// Has a schedule in the caller's labels checked.
+    fn judged(&mut self, schedule: Schedule, form: Option<FormChoice>) -> Result<Attempt, PlanError> {
+        let Case { request, prepared, context, .. } = self.case;
+        let started = context.clock.now_ms();
+        context.ask()?;
+        context.watch.stage("check", 0, 1);
+        let topology = &prepared.topology;
+        let (graph, verdict) = checked(topology, &schedule, &request.outputs, &self.bound, context.stop)?;
+        if verdict.algbw > self.bound.lower {
+            // What a plan reaches is reachable, whatever was known before.
+            self.bound.lower = verdict.algbw.clone();
+        }
+        self.record.timings.check_ms += context.since(started);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let plan = PlanFile {
+            topology: topology.clone(),
+            schedule,
+            form,
+            bound: self.bound.clone(),
+            achieved: verdict.algbw.clone(),
+            in_network: verdict.in_network.clone(),
+            provenance: Provenance { version, algorithm: request.algorithm.name().to_owned() },
+        };
+        Ok(Attempt { plan, graph, verdict, proofs: Proofs::default() })
+    }
+
+    /// Makes every file that is asked for.
+    pub(super) fn files(&mut self, attempt: &Attempt) -> Result<Files, PlanError> {
+        let started = self.case.context.clock.now_ms();
+        let files = self.case.written(attempt);
+        self.record.timings.lower_ms += self.case.context.since(started);
+        files
+    }
+}
+
+impl Case<'_> {
+    fn written(&self, Attempt { plan, graph, .. }: &Attempt) -> Result<Files, PlanError> {
+        let Self { request, prepared, context, .. } = *self;
+        let (key, stop) = (&prepared.key, context.stop);
+        let mut files = Files::new(request.size_bytes_max);
+        let transfers = || {
+            let none = || rejected("structure", "the file of a runtime needs the plan's transfers".to_owned());
+            graph.as_ref().map(|graph| (&plan.topology, graph)).ok_or_else(none)
+        };
+        let total = request.outputs.len() as u64;
+        for (done, &output) in (0_u64..).zip(&request.outputs) {
+            context.ask()?;
+            context.watch.stage("lower", done, total);
+            match output {
+                Output::Json => files.add_json(plan, self.limits)?,
+                Output::RoutesXml(layers_max) => files.add_routes(layers_max, request, plan, key, stop)?,
+                Output::OnecclXml => files.add_oneccl(request, transfers()?, key, stop)?,
+                Output::MscclXml(profile, instances) => {
+                    files.add_msccl((profile, instances), request, transfers()?, key, stop)?;
+                }
+                Output::MscclppJson(profile, switches) => {
+                    files.add_execution_plan((profile, switches), request, transfers()?, key, stop)?;
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The flow of an all-to-all, and the milliseconds that it took, for algorithms that plan with it; none where there are
+/// too many variables, for what else the search for a bound will say, or by a fault of ours, which is noted.
+///
+/// # Errors
+/// Stopped.
+pub(super) fn all_to_all_flow(
+    case: &Case<'_>,
+    shares: &Shares,
+    rejections: &mut Rejections,
+) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanError> {
+    let Case { request, context, algorithm, network, .. } = *case;
+    let is_flow = algorithm.resolved(request.kind) == Algorithm::Flow;
+    if request.kind != CollectiveKind::AllToAll || !is_flow {
+        return Ok(None);
+    }
+    let started = context.clock.now_ms();
+    match AllToAllFlow::of(network, shares, request.limits.tolerance, context.stop, &StageReports(context.watch)) {
+        Ok(flow) => Ok(Some((Arc::new(flow), context.since(started)))),
+        Err(SynthesisError::Stopped) => Err(PlanError::Stopped),
+        Err(error) => {
+            rejections.note(Algorithm::Flow, &PlanError::Synthesis(error), context.watch);
+            Ok(None)
+        }
+    }
+}
+
+/// What the checker says of a schedule, and its transfers; unless an output needs them, flows and most schedules of many
+/// steps are judged without.
+fn checked(
+    topology: &Topology,
+    schedule: &Schedule,
+    outputs: &[Output],
+    bound: &Bound,
+    stop: &dyn Stop,
+) -> Result<(Option<TransferGraph>, Verdict), PlanError> {
+    let needs_graph = outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
+    let is_stopped = || stop.is_requested();
+    let refused = |error: CheckError| match error {
+        CheckError::Stopped => PlanError::Stopped,
+        error => rejected(error.check(), chain(&error)),
+    };
+    let verdict = match &schedule.shape {
+        _ if needs_graph => None,
+        Shape::Flow(_) => Some(check_flow_until(topology, schedule, &is_stopped).map_err(refused)?),
+        // Of fewer, the transfers may be simulated.
+        Shape::Steps(steps) if steps.sends.len() > COMPILED_SENDS_MAX => {
+            check_steps_until(topology, schedule, &is_stopped).map_err(refused)?
+        }
+        Shape::Steps(_) | Shape::Forest(_) => None,
+    };
+    let (graph, verdict) = match verdict {
+        Some(verdict) => (None, verdict),
+        None => {
+            let graph = compile_until(topology, schedule, &is_stopped).map_err(|error| match error {
+                CompileError::Stopped => PlanError::Stopped,
+                error => rejected("structure", chain(&error)),
+            })?;
+            let verdict = check_until(topology, &graph, &is_stopped).map_err(refused)?;
+            (Some(graph), verdict)
+        }
+    };
+    if verdict.algbw > bound.upper {
+        let (rate, limit) = (&verdict.algbw, &bound.upper);
+        return Err(rejected("certificate", format!("the plan reaches {rate}, more than the proven bound {limit}")));
+    }
+    if verdict.algbw == Rate::zero() {
+        return Err(rejected("load", "the plan moves nothing".to_owned()));
+    }
+    Ok((graph, verdict))
+}
+
+/// A plan that fails one of its checks.
+const fn rejected(check: &'static str, problem: String) -> PlanError {
+    PlanError::Rejected { check, problem }
+}
+
+/// Passes a synthesizer's reports on.
+struct StageReports<'a>(&'a dyn Watch);
+
+impl Progress for StageReports<'_> {
+    fn report(&self, stage: Stage, done: u64, total: u64) {
+        self.0.stage(stage.name(), done, total);
+    }
+}

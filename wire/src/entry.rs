@@ -1,0 +1,256 @@
+//! A request as it is kept: a message of its own, of all that a plan depends on.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use canopy_planner::{Group, JointRequest, JointTask, Making, Output, Request, SwitchUse, TopologyInput};
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use canopy_synth::{SumOptions, TreeLimits};
+use canopy_topology::{DocumentFormat, Transit};
+use prost::Message as _;
+
+use crate::losses::{loss, on_the_wire as loss_on_the_wire};
+use crate::priority::Priority;
+use crate::request::{
+    draft, draft_on_the_wire, form, form_on_the_wire, instances, output_on_the_wire, roots, roots_on_the_wire, slots,
+    slots_on_the_wire, tolerance, tolerance_on_the_wire,
+};
+
+/// A request with what is to be known of its job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The job's number; 0 for a request by itself.
+    pub number: u64,
+    /// What is to be planned.
+    pub request: Request,
+    /// Which of two goes first.
+    pub priority: Priority,
+    /// When it was asked for, in milliseconds since 1970 UTC.
+    pub arrived_unix_ms: u64,
+}
+
+/// The layout. Fields are only ever added.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Layout {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    #[prost(uint64, tag = "2")]
+    arrived_unix_ms: u64,
+    #[prost(enumeration = "v1::Priority", tag = "3")]
+    priority: i32,
+    #[prost(message, optional, tag = "4")]
+    topology: Option<v1::TopologySource>,
+    #[prost(string, tag = "5")]
+    collective: String,
+    #[prost(uint32, optional, tag = "6")]
+    root: Option<u32>,
+    #[prost(uint64, tag = "7")]
+    size_bytes_max: u64,
+    #[prost(bool, tag = "8")]
+    in_place: bool,
+    #[prost(string, tag = "9")]
+    algorithm: String,
+    #[prost(message, repeated, tag = "10")]
+    outputs: Vec<v1::OutputSpec>,
+    /// 0: none is stated, here and below.
+    #[prost(uint64, tag = "11")]
+    trees_per_root: u64,
+    #[prost(uint64, tag = "12")]
+    max_chunks: u64,
+    #[prost(uint32, tag = "13")]
+    max_depth: u32,
+    #[prost(uint64, repeated, tag = "14")]
+    shares: Vec<u64>,
+    #[prost(uint32, repeated, tag = "15")]
+    ranks: Vec<u32>,
+    #[prost(enumeration = "v1::GroupTransit", tag = "16")]
+    transit: i32,
+    #[prost(message, optional, tag = "17")]
+    tolerance: Option<v1::Ratio>,
+    #[prost(enumeration = "v1::AllreduceForm", tag = "18")]
+    form: i32,
+    #[prost(enumeration = "v1::RootPolicy", tag = "19")]
+    root_policy: i32,
+    #[prost(message, optional, tag = "20")]
+    placement: Option<v1::Placement>,
+    /// Empty: nobody's in particular.
+    #[prost(string, tag = "21")]
+    tenant: String,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "22")]
+    size_bytes_min: u64,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "23")]
+    chunks: u64,
+    #[prost(message, repeated, tag = "24")]
+    faults: Vec<v1::Fault>,
+    /// 0: none is stated.
+    #[prost(uint64, tag = "27")]
+    seed: u64,
+    /// None: it is planned alone.
+    #[prost(message, repeated, tag = "25")]
+    joint_tasks: Vec<Task>,
+    #[prost(uint64, tag = "26")]
+    joint_position: u64,
+}
+
+/// One of several collectives that are planned in common.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Task {
+    #[prost(uint32, repeated, tag = "1")]
+    ranks: Vec<u32>,
+    #[prost(string, tag = "2")]
+    collective: String,
+    #[prost(uint32, optional, tag = "3")]
+    root: Option<u32>,
+    #[prost(uint64, tag = "4")]
+    size_bytes: u64,
+    #[prost(uint64, tag = "5")]
+    chunks: u64,
+}
+
+/// The bytes of a request and what is known of its job.
+pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
+    let source = match &request.topology {
+        TopologyInput::Expression(text) => Source::Expression(text.clone()),
+        TopologyInput::Document { format, content } => Source::Document(v1::TopologyDocument {
+            format: match format {
+                DocumentFormat::Yaml => v1::DocumentFormat::Yaml.into(),
+                DocumentFormat::Json => v1::DocumentFormat::Json.into(),
+                DocumentFormat::NcclXml => v1::DocumentFormat::NcclXml.into(),
+            },
+            content: content.clone(),
+        }),
+        TopologyInput::Inline(topology) => Source::Inline(draft_on_the_wire(topology)),
+    };
+    let layout = Layout {
+        number,
+        arrived_unix_ms,
+        priority: priority.number(),
+        topology: Some(v1::TopologySource { source: Some(source) }),
+        faults: request.faults.iter().map(loss_on_the_wire).collect(),
+        collective: request.kind.name().to_owned(),
+        root: request.root,
+        size_bytes_min: request.size_bytes_min,
+        size_bytes_max: request.size_bytes_max,
+        in_place: request.in_place,
+        algorithm: request.algorithm.name().to_owned(),
+        outputs: request.outputs.iter().map(|&output| output_on_the_wire(output)).collect(),
+        trees_per_root: request.limits.trees_per_root.map_or(0, NonZeroU64::get),
+        chunks: request.limits.chunks.map_or(0, NonZeroU64::get),
+        max_chunks: request.limits.max_chunks.map_or(0, NonZeroU64::get),
+        max_depth: request.limits.max_depth.map_or(0, NonZeroU32::get),
+        shares: request.shares.clone(),
+        ranks: request.group.as_ref().map(|group| group.ranks.clone()).unwrap_or_default(),
+        transit: match request.group.as_ref().map(|group| group.transit) {
+            None => v1::GroupTransit::Unspecified.into(),
+            Some(Transit::Forward) => v1::GroupTransit::Forward.into(),
+            Some(Transit::Unused) => v1::GroupTransit::Unused.into(),
+        },
+        tolerance: request.limits.tolerance.map(tolerance_on_the_wire),
+        form: request.sums.form.map_or(v1::AllreduceForm::Unspecified, form_on_the_wire).into(),
+        root_policy: roots_on_the_wire(request.sums.roots).into(),
+        placement: request.placement.as_deref().map(slots_on_the_wire),
+        tenant: request.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
+        seed: request.seed,
+        joint_tasks: request.joint.iter().flat_map(|joint| &joint.tasks).map(task).collect(),
+        joint_position: request.joint.as_ref().map_or(0, |joint| joint.position as u64),
+    };
+    layout.encode_to_vec()
+}
+
+/// Reads what [`encode_entry`] wrote. None: something is damaged, or this build does not know it.
+pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
+    let entry = Layout::decode(bytes).ok()?;
+    let topology = match entry.topology.clone()?.source? {
+        Source::Expression(text) => TopologyInput::Expression(text),
+        Source::Document(document) => {
+            let format = match document.format() {
+                v1::DocumentFormat::Yaml => DocumentFormat::Yaml,
+                v1::DocumentFormat::Json => DocumentFormat::Json,
+                v1::DocumentFormat::NcclXml => DocumentFormat::NcclXml,
+                v1::DocumentFormat::Unspecified => return None,
+            };
+            TopologyInput::Document { format, content: document.content }
+        }
+        Source::Inline(topology) => TopologyInput::Inline(draft(topology).ok()?),
+        // No order holds an id: the text has taken its place before. Faults are apart.
+        Source::Id(_) | Source::Punctured(_) => return None,
+    };
+    let priority = Priority::of_number(entry.priority)?;
+    let transit = match v1::GroupTransit::try_from(entry.transit).ok()? {
+        v1::GroupTransit::Unspecified => None,
+        v1::GroupTransit::Forward => Some(Transit::Forward),
+        v1::GroupTransit::Unused => Some(Transit::Unused),
+    };
+    let request = Request {
+        topology,
+        faults: entry.faults.iter().map(loss).collect::<Result<_, _>>().ok()?,
+        kind: entry.collective.parse().ok()?,
+        root: entry.root,
+        shares: entry.shares,
+        group: transit.map(|transit| Group { ranks: entry.ranks, transit }),
+        placement: entry.placement.as_ref().map(slots).transpose().ok()?,
+        size_bytes_min: entry.size_bytes_min,
+        size_bytes_max: entry.size_bytes_max,
+        in_place: entry.in_place,
+        algorithm: entry.algorithm.parse().ok()?,
+        limits: TreeLimits {
+            trees_per_root: NonZeroU64::new(entry.trees_per_root),
+            chunks: NonZeroU64::new(entry.chunks),
+            max_chunks: NonZeroU64::new(entry.max_chunks),
+            max_depth: NonZeroU32::new(entry.max_depth),
+            tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
+        },
+        sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
+        seed: entry.seed,
+        making: Making::Searched,
+        joint: match entry.joint_tasks.as_slice() {
+            [] => None,
+            tasks => Some(joint(tasks, entry.joint_position)?),
+        },
+        outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
+        tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
+    };
+    Some(Entry { number: entry.number, request, priority, arrived_unix_ms: entry.arrived_unix_ms })
+}
+
+fn task(task: &JointTask) -> Task {
+    Task {
+        ranks: task.ranks.clone(),
+        collective: task.kind.name().to_owned(),
+        root: task.root,
+        size_bytes: task.size_bytes.get(),
+        chunks: task.chunks.get(),
+    }
+}
+
+fn joint(tasks: &[Task], position: u64) -> Option<JointRequest> {
+    let task = |task: &Task| {
+        Some(JointTask {
+            ranks: task.ranks.clone(),
+            kind: task.collective.parse().ok()?,
+            root: task.root,
+            size_bytes: NonZeroU64::new(task.size_bytes)?,
+            chunks: NonZeroU64::new(task.chunks)?,
+        })
+    };
+    let tasks: Vec<JointTask> = tasks.iter().map(task).collect::<Option<_>>()?;
+    let position = usize::try_from(position).ok().filter(|&position| position < tasks.len())?;
+    Some(JointRequest { tasks, position })
+}
+
+fn output(spec: &v1::OutputSpec) -> Option<Output> {
+    let instances = instances(spec.instancing)?;
+    match spec.format() {
+        v1::OutputFormat::Json => Some(Output::Json),
+        v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
+        v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
+        v1::OutputFormat::RoutesXml => Some(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
+        v1::OutputFormat::MscclppJson => {
+            let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
+            Some(Output::MscclppJson(spec.profile.parse().ok()?, switches))
+        }
+        v1::OutputFormat::Unspecified => None,
+    }
+}

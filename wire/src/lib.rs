@@ -1,0 +1,25 @@
+//! Between the messages of `canopy.v1` and the words of the planner: one translation of requests, one of plans.
+//!
+//! Whoever keeps or sends a message uses this crate, and knows the planner's words alone.
+
+mod digest;
+mod entry;
+mod losses;
+mod plan;
+mod priority;
+mod refused;
+mod request;
+
+pub use digest::sha256_hex;
+pub use entry::{Entry, decode_entry, encode_entry};
+pub use losses::{LossError, in_words, loss, on_the_wire as loss_on_the_wire};
+pub use plan::{
+    bits, bounded, collective as collective_on_the_wire, plan, plan_header, puncture, timestamp, topology_summary,
+    warnings, warnings_read,
+};
+pub use priority::Priority;
+pub use refused::{InlineError, RequestError, TENANT_HEADER};
+pub use request::{
+    ONECCL_PROFILE, ROUTES_PROFILE, draft, draft_on_the_wire, form, form_on_the_wire, instances, output_on_the_wire,
+    output_profile, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
+};

@@ -1,0 +1,150 @@
+//! What is broken or slow, between the wire and the words of [`canopy_faults`].
+
+use canopy_faults::{Device, Loss, Remaining, Target, TargetError};
+use canopy_proto::v1;
+use canopy_proto::v1::fault::Target as Stated;
+
+/// What is wrong with a fault as it was stated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LossError {
+    /// It says nothing.
+    #[error(
+        "the fault names nothing that is broken; name a link, a network card, a device, a host, a node, a switch, a plane or a feature"
+    )]
+    NoTarget,
+    /// What it says names nothing that can break.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+impl LossError {
+    /// The field of the fault at fault.
+    pub const fn field(&self) -> &'static str {
+        match self {
+            Self::Target(TargetError::Remaining(_)) => "remaining",
+            Self::NoTarget | Self::Target(_) => "target",
+        }
+    }
+}
+
+/// Most losses that are named in one sentence.
+const NAMED_MAX: usize = 8;
+
+/// How many known losses there are, and the first of them.
+pub fn in_words(losses: &[Loss]) -> String {
+    let named: Vec<String> = losses.iter().take(NAMED_MAX).map(Loss::to_string).collect();
+    let more = match losses.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let noun = if losses.len() == 1 { "known fault" } else { "known faults" };
+    format!("{} {noun}: {}{more}", losses.len(), named.join(", "))
+}
+
+/// Reads a fault.
+///
+/// # Errors
+/// It names nothing, or no fraction.
+pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
+    let device = |device: &v1::DeviceTarget| match device.node.is_empty() {
+        false => Device::Node { id: device.node.clone() },
+        true => Device::Slot { host: device.host.clone(), index: device.index },
+    };
+    let target = match stated.target.as_ref().ok_or(LossError::NoTarget)? {
+        Stated::Link(v1::LinkTarget { from, to, one_way }) => {
+            Target::Link { from: from.clone(), to: to.clone(), both_ways: !one_way }
+        }
+        Stated::Nic(v1::NicTarget { device: of, port }) => Target::Nic {
+            device: device(of.as_ref().unwrap_or(&v1::DeviceTarget::default())),
+            port: Some(port.clone()).filter(|port| !port.is_empty()),
+        },
+        Stated::Device(of) => Target::Gpu { device: device(of) },
+        Stated::Host(name) => Target::Host { name: name.clone() },
+        Stated::Node(id) => Target::Node { id: id.clone() },
+        Stated::SwitchName(id) => Target::Switch { id: id.clone() },
+        Stated::Plane(name) => Target::Plane { name: name.clone() },
+        Stated::SwitchFeature(v1::SwitchFeature { switch_name, multicast, aggregate }) => {
+            Target::Feature { switch: switch_name.clone(), multicast: *multicast, aggregate: *aggregate }
+        }
+    };
+    let remaining = match stated.remaining {
+        None => Remaining::GONE,
+        Some(v1::Ratio { numerator, denominator }) => {
+            Remaining::new(numerator, denominator).map_err(TargetError::from)?
+        }
+    };
+    Ok(Loss { target: target.checked()?, remaining })
+}
+
+/// A loss on the wire.
+pub fn on_the_wire(loss: &Loss) -> v1::Fault {
+    let device = |device: &Device| match device {
+        Device::Node { id } => v1::DeviceTarget { node: id.clone(), ..v1::DeviceTarget::default() },
+        Device::Slot { host, index } => v1::DeviceTarget { host: host.clone(), index: *index, node: String::new() },
+    };
+    let target = match &loss.target {
+        Target::Link { from, to, both_ways } => {
+            Stated::Link(v1::LinkTarget { from: from.clone(), to: to.clone(), one_way: !both_ways })
+        }
+        Target::Nic { device: of, port } => {
+            Stated::Nic(v1::NicTarget { device: Some(device(of)), port: port.clone().unwrap_or_default() })
+        }
+        Target::Gpu { device: of } => Stated::Device(device(of)),
+        Target::Host { name } => Stated::Host(name.clone()),
+        Target::Node { id } => Stated::Node(id.clone()),
+        Target::Switch { id } => Stated::SwitchName(id.clone()),
+        Target::Plane { name } => Stated::Plane(name.clone()),
+        Target::Feature { switch, multicast, aggregate } => Stated::SwitchFeature(v1::SwitchFeature {
+            switch_name: switch.clone(),
+            multicast: *multicast,
+            aggregate: *aggregate,
+        }),
+    };
+    let remaining = (!loss.remaining.is_gone())
+        .then(|| v1::Ratio { numerator: loss.remaining.numerator(), denominator: loss.remaining.denominator() });
+    v1::Fault { target: Some(target), remaining }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_wire_says_is_what_is_read() {
+        let texts = [
+            "link:a>b*1/3",
+            "link:a=b",
+            "nic:g0",
+            "nic:g0>ib*1/2",
+            "gpu:g0",
+            "gpu:node7:3",
+            "host:node7",
+            "node:x",
+            "switch:ib*2/5",
+            "feature:nv:multicast",
+            "feature:nv:multicast+aggregate",
+            "plane:rail0",
+        ];
+        for text in texts {
+            let known: Loss = text.parse().unwrap();
+            assert_eq!(loss(&on_the_wire(&known)), Ok(known), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_names_nothing_is_refused_by_its_field() {
+        let fault = |target, remaining| v1::Fault { target, remaining };
+        let link = || Some(Stated::Link(v1::LinkTarget { from: "a".to_owned(), to: "b".to_owned(), one_way: true }));
+        let of_zero = v1::Ratio { numerator: 0, denominator: 0 };
+        let refused = [
+            (fault(None, None), "target"),
+            (fault(Some(Stated::Nic(v1::NicTarget::default())), None), "target"),
+            (fault(Some(Stated::Node("a b".to_owned())), None), "target"),
+            (fault(link(), Some(of_zero)), "remaining"),
+            (fault(link(), Some(v1::Ratio { numerator: 3, denominator: 2 })), "remaining"),
+        ];
+        for (fault, field) in refused {
+            assert_eq!(loss(&fault).unwrap_err().field(), field, "{fault:?}");
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What a plan, a bound and their networks say of themselves on the wire.
+
+use canopy_plan::PlanFile;
+use canopy_planner::{
+    File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
+    TopologyKey, Warning,
+};
+use canopy_proto::v1;
+use canopy_schedule::{
+    Bound, Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost,
+    Verdict, links_used, lp_dual_sums,
+};
+use canopy_synth::ProvenTime;
+use canopy_topology::{NodeIndex, Rank, Ratio, Topology};
+use prost_types::Timestamp;
+
+use crate::digest::sha256_hex;
+use crate::losses;
+use crate::request::{form_on_the_wire, output_format, output_profile, slots_on_the_wire};
+
+/// A plan with all its artifacts. Whose request it was is for the server to say.
+pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
+    let Planned { key, plan, verdict, files, joint, .. } = &planned;
+    let quality = quality(plan, &planned.optimality);
+    v1::Plan {
+        id: key.plan_id(),
+        content_key: key.to_string(),
+        provenance: Some(provenance(request, &planned)),
+        quality: Some(quality),
+        topology: Some(topology_summary(&plan.topology, &planned.topology_key)),
+        valid_for: Some(v1::Validity {
+            ranks: plan.topology.rank_count(),
+            size_bytes_min: files.size_bytes_min,
+            size_bytes_max: files.size_bytes_max,
+            in_place: request.in_place,
+            alignment_elements: files.alignment_elements,
+        }),
+        collective: Some(v1::CollectiveSpec {
+            kind: collective(planned.kind()).into(),
+            root: plan.schedule.collective.root().map(Rank::number),
+        }),
+        algorithm: plan.schedule.algorithm.clone(),
+        chunks_per_rank: plan.schedule.shape.chunks_per_share(),
+        steps: step_count(&plan.schedule.shape, verdict),
+        trees: verdict.tree_count,
+        // Nothing comes this far without having passed the other two.
+        reach: reach(&plan.schedule.shape, verdict),
+        checked: verdict.checks.into_iter().chain(["certificate", "file"]).map(str::to_owned).collect(),
+        shares: plan.schedule.shares.weights().to_vec(),
+        form: plan.form.as_ref().map(form),
+        family: planned.family.clone().unwrap_or_default(),
+        rank_map: planned.rank_map.as_deref().map(slots_on_the_wire),
+        superseded_by: String::new(),
+        step_cost: verdict.steps.as_ref().map(step_cost),
+        path_choice: planned.proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: bound.to_string() }),
+        joint: joint.as_ref().and_then(in_common),
+        links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
+        time_proof: planned.proofs.time_proof.as_ref().map(time_proof),
+        artifacts: planned.files.files.into_iter().map(artifact).collect(),
+    }
+}
+
+fn provenance(request: &Request, planned: &Planned) -> v1::Provenance {
+    let Planned { plan, schedules, rejected, repaired_from, .. } = planned;
+    let rejected = rejected.iter().map(|Rejection { algorithm, reason, problem }| v1::RejectedRival {
+        algorithm: (*algorithm).to_owned(),
+        reason: (*reason).to_owned(),
+        problem: problem.clone(),
+    });
+    v1::Provenance {
+        version: plan.provenance.version.clone(),
+        algorithm_requested: plan.provenance.algorithm.clone(),
+        wall_ms: planned.wall_ms,
+        planner_class: PLANNER_CLASS.to_owned(),
+        request_key: String::new(),
+        schedules: schedules.iter().map(ScheduleKey::to_string).collect(),
+        repaired_from: repaired_from.map(|sound| sound.plan_id()).unwrap_or_default(),
+        rejected: rejected.collect(),
+        tenant: request.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default(),
+    }
+}
+
+fn artifact(File { output, content, instances, layers }: File) -> v1::Artifact {
+    v1::Artifact {
+        format: output_format(output).into(),
+        profile: output_profile(output).to_owned(),
+        size_bytes: content.len() as u64,
+        sha256: sha256_hex(&content),
+        content: Some(content.into()),
+        instances,
+        layers,
+    }
+}
+
+/// What a plan says of itself and of those that it is made in common with.
+fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
+    Some(v1::JointPlan {
+        position: u32::try_from(joint.position).ok()?,
+        ranks: joint.ranks.iter().map(|rank| rank.number()).collect(),
+        size_bytes: joint.size_bytes.get(),
+        steps_alone: joint.steps_alone,
+        seconds_alone: joint.seconds_alone.to_string(),
+        seconds_bound: joint.seconds_bound.to_string(),
+        together: Some(v1::JointTimes {
+            collectives: u32::try_from(joint.collectives).ok()?,
+            steps: joint.steps,
+            seconds: joint.seconds.to_string(),
+            seconds_one_by_one: joint.seconds_one_by_one.to_string(),
+            seconds_longest_alone: joint.seconds_longest_alone.to_string(),
+        }),
+    })
+}
+
+/// The best that any plan for a request can reach, with its proof.
+pub fn bounded(prepared: &Prepared, found: &Bound) -> v1::BoundReply {
+    let Prepared { topology, topology_key, shares, .. } = prepared;
+    v1::BoundReply {
+        bound: found.upper.to_string(),
+        lower: found.lower.to_string(),
+        tight: found.is_tight(),
+        certificate: Some(certificate(topology, shares, &found.certificate)),
+        topology: Some(topology_summary(topology, topology_key)),
+        puncture: prepared.puncture.as_deref().map(puncture),
+        warnings: warnings(&prepared.warnings),
+    }
+}
+
+/// What faults have left of a network.
+pub fn puncture(puncture: &Puncture) -> v1::Puncture {
+    v1::Puncture {
+        base: puncture.base.clone(),
+        faults: puncture.faults.iter().map(losses::on_the_wire).collect(),
+        survivors: puncture.survivor_numbers(),
+    }
+}
+
+/// What somebody should know.
+fn warning(Warning { code, text }: &Warning) -> v1::Warning {
+    v1::Warning { code: code.clone().into_owned(), text: text.clone() }
+}
+
+/// What [`warnings`] was given.
+pub fn warnings_read(warnings: Vec<v1::Warning>) -> Vec<Warning> {
+    warnings.into_iter().map(|v1::Warning { code, text }| Warning { code: code.into(), text }).collect()
+}
+
+/// All of it, in the same order.
+pub fn warnings(warnings: &[Warning]) -> Vec<v1::Warning> {
+    warnings.iter().map(warning).collect()
+}
+
+/// A plan with the content of those files that have at most so many bytes; 0: of none.
+pub fn plan_header(plan: &v1::Plan, inline_bytes_max: usize) -> v1::Plan {
+    let mut plan = plan.clone();
+    for artifact in &mut plan.artifacts {
+        artifact.content.take_if(|content| inline_bytes_max == 0 || content.len() > inline_bytes_max);
+    }
+    plan
+}
+
+/// A time in milliseconds since 1970 UTC.
+pub fn timestamp(unix_ms: u64) -> Timestamp {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
+}
+
+/// What is proven of a plan's time.
+fn time_proof(ProvenTime { total, phases, is_of_one_unwinding }: &ProvenTime) -> v1::TimeProof {
+    v1::TimeProof {
+        end: total.end,
+        bound: total.bound,
+        one_unwinding: *is_of_one_unwinding,
+        phases: phases.iter().map(|phase| v1::PhaseTime { end: phase.end, bound: phase.bound }).collect(),
+    }
+}
+
+/// Flags, eight to the byte, the lowest bit first.
+pub fn bits(flags: &[bool]) -> Vec<u8> {
+    let byte = |flags: &[bool]| flags.iter().rev().fold(0, |byte, &flag| byte << 1 | u8::from(flag));
+    flags.chunks(8).map(byte).collect()
+}
+
+/// The form of an allreduce on the wire.
+fn form(choice: &FormChoice) -> v1::FormChoice {
+    let reason = match choice.reason {
+        FormReason::Asked => v1::FormReason::Asked,
+        FormReason::Faster => v1::FormReason::Faster,
+        FormReason::AsFast => v1::FormReason::AsFast,
+        FormReason::Limited => v1::FormReason::Limited,
+        FormReason::TooMany => v1::FormReason::TooMany,
+        FormReason::OneWay => v1::FormReason::OneWay,
+    };
+    v1::FormChoice {
+        form: form_on_the_wire(choice.form).into(),
+        reason: reason.into(),
+        two_phases: choice.two_phases.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Number of steps where the schedule has them, else the greatest depth in hops.
+fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
+    match shape {
+        Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
+        Shape::Forest(_) | Shape::Flow(_) => verdict.depth_max,
+    }
+}
+
+/// What steps cost, on the wire.
+fn step_cost(cost: &StepCost) -> v1::StepCost {
+    v1::StepCost { count: cost.count, bandwidth: cost.bandwidth.to_string() }
+}
+
+/// How far trees and paths reach. Floats for display.
+#[expect(clippy::cast_precision_loss, reason = "means are for people")]
+fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
+    let mean = |sum: u128| sum as f64 / verdict.tree_count as f64;
+    match shape {
+        Shape::Steps(_) => None,
+        Shape::Forest(_) | Shape::Flow(_) => Some(v1::Reach {
+            depth_mean: mean(verdict.depth_sum),
+            hops_max: verdict.links_max,
+            hops_mean: mean(verdict.links_sum),
+        }),
+    }
+}
+
+fn quality(plan: &PlanFile, optimality: &Ratio) -> v1::Quality {
+    let (bound, achieved) = (&plan.bound, &plan.achieved);
+    v1::Quality {
+        bound: bound.upper.to_string(),
+        lower: bound.lower.to_string(),
+        tight: bound.is_tight(),
+        achieved: achieved.to_string(),
+        optimality: optimality.to_string(),
+        bound_gigabytes_per_sec: bound.upper.gigabytes_per_sec(),
+        achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
+        optimality_float: optimality.to_f64(),
+        certificate: Some(certificate(&plan.topology, &plan.schedule.shares, &bound.certificate)),
+        in_network: plan.in_network.as_ref().map(in_network),
+    }
+}
+
+fn in_network(weighed: &InNetwork) -> v1::InNetwork {
+    let InNetwork { traffic_without, traffic, algbw } = weighed;
+    v1::InNetwork {
+        traffic_without: traffic_without.to_string(),
+        traffic: traffic.to_string(),
+        saved: weighed.saved().to_string(),
+        algbw: algbw.to_string(),
+    }
+}
+
+/// What a topology is called on the wire.
+pub fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologySummary {
+    let count = |count: usize| u32::try_from(count).expect("built topologies have fewer than 2³² nodes and links");
+    v1::TopologySummary {
+        hash: key.shape.to_string(),
+        hash_kind: match key.shape_kind {
+            HashKind::Canonical => v1::HashKind::Canonical.into(),
+            HashKind::Content => v1::HashKind::Content.into(),
+        },
+        ranks: topology.rank_count(),
+        nodes: count(topology.nodes().len()),
+        links: count(topology.links().len()),
+    }
+}
+
+/// A certificate on the wire.
+fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
+    use v1::certificate::Kind;
+    let kind = match certificate {
+        Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {
+            direction: match direction {
+                CutDirection::Out => v1::CutDirection::Out.into(),
+                CutDirection::In => v1::CutDirection::In.into(),
+            },
+            set: Some(node_set(topology, nodes)),
+            capacity: boundary_capacity(topology, nodes, *direction).to_string(),
+        }),
+        Certificate::Partition { sets } => Kind::Partition(v1::PartitionCertificate {
+            sets: sets.iter().map(|nodes| node_set(topology, nodes)).collect(),
+            capacity: partition_capacity(topology, sets).to_string(),
+        }),
+        Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),
+    };
+    v1::Certificate { kind: Some(kind) }
+}
+
+fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> v1::LpDualCertificate {
+    let id = |node: NodeIndex| topology.node(node).id.clone();
+    let lengths_of_links = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
+    let sums = lp_dual_sums(topology, shares, lengths).expect("the certificate has been re-added");
+    v1::LpDualCertificate {
+        lengths: lengths_of_links
+            .map(|(link, &length)| v1::LinkLength { from: id(link.from), to: id(link.to), length })
+            .collect(),
+        volume: sums.volume.to_string(),
+        distance: sums.distance.to_string(),
+    }
+}
+
+fn node_set(topology: &Topology, nodes: &[NodeIndex]) -> v1::NodeSet {
+    v1::NodeSet {
+        nodes: nodes.iter().map(|&node| topology.node(node).id.clone()).collect(),
+        ranks: nodes.iter().filter_map(|&node| topology.rank_of(node)).map(Rank::number).collect(),
+    }
+}
+
+/// Capacity of the links that cross the boundary of a set in one direction, in bytes per second.
+fn boundary_capacity(topology: &Topology, nodes: &[NodeIndex], direction: CutDirection) -> u128 {
+    let mut inside = vec![false; topology.nodes().len()];
+    for node in nodes {
+        inside[node.index()] = true;
+    }
+    let crosses = |from: NodeIndex, to: NodeIndex| match direction {
+        CutDirection::Out => inside[from.index()] && !inside[to.index()],
+        CutDirection::In => !inside[from.index()] && inside[to.index()],
+    };
+    let crossing = topology.links().iter().filter(|link| crosses(link.from, link.to));
+    crossing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+/// Capacity leaving any of the sets, in bytes per second, in one pass over the links.
+fn partition_capacity(topology: &Topology, sets: &[Vec<NodeIndex>]) -> u128 {
+    let mut set_of = vec![None; topology.nodes().len()];
+    for (number, nodes) in sets.iter().enumerate() {
+        for node in nodes {
+            set_of[node.index()] = Some(number);
+        }
+    }
+    let leaves =
+        |from: NodeIndex, to: NodeIndex| set_of[from.index()].is_some() && set_of[from.index()] != set_of[to.index()];
+    let leaving = topology.links().iter().filter(|link| leaves(link.from, link.to));
+    leaving.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+}
+
+/// A collective on the wire.
+pub const fn collective(kind: CollectiveKind) -> v1::Collective {
+    match kind {
+        CollectiveKind::Allgather => v1::Collective::Allgather,
+        CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,
+        CollectiveKind::Allreduce => v1::Collective::Allreduce,
+        CollectiveKind::Broadcast => v1::Collective::Broadcast,
+        CollectiveKind::Reduce => v1::Collective::Reduce,
+        CollectiveKind::Gather => v1::Collective::Gather,
+        CollectiveKind::Scatter => v1::Collective::Scatter,
+        CollectiveKind::AllToAll => v1::Collective::AllToAll,
+    }
+}

@@ -1,0 +1,51 @@
+//! Which of two waiting jobs goes first.
+
+use canopy_proto::v1;
+
+/// Which of two waiting jobs goes first. Rising: the last one goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Warming the cache.
+    Prefetch,
+    /// Somebody waits at a terminal.
+    Interactive,
+    /// A job is about to start.
+    JobStart,
+    /// A running job is halted.
+    Repair,
+}
+
+impl Priority {
+    /// Every priority, the one that goes first first.
+    pub const ALL: [Self; 4] = [Self::Repair, Self::JobStart, Self::Interactive, Self::Prefetch];
+
+    /// The name used in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prefetch => "prefetch",
+            Self::Interactive => "interactive",
+            Self::JobStart => "job-start",
+            Self::Repair => "repair",
+        }
+    }
+
+    /// The value on the wire.
+    pub const fn on_the_wire(self) -> v1::Priority {
+        match self {
+            Self::Prefetch => v1::Priority::Prefetch,
+            Self::Interactive => v1::Priority::Interactive,
+            Self::JobStart => v1::Priority::JobStart,
+            Self::Repair => v1::Priority::Repair,
+        }
+    }
+
+    /// The number on the wire.
+    pub const fn number(self) -> i32 {
+        self.on_the_wire() as i32
+    }
+
+    /// The priority of this number on the wire; none for the number of no priority.
+    pub fn of_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|priority| priority.number() == number)
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a request is refused for its form: enums known, counts in range, nothing contradictory.
+
+use canopy_planner::NotATenant;
+
+use crate::losses::LossError;
+
+/// The header that names the tenant of a call.
+pub const TENANT_HEADER: &str = "x-canopy-tenant";
+
+/// Why a request is refused for its form. Each variant says where, what was found, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum RequestError {
+    #[error("{field} is missing; {remedy}")]
+    Missing { field: &'static str, remedy: &'static str },
+    #[error("{field} has the unknown value {number}; use {known}")]
+    UnknownValue { field: String, number: i32, known: &'static str },
+    #[error(transparent)]
+    Algorithm(#[from] canopy_synth::UnknownAlgorithm),
+    #[error(transparent)]
+    Limits(#[from] canopy_synth::LimitsError),
+    #[error(transparent)]
+    Sums(#[from] canopy_synth::SumOptionsError),
+    #[error("{error}")]
+    Profile { output: usize, error: canopy_plan::ProfileError },
+    #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
+    ProfileWithoutRuntime { output: usize, profile: String },
+    #[error("{error}")]
+    ExecutorProfile { output: usize, error: canopy_plan::UnknownExecutorProfile },
+    #[error("format mscclpp-json repeats no plan, found {asked} instances; leave them out or choose msccl-xml")]
+    NoInstancesThere { output: usize, asked: String },
+    #[error("channels of switches are in mscclpp-json files alone; leave this out or choose that format")]
+    NoChannelsThere { output: usize },
+    #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
+    InstancesWithoutRuntime { output: usize, asked: String },
+    #[error(
+        "format oneccl-xml has one profile, oneccl, and one instance of its plan; leave out {field}, found {found}"
+    )]
+    OnecclOption { output: usize, field: &'static str, found: String },
+    #[error(
+        "format routes-xml has one profile, routes, and one instance of its plan; leave out {field}, found {found}"
+    )]
+    RoutesOption { output: usize, field: &'static str, found: String },
+    #[error("layers are in routes-xml files alone; leave max_layers out or choose that format")]
+    NoLayersThere { output: usize },
+    #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
+    NoInstances { output: usize },
+    #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
+    TooManyOutputs { found: usize, limit: usize },
+    #[error("outputs[{first}] and outputs[{second}] are the same; ask for each file once")]
+    DuplicateOutput { first: usize, second: usize },
+    #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
+    Size { found: u64, limit: u64 },
+    #[error("{field} is {found}, over the limit of {limit}; use less")]
+    TooMany { field: &'static str, found: u64, limit: u64 },
+    #[error("{field} repeats {what}; name each once")]
+    Repeated { field: String, what: String },
+    #[error("{field} is `{found}`; use 1 to 63 letters, digits, `.`, `-` and `_`")]
+    Name { field: String, found: String },
+    #[error("the margin is {numerator}/{denominator}; use a fraction in numbers of 32 bits")]
+    Margin { numerator: u64, denominator: u64 },
+    #[error("{error}")]
+    InBundle { field: String, error: Box<Self> },
+    #[error("the smallest message size is {min} bytes and the greatest {max}; state a smaller one, or none")]
+    EmptySizes { min: u64, max: u64 },
+    #[error(
+        "format json is for messages of all sizes, and no file is for those from {min} bytes on; leave the size out"
+    )]
+    SmallestWithoutRuntime { min: u64 },
+    #[error("the base of a punctured topology is punctured itself; name the sound network and all faults at once")]
+    TwicePunctured,
+    #[error(transparent)]
+    Inline(#[from] InlineError),
+    #[error("{error}")]
+    Fault { position: usize, error: LossError },
+    #[error("topology.punctured is for requests of plans; name the base here")]
+    PuncturedHere,
+    #[error("{field} means nothing to {method}; leave it out")]
+    NotApplicable { field: &'static str, method: &'static str },
+    #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
+    Tolerance { numerator: u64, denominator: u64 },
+    #[error("{found} ranks are placed, over the limit of {limit}; leave out placement")]
+    TooManySlots { found: u64, limit: u64 },
+    #[error("the devices of placement.slots[{position}] go on beyond the greatest number; begin lower or count less")]
+    SlotDevices { position: usize },
+    #[error(transparent)]
+    Tenant(#[from] NotATenant),
+    #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
+    Optimality { numerator: u64, denominator: u64 },
+}
+
+impl RequestError {
+    /// Path of the field at fault.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Missing { field, .. } | Self::NotApplicable { field, .. } => (*field).to_owned(),
+            Self::UnknownValue { field, .. } => field.clone(),
+            Self::Algorithm(_) => "algorithm".to_owned(),
+            Self::Limits(error) => error.limit().to_owned(),
+            Self::Sums(error) => error.option().to_owned(),
+            Self::Profile { output, .. }
+            | Self::ExecutorProfile { output, .. }
+            | Self::ProfileWithoutRuntime { output, .. } => {
+                format!("outputs[{output}].profile")
+            }
+            Self::InstancesWithoutRuntime { output, .. }
+            | Self::NoInstancesThere { output, .. }
+            | Self::NoInstances { output } => {
+                format!("outputs[{output}].instances")
+            }
+            Self::NoChannelsThere { output } => format!("outputs[{output}].plain_channels"),
+            Self::OnecclOption { output, field, .. } | Self::RoutesOption { output, field, .. } => {
+                format!("outputs[{output}].{field}")
+            }
+            Self::NoLayersThere { output } => format!("outputs[{output}].max_layers"),
+            Self::TooManyOutputs { .. } => "outputs".to_owned(),
+            Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
+            Self::Inline(error) => format!("topology.inline.{}", error.field()),
+            Self::Fault { position, error } => format!("topology.punctured.faults[{position}].{}", error.field()),
+            Self::TwicePunctured => "topology.punctured.base".to_owned(),
+            Self::PuncturedHere => "topology.punctured".to_owned(),
+            Self::TooManySlots { .. } => "placement.slots".to_owned(),
+            Self::SlotDevices { position } => format!("placement.slots[{position}].count"),
+            Self::Tenant(_) => TENANT_HEADER.to_owned(),
+            Self::Size { .. } => "size_bytes_max".to_owned(),
+            Self::TooMany { field, .. } => (*field).to_owned(),
+            Self::Repeated { field, .. } | Self::Name { field, .. } | Self::InBundle { field, .. } => field.clone(),
+            Self::Margin { .. } => "margin".to_owned(),
+            Self::EmptySizes { .. } | Self::SmallestWithoutRuntime { .. } => "size_bytes_min".to_owned(),
+            Self::Tolerance { .. } => "tolerance".to_owned(),
+            Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
+        }
+    }
+}
+
+/// What is wrong with a topology given as nodes and links.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum InlineError {
+    #[error("nodes[{position}].kind is missing; use NODE_KIND_COMPUTE or NODE_KIND_SWITCH")]
+    KindMissing { position: usize },
+    #[error("nodes[{position}].kind has the unknown value {number}; use NODE_KIND_COMPUTE or NODE_KIND_SWITCH")]
+    KindUnknown { position: usize, number: i32 },
+    #[error("nodes[{position}].{capability} is set on a compute node; only switches have it")]
+    CapableCompute { position: usize, capability: &'static str },
+    #[error("nodes[{position}].forwards is set on a switch, which forwards anyway; leave it out")]
+    ForwardingSwitch { position: usize },
+    #[error("links[{position}].bandwidth is 0; give a positive number of bytes per second")]
+    NoBandwidth { position: usize },
+}
+
+impl InlineError {
+    /// Path of the field at fault within the topology.
+    pub fn field(&self) -> String {
+        match self {
+            Self::KindMissing { position } | Self::KindUnknown { position, .. } => {
+                format!("nodes[{position}].kind")
+            }
+            Self::ForwardingSwitch { position } => format!("nodes[{position}].forwards"),
+            Self::CapableCompute { position, capability } => format!("nodes[{position}].{capability}"),
+            Self::NoBandwidth { position } => format!("links[{position}].bandwidth"),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Requests between the wire and the words of the planner.
+
+use std::num::NonZeroU32;
+
+use canopy_plan::Instances;
+use canopy_planner::{Output, SwitchUse};
+use canopy_proto::v1;
+use canopy_proto::v1::output_spec::Instancing;
+use canopy_schedule::AllreduceForm;
+use canopy_synth::{RootPolicy, Tolerance};
+use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, Slot, TopologyDraft};
+
+use crate::refused::{InlineError, RequestError};
+
+/// The only profile of oneCCL plans.
+pub const ONECCL_PROFILE: &str = "oneccl";
+
+/// The only profile of route plans.
+pub const ROUTES_PROFILE: &str = "routes";
+
+/// The format of an output.
+pub(crate) const fn output_format(output: Output) -> v1::OutputFormat {
+    match output {
+        Output::Json => v1::OutputFormat::Json,
+        Output::MscclXml(..) => v1::OutputFormat::MscclXml,
+        Output::OnecclXml => v1::OutputFormat::OnecclXml,
+        Output::MscclppJson(..) => v1::OutputFormat::MscclppJson,
+        Output::RoutesXml(_) => v1::OutputFormat::RoutesXml,
+    }
+}
+
+/// Name of the runtime profile of an output; empty for formats without one.
+pub const fn output_profile(output: Output) -> &'static str {
+    match output {
+        Output::Json => "",
+        Output::MscclXml(profile, _) => profile.name(),
+        Output::OnecclXml => ONECCL_PROFILE,
+        Output::MscclppJson(profile, _) => profile.name(),
+        Output::RoutesXml(_) => ROUTES_PROFILE,
+    }
+}
+
+/// An output as a caller asks for it.
+pub fn output_on_the_wire(output: Output) -> v1::OutputSpec {
+    let instancing = match output {
+        Output::Json
+        | Output::OnecclXml
+        | Output::MscclppJson(..)
+        | Output::RoutesXml(_)
+        | Output::MscclXml(_, Instances::ONE) => None,
+        Output::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
+        Output::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
+    };
+    let plain_channels = matches!(output, Output::MscclppJson(_, SwitchUse::None));
+    let max_layers = match output {
+        Output::RoutesXml(most) => most.map_or(0, NonZeroU32::get),
+        _ => 0,
+    };
+    v1::OutputSpec {
+        format: output_format(output).into(),
+        profile: output_profile(output).to_owned(),
+        instancing,
+        plain_channels,
+        max_layers,
+    }
+}
+
+/// Nodes and links that a caller states, on their way to a topology.
+///
+/// # Errors
+/// A node of no kind, one that is said to do what its kind cannot, or a link without bandwidth.
+pub fn draft(topology: v1::Topology) -> Result<TopologyDraft, InlineError> {
+    let nodes = topology.nodes.into_iter().enumerate().map(|(position, node)| draft_node(position, node));
+    let links = topology.links.into_iter().enumerate().map(|(position, link)| {
+        let capacity = Capacity::from_bytes_per_sec(link.bandwidth).ok_or(InlineError::NoBandwidth { position })?;
+        let latency = Latency::from_nanos(link.latency_ns);
+        Ok(DraftLink { from: link.from, to: link.to, capacity, latency, count: 1 })
+    });
+    Ok(TopologyDraft {
+        name: Some(topology.name).filter(|name| !name.is_empty()),
+        nodes: nodes.collect::<Result<_, _>>()?,
+        links: links.collect::<Result<_, _>>()?,
+    })
+}
+
+fn draft_node(position: usize, node: v1::Node) -> Result<DraftNode, InlineError> {
+    let kind = match v1::NodeKind::try_from(node.kind) {
+        Ok(v1::NodeKind::Switch) if node.forwards => return Err(InlineError::ForwardingSwitch { position }),
+        Ok(v1::NodeKind::Switch) => NodeKind::Switch { multicast: node.multicast, aggregate: node.aggregate },
+        Ok(v1::NodeKind::Compute) => {
+            for (set, capability) in [(node.multicast, "multicast"), (node.aggregate, "aggregate")] {
+                if set {
+                    return Err(InlineError::CapableCompute { position, capability });
+                }
+            }
+            if node.forwards { NodeKind::Forwarder } else { NodeKind::Compute }
+        }
+        Ok(v1::NodeKind::Unspecified) => return Err(InlineError::KindMissing { position }),
+        Err(_) => return Err(InlineError::KindUnknown { position, number: node.kind }),
+    };
+    Ok(DraftNode { id: node.id, kind, rank: node.rank, attributes: Attributes::default() })
+}
+
+/// What [`draft`] was given, but for the order of its fields.
+pub fn draft_on_the_wire(draft: &TopologyDraft) -> v1::Topology {
+    let node = |node: &DraftNode| {
+        let (kind, multicast, aggregate) = match node.kind {
+            NodeKind::Switch { multicast, aggregate } => (v1::NodeKind::Switch, multicast, aggregate),
+            NodeKind::Compute | NodeKind::Forwarder => (v1::NodeKind::Compute, false, false),
+        };
+        let forwards = node.kind == NodeKind::Forwarder;
+        v1::Node { id: node.id.clone(), kind: kind.into(), rank: node.rank, multicast, aggregate, forwards }
+    };
+    let link = |link: &DraftLink| v1::Link {
+        from: link.from.clone(),
+        to: link.to.clone(),
+        bandwidth: link.capacity.bytes_per_sec(),
+        latency_ns: link.latency.nanos(),
+    };
+    v1::Topology {
+        name: draft.name.clone().unwrap_or_default(),
+        nodes: draft.nodes.iter().map(node).collect(),
+        links: draft.links.iter().map(link).collect(),
+    }
+}
+
+/// How many instances a caller asks for; `None` for the number 0, which is none.
+pub fn instances(asked: Option<Instancing>) -> Option<Instances> {
+    match asked {
+        None => Some(Instances::ONE),
+        Some(Instancing::Instances(instances)) => NonZeroU32::new(instances).map(Instances::Exactly),
+        Some(Instancing::AutomaticInstances(_)) => Some(Instances::Auto),
+    }
+}
+
+/// Most ranks that a caller places: what a few bytes may stand for must end somewhere.
+const SLOTS_MAX: u64 = 1 << 17;
+
+/// The slots that a caller states, one for each rank.
+pub fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
+    let found = stated.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
+    if found > SLOTS_MAX {
+        return Err(RequestError::TooManySlots { found, limit: SLOTS_MAX });
+    }
+    let mut slots = Vec::new();
+    for (position, v1::RankSlot { node, device, count }) in stated.slots.iter().enumerate() {
+        let last = device.checked_add((*count).max(1) - 1).ok_or(RequestError::SlotDevices { position })?;
+        slots.extend((*device..=last).map(|device| Slot { node: node.clone(), device }));
+    }
+    Ok(slots)
+}
+
+/// Slots on the wire, those of devices in a row as one.
+pub fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
+    let mut joined: Vec<v1::RankSlot> = Vec::new();
+    for Slot { node, device } in slots {
+        match joined.last_mut() {
+            Some(last) if last.node == *node && last.device.checked_add(last.count) == Some(*device) => last.count += 1,
+            _ => joined.push(v1::RankSlot { node: node.clone(), device: *device, count: 1 }),
+        }
+    }
+    v1::Placement { slots: joined }
+}
+
+/// The tolerance that a caller states; `None` for one that is none.
+pub fn tolerance(stated: v1::Ratio) -> Option<Tolerance> {
+    Tolerance::new(u32::try_from(stated.numerator).ok()?, u32::try_from(stated.denominator).ok()?)
+}
+
+/// The same as the caller states it.
+pub fn tolerance_on_the_wire(tolerance: Tolerance) -> v1::Ratio {
+    let (numerator, denominator) = tolerance.parts();
+    v1::Ratio { numerator: numerator.into(), denominator: denominator.into() }
+}
+
+/// The form of an allreduce that a caller asks for, none being the planner's choice; `None` for an unknown number.
+pub fn form(number: i32) -> Option<Option<AllreduceForm>> {
+    match v1::AllreduceForm::try_from(number).ok()? {
+        v1::AllreduceForm::Unspecified => Some(None),
+        v1::AllreduceForm::TwoPhase => Some(Some(AllreduceForm::TwoPhases)),
+        v1::AllreduceForm::Trees => Some(Some(AllreduceForm::Trees)),
+    }
+}
+
+/// A form on the wire.
+pub const fn form_on_the_wire(form: AllreduceForm) -> v1::AllreduceForm {
+    match form {
+        AllreduceForm::TwoPhases => v1::AllreduceForm::TwoPhase,
+        AllreduceForm::Trees => v1::AllreduceForm::Trees,
+    }
+}
+
+/// Where a caller wants the roots of an allreduce; `None` for an unknown number.
+pub fn roots(number: i32) -> Option<RootPolicy> {
+    match v1::RootPolicy::try_from(number).ok()? {
+        v1::RootPolicy::Unspecified | v1::RootPolicy::Centre => Some(RootPolicy::Centre),
+        v1::RootPolicy::Spread => Some(RootPolicy::Spread),
+    }
+}
+
+/// A policy on the wire.
+pub const fn roots_on_the_wire(roots: RootPolicy) -> v1::RootPolicy {
+    match roots {
+        RootPolicy::Centre => v1::RootPolicy::Centre,
+        RootPolicy::Spread => v1::RootPolicy::Spread,
+    }
+}
