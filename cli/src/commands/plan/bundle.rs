@@ -15,7 +15,7 @@ use super::target::{Format, Target};
 use super::{CallArgs, Common};
 use crate::args::{self, MemoryArgs, size_bytes};
 use crate::commands::simulate::in_words;
-use crate::connection::{Connection, Session};
+use crate::connection::Connection;
 use crate::exit::{Failure, say};
 use crate::output::{MANIFEST, print_json};
 use crate::request;
@@ -101,10 +101,10 @@ pub(super) async fn run(
     };
     let request = bundle_request(&common, bundle, call, memory)?;
     let folder = NewFolder::prepare(&output)?;
-    let mut session = Session::open(&common.server).await?;
-    let written = made(&mut session, &common, &request, folder).await;
-    session.close().await;
-    let (reply, manifest) = written?;
+    let in_words = |error| in_users_words(error, &common.topology);
+    let format = (common.file.profile != Some(Target::Nccl)).then(|| common.file.format.name());
+    let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, format, folder).await;
+    let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     for warning in &manifest.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }
@@ -170,20 +170,6 @@ fn bundle_request(
         alpha_ns: bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
         ..PlanBundleRequest::default()
     })
-}
-
-/// Asks until there is an answer, and writes its folder.
-async fn made(
-    session: &mut Session,
-    common: &Common,
-    request: &PlanBundleRequest,
-    folder: NewFolder,
-) -> Result<(PlanBundleReply, Manifest), Failure> {
-    let reply = folder::ask(session, common.deadline, request).await;
-    let reply = reply.map_err(|error| error.told(|error| in_users_words(error, &common.topology)))?;
-    let format = (common.file.profile != Some(Target::Nccl)).then(|| common.file.format.name());
-    let manifest = write(session.connection(), &reply, format, folder).await?;
-    Ok((reply, manifest))
 }
 
 /// Fetches the files, compares them with what was said of them, and puts the folder into place.

@@ -4,15 +4,15 @@ use std::fs::{File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
-use canopy_client::{Retries, RetryPolicy};
+use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest};
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use super::Common;
 use crate::clock::{self, Deadline};
-use crate::connection::{CallError, Connection, Session};
+use crate::connection::{Connection, Session};
 use crate::exit::Failure;
 use crate::output::{BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST, cannot_write};
 use crate::stored_plan::file_name;
@@ -105,15 +105,23 @@ fn is_bundle(folder: &Path) -> bool {
         .is_ok_and(|found| found.canopy == FORMAT_VERSION && [BUNDLE_KIND, JOINT_KIND].contains(&found.kind.as_str()))
 }
 
-/// Asks for the plans of a folder until there is an answer, or no use in asking. Opening a store does not count.
-pub(super) async fn ask(
-    session: &mut Session,
-    deadline: Option<Duration>,
+/// Asks for the plans of a folder until there is an answer, or no use in asking, and has them written. Opening a store does not
+/// count towards the deadline.
+pub(super) async fn made<T>(
+    common: &Common,
     request: &PlanBundleRequest,
-) -> Result<PlanBundleReply, CallError> {
+    in_users_words: impl FnOnce(ClientError) -> ClientError,
+    write: impl AsyncFnOnce(&Connection, &PlanBundleReply) -> Result<T, Failure>,
+) -> Result<(PlanBundleReply, T), Failure> {
+    let mut session = Session::open(&common.server).await?;
     let calls =
         async |connection: &Connection, left| Ok(connection.shared().plan_bundle(request.clone(), left).await?);
-    session.ask(Deadline::after(deadline), calls).await
+    let made = match session.ask(Deadline::after(common.deadline), calls).await {
+        Ok(reply) => write(session.connection(), &reply).await.map(|written| (reply, written)),
+        Err(error) => Err(error.told(in_users_words)),
+    };
+    session.close().await;
+    made
 }
 
 /// Brings files into a folder.

@@ -10,7 +10,7 @@ use super::Common;
 use super::bundle::communicator;
 use super::folder::{self, Fetch, NewFolder};
 use crate::args::{self, size_bytes};
-use crate::connection::{Connection, Session};
+use crate::connection::Connection;
 use crate::exit::{Failure, say};
 use crate::output::{self, print, print_json};
 use crate::request;
@@ -92,10 +92,9 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     };
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
-    let mut session = Session::open(&common.server).await?;
-    let written = made(&mut session, &common, &request, folder).await;
-    session.close().await;
-    let (reply, manifest) = written?;
+    let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
+    let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, folder).await;
+    let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     for warning in &reply.warnings {
         say(&format!("warning: {}: {}", warning.code, warning.text));
     }
@@ -122,20 +121,6 @@ fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest,
         outputs,
         ..PlanBundleRequest::default()
     })
-}
-
-/// Asks until there is an answer, and writes its folder.
-async fn made(
-    session: &mut Session,
-    common: &Common,
-    request: &PlanBundleRequest,
-    folder: NewFolder,
-) -> Result<(PlanBundleReply, Manifest), Failure> {
-    let reply = folder::ask(session, common.deadline, request).await;
-    let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
-    let reply = reply.map_err(|error| error.told(in_words))?;
-    let manifest = write(session.connection(), &reply, folder).await?;
-    Ok((reply, manifest))
 }
 
 /// Fetches the files and puts the folder into place.
