@@ -12,6 +12,7 @@ mod connection;
 mod exit;
 mod explain;
 mod family;
+mod fault_messages;
 mod form;
 mod hosts;
 mod input;

@@ -55,6 +55,20 @@ pub(crate) fn print_json<T: Serialize>(command: &str, content: &T) -> Result<(),
     print(&text)
 }
 
+/// A folder whose path can stand in variables that list files.
+pub(crate) fn listable(folder: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(folder)
+        .map_err(|error| Failure::input(format!("{} cannot be made absolute: {error}", folder.display())))?;
+    match absolute.to_str() {
+        Some(text) if !text.contains(|c: char| c == ':' || c.is_control()) => Ok(absolute),
+        _ => Err(Failure::input(format!(
+            "the folder {} cannot be listed in a variable: runtimes separate files by `:`",
+            absolute.display()
+        ))
+        .help("name a folder whose path is UTF-8 without `:` and line ends")),
+    }
+}
+
 /// Writes a file so that a reader sees all of it or nothing: under a temporary name beside it, then renamed.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path)?;
@@ -342,6 +356,15 @@ mod tests {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
         assert!(write_file(folder.path(), b"no").is_err());
+    }
+
+    #[test]
+    fn folders_that_variables_cannot_list_are_refused() {
+        assert_eq!(listable(Path::new("/run/canopy/17")).unwrap(), Path::new("/run/canopy/17"));
+        assert!(listable(Path::new("relative")).unwrap().is_absolute());
+        for bad in ["/run/a:b", "/run/a\nb"] {
+            assert!(listable(Path::new(bad)).is_err());
+        }
     }
 }
 

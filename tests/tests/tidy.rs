@@ -123,14 +123,15 @@ fn library_crates_touch_no_clock_file_or_environment() {
     }
 }
 
-/// What modules of a crate name of each other by `crate::` in code, its tests apart: by module, other modules.
-fn module_edges(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
+/// What the modules in a folder name of each other in code, its tests apart: by module, other modules. `at` is where they are in their
+/// crate, such as `crate::`.
+fn module_edges(source: &Path, at: &str) -> BTreeMap<String, BTreeSet<String>> {
     let names = fs::read_dir(source).expect("a readable folder").map(|entry| entry.expect("a readable entry").path());
     let names = names.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     let names = names.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
     let modules: BTreeSet<String> = names.filter(|name| !["lib", "main"].contains(&name.as_str())).collect();
     let edges_of = |module: &String| {
-        let mut found = names_of_own_crate(source, module);
+        let mut found = named_in(source, at, module);
         assert!(
             !found.iter().any(|name| name.starts_with('{')),
             "{module} names several modules at once; one `use` for each"
@@ -166,9 +167,11 @@ fn cycle(edges: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<&str>> {
 fn modules_of_a_library_form_no_cycle() {
     let libraries = LAYERS.iter().map(|(folder, _)| *folder).filter(|folder| folder.starts_with("crates/"));
     for folder in libraries.chain(["client", "cli"]) {
-        let edges = module_edges(&workspace().join(folder).join("src"));
+        let edges = module_edges(&workspace().join(folder).join("src"), "crate::");
         assert_eq!(cycle(&edges), None, "modules of {folder} that name each other in a circle");
     }
+    let edges = module_edges(&workspace().join("cli/src/commands"), "crate::commands::");
+    assert_eq!(cycle(&edges), None, "commands that name each other in a circle");
 }
 
 #[test]
@@ -188,6 +191,11 @@ const SCHEDULE_TYPES: [&str; 8] =
 
 /// What a module and the modules below it name by `crate::` in code: modules, or items of the crate's root.
 fn names_of_own_crate(source: &Path, module: &str) -> BTreeSet<String> {
+    named_in(source, "crate::", module)
+}
+
+/// What a module in a folder and the modules below it name in code of what is `at` that folder.
+fn named_in(source: &Path, at: &str, module: &str) -> BTreeSet<String> {
     let mut files = vec![source.join(module).with_extension("rs")];
     let folder = source.join(module);
     if folder.is_dir() {
@@ -200,9 +208,9 @@ fn names_of_own_crate(source: &Path, module: &str) -> BTreeSet<String> {
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let depth = path.strip_prefix(source).expect("a module of the crate").components().count();
-        let code = code.replace(&"super::".repeat(depth), "crate::");
-        for (start, _) in code.match_indices("crate::") {
-            let rest = &code[start + "crate::".len()..];
+        let code = code.replace(&"super::".repeat(depth), at);
+        for (start, _) in code.match_indices(at) {
+            let rest = &code[start + at.len()..];
             // A list in braces is refused as it stands: the style is one `use` for each module.
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             found.insert(if end == 0 { rest.chars().take(40).collect() } else { rest[..end].to_owned() });

@@ -6,7 +6,6 @@ mod list;
 mod network;
 pub(super) mod report;
 mod what_if;
-pub(in crate::commands) mod wire;
 
 use clap::Subcommand;
 

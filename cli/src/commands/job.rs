@@ -15,7 +15,6 @@ mod variables;
 mod wanted;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -87,20 +86,6 @@ fn job_id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A folder whose path can stand in variables that list files.
-pub(super) fn listable(folder: &Path) -> Result<PathBuf, Failure> {
-    let absolute = std::path::absolute(folder)
-        .map_err(|error| Failure::input(format!("{} cannot be made absolute: {error}", folder.display())))?;
-    match absolute.to_str() {
-        Some(text) if !text.contains(|c: char| c == ':' || c.is_control()) => Ok(absolute),
-        _ => Err(Failure::input(format!(
-            "the folder {} cannot be listed in a variable: runtimes separate files by `:`",
-            absolute.display()
-        ))
-        .help("name a folder whose path is UTF-8 without `:` and line ends")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::ExitCode;
@@ -135,14 +120,5 @@ mod tests {
         assert_eq!(broken.unwrap_err().report(), ExitCode::from(ErrorClass::Fault.exit_status()));
         let lenient = Manners { strict: false, ..patient };
         assert!(guarded(lenient, || Err(Failure::input("told and forgotten"))).is_ok());
-    }
-
-    #[test]
-    fn folders_that_variables_cannot_list_are_refused() {
-        assert_eq!(listable(Path::new("/run/canopy/17")).unwrap(), Path::new("/run/canopy/17"));
-        assert!(listable(Path::new("relative")).unwrap().is_absolute());
-        for bad in ["/run/a:b", "/run/a\nb"] {
-            assert!(listable(Path::new(bad)).is_err());
-        }
     }
 }

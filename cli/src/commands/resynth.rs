@@ -21,6 +21,7 @@ use crate::commands::faults;
 use crate::commands::plan::target::{self, Format, Target};
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
+use crate::fault_messages;
 use crate::output::{gigabytes_per_sec, print_json, write_file};
 use crate::request;
 
@@ -152,7 +153,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         fault_policy: v1::FaultPolicy::Ignore.into(),
         ..request::plan(base.clone(), request::collective_spec(kind, args.collective.root), outputs)
     };
-    let faults = args.fault.iter().map(faults::wire::fault).collect();
+    let faults = args.fault.iter().map(fault_messages::fault).collect();
     let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
     let left = PlanRequest {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),

@@ -5,9 +5,9 @@ use canopy_topology::Rate;
 
 use super::{BoundArgs, BoundSummary, Bounded, readable};
 use crate::certificate::CertificateSummary;
-use crate::commands::faults::wire;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
+use crate::fault_messages;
 use crate::known_faults;
 use crate::output::{TopologySummary, print, print_json};
 use crate::request;
@@ -43,7 +43,7 @@ fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: 
         collective,
         root,
         shares: Some(shares).filter(|shares| !shares.is_empty()),
-        faults: puncture.unwrap_or_default().faults.iter().filter_map(wire::text).collect(),
+        faults: puncture.unwrap_or_default().faults.iter().filter_map(fault_messages::text).collect(),
         bound: BoundSummary::new(&upper, &lower),
         certificate: CertificateSummary::of_server(certificate?)?,
         plain_bounds: None,

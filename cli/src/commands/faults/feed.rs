@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 use self::lines::{LineFormat, Reader};
 use self::mapping::{Fed, Mapping};
 use super::network::Network;
-use super::wire;
 use crate::args;
 use crate::commands::operate::CommonArgs;
 use crate::exit::{Failure, say};
+use crate::fault_messages;
 use crate::input;
 use crate::output::{print, print_json};
 
@@ -196,7 +196,7 @@ async fn report(args: &FeedArgs, network: &Network, batch: &[Event], mapping: &m
     let reported = network.report(batch, &args.common).await;
     let reply = reported.map_err(|failure| failure.note(format!("events not reported, at least: {}", batch.len())))?;
     for (event, reported) in batch.iter().zip(&reply.outcomes) {
-        mapping.tally().reported(wire::outcome_name(reported.outcome()));
+        mapping.tally().reported(fault_messages::outcome_name(reported.outcome()));
         if reported.outcome() == ReportOutcome::Refused {
             let why = reported.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
             say(&format!("refused: {}: {why}", mapping::line(event)));

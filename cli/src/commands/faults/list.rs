@@ -3,9 +3,9 @@
 use canopy_proto::v1::{KnownFault, ListFaultsRequest};
 use serde::Serialize;
 
-use super::wire;
 use crate::commands::operate::{ListArgs, Page, listed, say_rest};
 use crate::exit::Failure;
+use crate::fault_messages;
 use crate::output::{print, print_json};
 use crate::table::Table;
 
@@ -37,9 +37,9 @@ struct Row {
 impl Row {
     fn of(fault: KnownFault) -> Self {
         Self {
-            state: wire::state_name(fault.state()),
-            severity: wire::severity_name(fault.severity()),
-            scope: wire::scope_name(fault.scope()),
+            state: fault_messages::state_name(fault.state()),
+            severity: fault_messages::severity_name(fault.severity()),
+            scope: fault_messages::scope_name(fault.scope()),
             fault: fault.text,
             topology: fault.topology,
             machines: fault.machines,

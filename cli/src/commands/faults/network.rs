@@ -6,11 +6,11 @@ use canopy_faults::{Directory, Event, Loss, MeaningError};
 use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsReply, ReportFaultsRequest, TopologySource};
 use canopy_topology::Topology;
 
-use super::wire;
 use crate::clock::Deadline;
 use crate::commands::operate::{CommonArgs, ask};
 use crate::commands::topology::download;
 use crate::exit::{Failure, words};
+use crate::fault_messages;
 use crate::input::{self, Source};
 use crate::request;
 
@@ -141,7 +141,7 @@ async fn send(
     events: &[Event],
     common: &CommonArgs,
 ) -> Result<ReportFaultsReply, Failure> {
-    let request = ReportFaultsRequest { events: events.iter().map(wire::event).collect(), ..request };
+    let request = ReportFaultsRequest { events: events.iter().map(fault_messages::event).collect(), ..request };
     let reply = ask(common, async |client, left| client.report_faults(request.clone(), left).await).await?;
     match reply.outcomes.len() == request.events.len() {
         true => Ok(reply),

@@ -8,11 +8,11 @@ use canopy_proto::v1::{ReportFaultsReply, ReportOutcome};
 use serde::Serialize;
 
 use super::network::Subject;
-use super::wire;
 use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
 use crate::exit::{Failure, say};
+use crate::fault_messages;
 use crate::output::{print, print_json};
 
 /// Report faults of a topology, of a job's network or of machines, or that elements are healthy again
@@ -115,8 +115,8 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
         .zip(&reply.outcomes)
         .map(|(loss, outcome)| Row {
             fault: Some(&outcome.element).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| loss.to_string()),
-            scope: outcome.error.is_none().then(|| wire::scope_name(outcome.scope())),
-            outcome: wire::outcome_name(outcome.outcome()),
+            scope: outcome.error.is_none().then(|| fault_messages::scope_name(outcome.scope())),
+            outcome: fault_messages::outcome_name(outcome.outcome()),
             problem: outcome.error.as_ref().map(|error| error.message.clone()),
         })
         .collect();

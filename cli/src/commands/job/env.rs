@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use crate::args;
 use crate::exit::Failure;
-use crate::output::write_stdout;
+use crate::output::{listable, write_stdout};
 
 use super::Manners;
 use super::bundle::{BundleError, Manifest};
@@ -105,7 +105,7 @@ fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Ve
     let Some((runtime, rules)) = runtime else {
         return Err(Obstacle::UnknownProfile { profile: manifest.profile });
     };
-    let folder = super::listable(folder).map_err(|_| Obstacle::Unlistable)?;
+    let folder = listable(folder).map_err(|_| Obstacle::Unlistable)?;
     let text = folder.to_str().ok_or(Obstacle::Unlistable)?;
     let missing = missing(runtime, of_files(runtime, &manifest, text), environment);
     // What nobody is pointed to need not be looked at.

@@ -20,6 +20,7 @@ use crate::commands::plan::loader;
 use crate::commands::plan::target::Format;
 use crate::connection::{self, Connections, ServerArgs};
 use crate::exit::{Failure, say};
+use crate::output::listable;
 use crate::request;
 use crate::stored_plan::file_name;
 
@@ -94,7 +95,7 @@ pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
 type Outcome = Result<Brought, Failure>;
 
 async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
-    let folder = super::listable(&args.out)?;
+    let folder = listable(&args.out)?;
     let wanted = wanted(&args, &folder)?;
     bundle::create_folder(&folder)?;
     let mut outcomes: Vec<Option<Outcome>> = wanted.requests.iter().map(|_| None).collect();

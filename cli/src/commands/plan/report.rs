@@ -8,8 +8,8 @@ use canopy_topology::Rate;
 use serde::Serialize;
 
 use super::target::Format;
-use crate::commands::faults::wire;
 use crate::exit::{Failure, say};
+use crate::fault_messages;
 use crate::form::FormSummary;
 use crate::known_faults;
 use crate::output::{
@@ -122,6 +122,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
     let quality = plan.quality.as_ref().ok_or_else(|| missing("the plan's quality"))?;
     let achieved: Rate = quality.achieved.parse().map_err(|_| missing("the plan's algbw"))?;
     let collective = plan.collective.as_ref().ok_or_else(|| missing("the collective"))?;
+    let faults = outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults);
     Ok(Planned {
         plan: plan.id.clone(),
         cache: match outcome.reply.cache() {
@@ -140,7 +141,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
             operation: fallback.operation.clone(),
             plan: fallback.plan.clone(),
         }),
-        faults: outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults).filter_map(wire::text).collect(),
+        faults: faults.filter_map(fault_messages::text).collect(),
         root: collective.root,
         shares: plan.shares.clone(),
         algorithm: plan.algorithm.clone(),

@@ -8,9 +8,8 @@ use canopy_bundle::Runtime;
 use canopy_proto::v1::{self, PlanBundleReply};
 use serde::Serialize;
 
-use crate::commands::job::listable;
 use crate::exit::Failure;
-use crate::output::{BUNDLE_KIND, FORMAT_VERSION};
+use crate::output::{BUNDLE_KIND, FORMAT_VERSION, listable};
 use crate::request;
 
 /// What is in the folder of a bundle.

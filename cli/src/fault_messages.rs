@@ -5,7 +5,7 @@ use canopy_proto::v1;
 use prost_types::{Duration, Timestamp};
 
 /// A fault on the wire.
-pub(in crate::commands) fn fault(loss: &Loss) -> v1::Fault {
+pub(crate) fn fault(loss: &Loss) -> v1::Fault {
     use v1::fault::Target as Wire;
     let target = match loss.target.clone() {
         Target::Link { from, to, both_ways } => Wire::Link(v1::LinkTarget { from, to, one_way: !both_ways }),
@@ -34,7 +34,7 @@ fn device(device: Device) -> v1::DeviceTarget {
 }
 
 /// A fault that came over the wire, as it is written on the command line; none: it names nothing.
-pub(in crate::commands) fn text(fault: &v1::Fault) -> Option<String> {
+pub(crate) fn text(fault: &v1::Fault) -> Option<String> {
     use v1::fault::Target as Wire;
     let device = |of: &v1::DeviceTarget| match of.node.is_empty() {
         true => format!("{}:{}", of.host, of.index),
@@ -68,7 +68,7 @@ pub(in crate::commands) fn text(fault: &v1::Fault) -> Option<String> {
 }
 
 /// An event on the wire.
-pub(super) fn event(event: &Event) -> v1::FaultEvent {
+pub(crate) fn event(event: &Event) -> v1::FaultEvent {
     let severity = match event.severity {
         Severity::Fatal => v1::Severity::Fatal,
         Severity::Degraded => v1::Severity::Degraded,
@@ -99,7 +99,7 @@ fn nanos(ms: u64) -> i32 {
 }
 
 /// The word for a severity; none for one that nobody states.
-pub(super) const fn severity_name(severity: v1::Severity) -> Option<&'static str> {
+pub(crate) const fn severity_name(severity: v1::Severity) -> Option<&'static str> {
     match severity {
         v1::Severity::Unspecified => None,
         v1::Severity::Fatal => Some("fatal"),
@@ -108,7 +108,7 @@ pub(super) const fn severity_name(severity: v1::Severity) -> Option<&'static str
 }
 
 /// The word for what became of an event.
-pub(super) const fn outcome_name(outcome: v1::ReportOutcome) -> &'static str {
+pub(crate) const fn outcome_name(outcome: v1::ReportOutcome) -> &'static str {
     match outcome {
         v1::ReportOutcome::Unspecified => "unknown",
         v1::ReportOutcome::Applied => "applied",
@@ -122,7 +122,7 @@ pub(super) const fn outcome_name(outcome: v1::ReportOutcome) -> &'static str {
 }
 
 /// The word for whose element it is.
-pub(super) const fn scope_name(scope: v1::FaultScope) -> &'static str {
+pub(crate) const fn scope_name(scope: v1::FaultScope) -> &'static str {
     match scope {
         v1::FaultScope::Unspecified => "unknown",
         v1::FaultScope::Topology => "topology",
@@ -132,7 +132,7 @@ pub(super) const fn scope_name(scope: v1::FaultScope) -> &'static str {
 }
 
 /// The word for how a fault stands.
-pub(super) const fn state_name(state: v1::FaultState) -> &'static str {
+pub(crate) const fn state_name(state: v1::FaultState) -> &'static str {
     match state {
         v1::FaultState::Unspecified => "unknown",
         v1::FaultState::Active => "active",
