@@ -19,6 +19,7 @@ mod pages;
 mod recent;
 mod record;
 mod records;
+#[cfg(feature = "redb")]
 mod redb;
 mod sled;
 mod slot;
@@ -165,6 +166,10 @@ pub enum StoreError {
         "the data directory {directory} holds a store of {found}, not of {asked}; say --store-engine {found}, or move the plans with canopyd backup and restore"
     )]
     OtherEngine { directory: String, found: &'static str, asked: &'static str },
+    #[error(
+        "{directory} asks for {engine}, which this program was built without; build it with the feature `{engine}`"
+    )]
+    NotBuilt { directory: String, engine: &'static str },
     #[error("the plan was made, but could not be stored; ask again, and it is made anew")]
     Unkept,
     #[error("the store in {directory} takes nothing until its disk does; it is opened again by itself: {reason}")]

@@ -113,7 +113,8 @@ fn store(error: &StoreError) -> Refusal {
         | StoreError::Unkept
         | StoreError::InUse { .. }
         | StoreError::Version { .. }
-        | StoreError::OtherEngine { .. } => {
+        | StoreError::OtherEngine { .. }
+        | StoreError::NotBuilt { .. } => {
             Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY))
         }
     }

@@ -18,6 +18,7 @@ use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
 
 use super::migrate::{Migration, migrate};
+#[cfg(feature = "redb")]
 use super::redb::RedbEngine;
 use super::sled::SledEngine;
 use super::slot::{Slot, SlotSpace};
@@ -135,7 +136,12 @@ pub fn open_store(directory: &Path, engine: StoreEngine) -> Result<Opened, Store
     let lock = Arc::new(lock_directory(directory)?);
     match engine {
         StoreEngine::Sled => open_with::<SledEngine>(directory, engine, &lock),
+        #[cfg(feature = "redb")]
         StoreEngine::Redb => open_with::<RedbEngine>(directory, engine, &lock),
+        #[cfg(not(feature = "redb"))]
+        StoreEngine::Redb => {
+            Err(StoreError::NotBuilt { engine: engine.name(), directory: directory.display().to_string() })
+        }
     }
 }
 
@@ -147,7 +153,12 @@ pub fn pending_migration(directory: &Path, engine: StoreEngine) -> Result<Option
     let lock = Arc::new(lock_directory(directory)?);
     match engine {
         StoreEngine::Sled => pending_with::<SledEngine>(directory, engine, &lock),
+        #[cfg(feature = "redb")]
         StoreEngine::Redb => pending_with::<RedbEngine>(directory, engine, &lock),
+        #[cfg(not(feature = "redb"))]
+        StoreEngine::Redb => {
+            Err(StoreError::NotBuilt { engine: engine.name(), directory: directory.display().to_string() })
+        }
     }
 }
 
