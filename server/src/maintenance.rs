@@ -233,12 +233,13 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
         // These hang together: what some of them say of others holds for all of a backup, or for none.
         let is_of_leases = matches!(space, Space::Replans | Space::Faults | Space::Leases);
         if is_of_leases && !std::mem::replace(&mut replaces, true) {
-            [&opened.replans, &opened.faults, &opened.leases].into_iter().try_for_each(empty)?;
+            let of_leases = [Space::Replans, Space::Faults, Space::Leases].into_iter();
+            of_leases.map(|space| opened.space(space)).try_for_each(empty)?;
         }
         match space {
             Space::Replans | Space::Faults => batch.put(space, key, record),
             Space::Plans if PlanSummary::decode(key, summary).is_ok_and(|summary| summary.pinned) => {
-                opened.pins.put(key, &[], &[]).and_then(|()| opened.plans.put(key, record, summary))
+                opened.pins.put(key, &[], &[]).and_then(|()| opened.space(space).put(key, record, summary))
             }
             _ => opened.space(space).put(key, record, summary),
         }
@@ -246,7 +247,7 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
     let counts = read_archive(&mut BufReader::new(source), now, put).map_err(failed)?;
     batch.write()?;
     if replaces {
-        EventLog::part_ways(opened.replans.as_ref(), now)?;
+        EventLog::part_ways(opened.space(Space::Replans).as_ref(), now)?;
     }
     writeln!(output, "{} restored from {}", in_words(counts), file.display())?;
     Ok(())

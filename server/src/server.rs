@@ -44,7 +44,7 @@ use crate::rpc::{Methods, Record, UploadBudget};
 use crate::service::{Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize};
 use crate::socket::{self, SocketPath};
 use crate::statistics::Statistics;
-use crate::store::{RecordOptions, Records, Store, StoreError, Upkeep, open_store};
+use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 use crate::timeout::Timeout;
 use crate::topologies::{Shelf, ShelfOptions};
@@ -143,6 +143,7 @@ impl Server {
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
         let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         tell_of(&opened);
+        let space = |space| Arc::clone(opened.space(space));
         let listen_error = |address: String| move |source| StartError::Listen { address, source };
         let bind = async |address: Option<SocketAddr>| match address {
             Some(address) => TcpListener::bind(address).await.map(Some).map_err(listen_error(address.to_string())),
@@ -159,15 +160,19 @@ impl Server {
             memory_bytes_max: options.job_memory_bytes_max,
         };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
-        let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: opened.plans, metrics: metrics.clone() });
-        let shelf = Shelf::new(opened.topologies, ShelfOptions::STANDARD);
+        let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: space(Space::Plans), metrics: metrics.clone() });
+        let shelf = Shelf::new(space(Space::Topologies), ShelfOptions::STANDARD);
         let plans = PlanSpace(Arc::clone(&store));
-        let spaces = ReplanSpaces { faults: opened.faults, leases: opened.leases, replans: opened.replans };
-        let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(opened.jobs)));
+        let spaces =
+            ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
+        let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(space(Space::Jobs))));
         let workshop = Arc::new(Workshop {
             queue: Queue::new(limits, journal.clone()),
-            planner: Arc::new(ObservedPlanner { inner: planner(&options, opened.schedules), metrics: metrics.clone() }),
-            records: Records::with_pins(store, opened.pins, record_options),
+            planner: Arc::new(ObservedPlanner {
+                inner: planner(&options, space(Space::Schedules)),
+                metrics: metrics.clone(),
+            }),
+            records: Records::with_pins(store, Arc::clone(&opened.pins), record_options),
             refusals: Refusals::new(options.refusals),
             journal,
             synthesis_count: AtomicU64::new(0),
@@ -187,8 +192,8 @@ impl Server {
         let cabinet = Cabinet {
             plans,
             shelf,
-            finds: Finds::new(opened.finds),
-            receipts: Receipts::new(opened.requests, ReceiptOptions::STANDARD),
+            finds: Finds::new(space(Space::Finds)),
+            receipts: Receipts::new(space(Space::Requests), ReceiptOptions::STANDARD),
             replanner,
         };
         if options.tenure == Tenure::Standing {

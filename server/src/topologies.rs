@@ -19,7 +19,7 @@ use self::room::{Limits, Room};
 pub(crate) use self::shelved::{Shelved, judge as judge_topology};
 use crate::clock;
 use crate::key::PlanKey;
-use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _};
+use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
 
 /// What every id begins with.
 const FOLDER: &str = "topologies/";
@@ -310,15 +310,7 @@ pub(crate) fn id_of(key: &PlanKey) -> String {
 
 /// The key of this id among those that are there.
 fn find(room: &Room, id: &str) -> Option<PlanKey> {
-    let digits = id.strip_prefix(FOLDER)?;
-    let canonical = digits.len() == ID_DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
-    let filled = |filler| {
-        let mut key = [filler; 32];
-        key[..16].copy_from_slice(&prefix);
-        PlanKey::from_bytes(key)
-    };
-    room.first_in(filled(0)..=filled(0xff))
+    room.first_in(keys_of_id(FOLDER, id)?)
 }
 
 #[cfg(test)]

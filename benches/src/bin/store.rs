@@ -7,7 +7,7 @@ use std::path::Path;
 
 use canopy_benches::{disk_bytes, print_table, timed};
 use canopy_proto::v1::{Artifact, Plan};
-use canopy_server::{PlanKey, Records, StoreEngine, StoredPlan, open_store};
+use canopy_server::{PlanKey, Records, Space, StoreEngine, StoredPlan, open_store};
 
 /// Bytes of a plan that is overwritten.
 const LARGE_BYTES: usize = 2_000_000;
@@ -50,7 +50,7 @@ fn overwritten(
     live: u64,
 ) -> Result<(u64, std::time::Duration), Box<dyn Error>> {
     let (result, writing) = timed(|| -> Result<(), Box<dyn Error>> {
-        let records = Records::new(open_store(folder, engine)?.plans);
+        let records = Records::new(open_store(folder, engine)?.into_space(Space::Plans));
         for round in 0..overwrites {
             let key = key(round % live);
             records.put(&key, &plan(&key, round, LARGE_BYTES))?;
@@ -67,14 +67,14 @@ fn opened(
     engine: StoreEngine,
     plans: u64,
 ) -> Result<(std::time::Duration, std::time::Duration), Box<dyn Error>> {
-    let records = Records::new(open_store(folder, engine)?.plans);
+    let records = Records::new(open_store(folder, engine)?.into_space(Space::Plans));
     for number in 0..plans {
         let key = key(number);
         records.put(&key, &plan(&key, number, SMALL_BYTES))?;
     }
     drop(records);
     let (opened, open) = timed(|| open_store(folder, engine));
-    let records = Records::new(opened?.plans);
+    let records = Records::new(opened?.into_space(Space::Plans));
     let (usage, first) = timed(|| records.usage());
     if usage?.records as u64 != plans {
         return Err("the store does not hold what was put into it".into());

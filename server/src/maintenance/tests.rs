@@ -3,7 +3,7 @@ use clap::Parser;
 
 use super::*;
 use crate::key::PlanKey;
-use crate::store::{Lookup, Records, StoredPlan};
+use crate::store::{Lookup, Records, Space, StoredPlan};
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -34,7 +34,7 @@ fn plan(key: &PlanKey) -> StoredPlan {
 /// A data directory with two plans, one of them pinned.
 fn filled() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let records = Records::new(open_store(directory.path(), StoreEngine::Sled).unwrap().plans);
+    let records = Records::new(open_store(directory.path(), StoreEngine::Sled).unwrap().into_space(Space::Plans));
     for byte in [1, 2] {
         records.put(&key(byte), &plan(&key(byte))).unwrap();
     }
@@ -55,7 +55,7 @@ fn a_backup_brings_back_what_was_lost() {
     let (text, result) = run(&fresh, &["restore", name, "--store-engine", "redb"]);
     result.unwrap();
     assert!(text.starts_with("2 plans, 0 topologies, 0 leases and 0 faults restored"), "{text}");
-    let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().plans);
+    let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().into_space(Space::Plans));
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan(&key(1)).into()));
     assert!(records.summary(&key(2)).unwrap().unwrap().pinned);
     assert!(!elsewhere.path().join("plans.canopy.partial").exists());
@@ -95,7 +95,7 @@ fn a_check_fails_until_the_store_is_repaired() {
     let clean = run(directory.path(), &["fsck"]);
     assert!(clean.1.is_ok() && clean.0.starts_with("2 plans of "), "{}", clean.0);
     {
-        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().plans;
+        let store = open_store(directory.path(), StoreEngine::Sled).unwrap().into_space(Space::Plans);
         store.put(&key(1), b"no record", b"no summary").unwrap();
     }
     let (text, result) = run(directory.path(), &["fsck"]);

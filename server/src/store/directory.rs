@@ -58,24 +58,8 @@ impl StoreEngine {
 /// A data directory that has been opened, and what happened on the way. It is this process's as long as any of the
 /// spaces lives.
 pub struct Opened {
-    /// Finished plans.
-    pub plans: Arc<dyn Store>,
-    /// Topologies kept by name.
-    pub topologies: Arc<dyn Store>,
-    /// Jobs that have not ended.
-    pub jobs: Arc<dyn Store>,
-    /// Answers to requests that state an id of their own.
-    pub requests: Arc<dyn Store>,
-    /// Schedules in canonical labels.
-    pub schedules: Arc<dyn Store>,
-    /// Networks that were found for numbers of nodes and ports.
-    pub finds: Arc<dyn Store>,
-    /// What is known of elements that are broken or slow.
-    pub faults: Arc<dyn Store>,
-    /// Which jobs run on which plans.
-    pub leases: Arc<dyn Store>,
-    /// What became of leases.
-    pub replans: Arc<dyn Store>,
+    /// In the order of [`Space::ALL`].
+    pub(super) spaces: Vec<Arc<dyn Store>>,
     /// Under the keys of plans that are pinned: what of the summaries must outlive any of them.
     pub pins: Arc<dyn Store>,
     /// Where a database that could not be opened was moved, with the reason.
@@ -110,17 +94,12 @@ impl Recovery {
 impl Opened {
     /// One of the spaces.
     pub fn space(&self, space: Space) -> &Arc<dyn Store> {
-        match space {
-            Space::Plans => &self.plans,
-            Space::Topologies => &self.topologies,
-            Space::Jobs => &self.jobs,
-            Space::Requests => &self.requests,
-            Space::Schedules => &self.schedules,
-            Space::Finds => &self.finds,
-            Space::Faults => &self.faults,
-            Space::Leases => &self.leases,
-            Space::Replans => &self.replans,
-        }
+        &self.spaces[space as usize]
+    }
+
+    /// One of the spaces, and nothing else: the others are closed.
+    pub fn into_space(mut self, space: Space) -> Arc<dyn Store> {
+        self.spaces.swap_remove(space as usize)
     }
 }
 
@@ -220,27 +199,11 @@ fn open_with<E: Engine + Send + Sync + 'static>(
     if moved_aside.is_some() {
         health.damaged("database", 1);
     }
-    let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = spaces;
     companions.into_iter().for_each(|companion| slot.accompany(companion));
     let reopen: Weak<dyn Reopen> = Arc::downgrade(&(slot as Arc<dyn Reopen>));
     let upkeep = Upkeep::new(health, reopen);
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
-    Ok(Opened {
-        plans,
-        topologies,
-        jobs,
-        requests,
-        schedules,
-        finds,
-        faults,
-        leases,
-        replans,
-        pins,
-        moved_aside,
-        migration,
-        recovery,
-        upkeep,
-    })
+    Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep })
 }
 
 /// What [`open_or_start_anew`] gives: the engine, and where a damaged database was moved, with the reason.

@@ -6,6 +6,7 @@ mod pins;
 mod sent;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +14,9 @@ use bytes::Bytes;
 use canopy_planner::Warning;
 use canopy_proto::v1::Plan;
 
+use self::codec::encode_plan;
+pub(crate) use self::codec::keys_of_id;
 pub(super) use self::codec::{decode_plan, request_of};
-use self::codec::{encode_plan, key_range};
 use self::sent::Sent;
 use super::ledger::Ledger;
 use super::pages::PAGE;
@@ -257,7 +259,9 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub fn find(&self, plan_id: &str) -> Result<Option<PlanKey>, StoreError> {
-        let Some((first, last)) = key_range(plan_id) else { return Ok(None) };
+        let Some((first, last)) = keys_of_id("plans/", plan_id).map(RangeInclusive::into_inner) else {
+            return Ok(None);
+        };
         if let Some(bytes) = self.shared.store.summary(&first)?
             && PlanSummary::decode(&first, &bytes).is_ok_and(|summary| summary.id == plan_id)
         {

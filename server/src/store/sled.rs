@@ -69,8 +69,7 @@ impl Engine for SledEngine {
     }
 
     fn space(&self, space: Space) -> SledSpace {
-        let found = Space::ALL.into_iter().zip(&self.trees).find(|(of, _)| *of == space);
-        let [records, summaries, quarantine] = found.expect("every space was opened").1.clone();
+        let [records, summaries, quarantine] = self.trees[space as usize].clone();
         SledSpace { records, summaries, quarantine, files: Arc::clone(&self.files) }
     }
 

@@ -21,7 +21,7 @@ const FILED_SINCE: u32 = 4;
 /// The spaces of a data directory, those whose records are files included.
 pub(super) struct Spaces {
     /// In the order of [`Space::ALL`].
-    pub(super) spaces: [Arc<dyn Store>; Space::ALL.len()],
+    pub(super) spaces: Vec<Arc<dyn Store>>,
     /// Under the keys of plans that are pinned.
     pub(super) pins: Arc<dyn Store>,
     pub(super) recovery: Recovery,
@@ -38,7 +38,7 @@ impl Spaces {
         health: &Health,
     ) -> Result<Self, StoreError> {
         let (mut recovery, mut companions) = (Recovery::default(), Vec::new());
-        let mut open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
+        let open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
             if version < FILED_SINCE {
                 return Ok(Arc::new(engine(space)));
             }
@@ -66,18 +66,7 @@ impl Spaces {
             companions.push(companion);
             Ok(filed)
         };
-        let [plans, topologies, jobs, requests, schedules, finds, faults, leases, replans] = Space::ALL;
-        let spaces = [
-            open(plans)?,
-            open(topologies)?,
-            open(jobs)?,
-            open(requests)?,
-            open(schedules)?,
-            open(finds)?,
-            open(faults)?,
-            open(leases)?,
-            open(replans)?,
-        ];
+        let spaces = Space::ALL.into_iter().map(open).collect::<Result<_, _>>()?;
         let pins: Arc<dyn Store> = if version < FILED_SINCE {
             Arc::new(MemoryStore::default())
         } else {

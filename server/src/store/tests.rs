@@ -31,7 +31,7 @@ fn plan(key: &PlanKey, size: usize) -> StoredPlan {
 }
 
 fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {
-    open_all(directory, engine).plans
+    open_all(directory, engine).into_space(Space::Plans)
 }
 
 fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
@@ -43,20 +43,9 @@ fn open_all(directory: &Path, engine: StoreEngine) -> Opened {
 
 /// Spaces that remember nothing.
 fn in_memory() -> Opened {
-    let space = || Arc::new(MemoryStore::default());
-    let (plans, topologies, jobs) = (space(), space(), space());
-    let (requests, schedules, finds) = (space(), space(), space());
-    let (faults, leases, replans) = (space(), space(), space());
+    let space = || -> Arc<dyn Store> { Arc::new(MemoryStore::default()) };
     Opened {
-        plans,
-        topologies,
-        jobs,
-        requests,
-        schedules,
-        finds,
-        faults,
-        leases,
-        replans,
+        spaces: Space::ALL.map(|_| space()).into(),
         pins: space(),
         moved_aside: None,
         migration: None,
@@ -219,7 +208,7 @@ fn spaces_are_apart_and_all_there_after_reopening() {
         for space in Space::ALL {
             opened.space(space).put(&key(1), space.name().as_bytes(), &[]).unwrap();
         }
-        opened.jobs.quarantine(&key(1)).unwrap();
+        opened.space(Space::Jobs).quarantine(&key(1)).unwrap();
         drop(opened);
         let opened = open_all(directory.path(), engine);
         for space in Space::ALL {
@@ -235,7 +224,7 @@ fn spaces_are_apart_and_all_there_after_reopening() {
 fn a_directory_is_held_as_long_as_any_space_of_it() {
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();
-        let Opened { requests, .. } = open_all(directory.path(), engine);
+        let requests = open_all(directory.path(), engine).into_space(Space::Requests);
         assert!(matches!(open_store(directory.path(), engine), Err(StoreError::InUse { .. })));
         drop(requests);
         drop(open_all(directory.path(), engine));

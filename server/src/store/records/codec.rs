@@ -1,5 +1,7 @@
 //! Plans as the payload of records, and keys as ids of plans.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use canopy_proto::v1::PlanReply;
 use prost::Message as _;
@@ -8,9 +10,9 @@ use super::StoredPlan;
 use crate::key::PlanKey;
 use crate::store::{DamagedRecord, decode_message, decode_record, encode_record};
 
-/// First and last key that a plan id can stand for.
-pub(super) fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
-    let digits = plan_id.strip_prefix("plans/")?;
+/// The keys that an id in this folder can stand for: those that begin with its 32 digits.
+pub(crate) fn keys_of_id(folder: &str, id: &str) -> Option<RangeInclusive<PlanKey>> {
+    let digits = id.strip_prefix(folder)?;
     let canonical = digits.len() == 32 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     let prefix = u128::from_str_radix(digits, 16).ok().filter(|_| canonical)?.to_be_bytes();
     let filled = |filler| {
@@ -18,7 +20,7 @@ pub(super) fn key_range(plan_id: &str) -> Option<(PlanKey, PlanKey)> {
         key[..16].copy_from_slice(&prefix);
         PlanKey::from_bytes(key)
     };
-    Some((filled(0), filled(0xff)))
+    Some(filled(0)..=filled(0xff))
 }
 
 /// What stands in a record behind the reply, whose readers pass over it. Fields are only ever added, from 1,000 on.

@@ -17,20 +17,20 @@ fn restore(archive: &[u8], target: &Opened) -> Result<ArchiveCounts, ArchiveErro
 }
 
 fn fill(source: &Opened) -> Records {
-    let plans = records(&source.plans);
+    let plans = records(source.space(Space::Plans));
     for byte in 1..=3 {
         plans.put(&key(byte), &plan(&key(byte), 70_000)).unwrap();
     }
     plans.pin(&key(2)).unwrap();
     plans.get(&key(3)).unwrap();
     plans.write_back().unwrap();
-    source.topologies.put(&key(1), &sealed(b"one network"), &sealed(b"in short")).unwrap();
-    source.topologies.put(&key(2), &sealed(b"another"), &[]).unwrap();
-    source.jobs.put(&key(1), &sealed(b"a job"), &[]).unwrap();
-    source.requests.put(&key(1), &sealed(b"a request"), &[]).unwrap();
-    source.replans.put_all(&[(key(1), sealed(b"an event")), (key(2), sealed(b"the head"))]).unwrap();
-    source.faults.put_all(&[(key(1), sealed(b"a fault"))]).unwrap();
-    source.leases.put(&key(1), &sealed(b"a lease"), &sealed(b"how it stands")).unwrap();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"one network"), &sealed(b"in short")).unwrap();
+    source.space(Space::Topologies).put(&key(2), &sealed(b"another"), &[]).unwrap();
+    source.space(Space::Jobs).put(&key(1), &sealed(b"a job"), &[]).unwrap();
+    source.space(Space::Requests).put(&key(1), &sealed(b"a request"), &[]).unwrap();
+    source.space(Space::Replans).put_all(&[(key(1), sealed(b"an event")), (key(2), sealed(b"the head"))]).unwrap();
+    source.space(Space::Faults).put_all(&[(key(1), sealed(b"a fault"))]).unwrap();
+    source.space(Space::Leases).put(&key(1), &sealed(b"a lease"), &sealed(b"how it stands")).unwrap();
     plans
 }
 
@@ -43,7 +43,7 @@ fn an_archive_moves_plans_pins_uses_topologies_faults_and_leases_between_engines
         assert_eq!(write_archive(source, &mut archive).unwrap(), counts);
         on_every_engine(|other, target| {
             assert_eq!(restore(&archive, target).unwrap(), counts);
-            let restored = records(&target.plans);
+            let restored = records(target.space(Space::Plans));
             assert_eq!(restored.list(None, 9).unwrap(), plans.list(None, 9).unwrap(), "{engine} to {other}");
             assert_eq!(restored.peek(&key(1)).unwrap(), plans.peek(&key(1)).unwrap(), "{engine} to {other}");
             for space in [Space::Topologies, Space::Replans, Space::Faults, Space::Leases] {
@@ -65,9 +65,9 @@ fn an_archive_moves_plans_pins_uses_topologies_faults_and_leases_between_engines
 #[test]
 fn a_damaged_archive_is_refused_whole_whichever_way_it_comes() {
     let source = in_memory();
-    records(&source.plans).put(&key(1), &plan(&key(1), 10)).unwrap();
-    source.topologies.put(&key(1), &sealed(b"n"), &[]).unwrap();
-    source.leases.put(&key(1), &sealed(b"l"), &sealed(b"s")).unwrap();
+    records(source.space(Space::Plans)).put(&key(1), &plan(&key(1), 10)).unwrap();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"n"), &[]).unwrap();
+    source.space(Space::Leases).put(&key(1), &sealed(b"l"), &sealed(b"s")).unwrap();
     let mut archive = Vec::new();
     write_archive(&source, &mut archive).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -91,7 +91,7 @@ fn a_damaged_archive_is_refused_whole_whichever_way_it_comes() {
 fn an_archive_is_received_from_a_stream_within_a_limit() {
     let source = in_memory();
     fill(&source);
-    records(&source.plans).put(&key(9), &plan(&key(9), 5 << 20)).unwrap();
+    records(source.space(Space::Plans)).put(&key(9), &plan(&key(9), 5 << 20)).unwrap();
     let mut archive = Vec::new();
     write_archive(&source, &mut archive).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -102,7 +102,10 @@ fn an_archive_is_received_from_a_stream_within_a_limit() {
         target.space(record.space).put(record.key, record.record, record.summary)
     });
     assert_eq!(counts.unwrap(), ArchiveCounts { plans: 4, topologies: 2, replans: 2, faults: 1, leases: 1 });
-    assert_eq!(records(&target.plans).list(None, 9).unwrap(), records(&source.plans).list(None, 9).unwrap());
+    assert_eq!(
+        records(target.space(Space::Plans)).list(None, 9).unwrap(),
+        records(source.space(Space::Plans)).list(None, 9).unwrap()
+    );
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "the file has no name");
     let staging = Staging { directory: directory.path(), bytes_max: limit - 1 };
     let refused = receive_archive(&mut archive.as_slice(), staging, 0, |_| panic!("nothing is taken"));
@@ -124,7 +127,12 @@ fn a_length_that_no_record_has_is_refused_before_it_is_read() {
 fn archives_of_the_first_form_are_read() {
     let source = in_memory();
     let plans = fill(&source);
-    for space in [&source.topologies, &source.replans, &source.faults, &source.leases] {
+    for space in [
+        source.space(Space::Topologies),
+        source.space(Space::Replans),
+        source.space(Space::Faults),
+        source.space(Space::Leases),
+    ] {
         space.remove(&space.keys(None, 9).unwrap()).unwrap();
     }
     let mut archive = Vec::new();
@@ -136,7 +144,7 @@ fn archives_of_the_first_form_are_read() {
     archive[tail..].copy_from_slice(digest.as_bytes());
     let target = in_memory();
     assert_eq!(restore(&archive, &target).unwrap(), ArchiveCounts { plans: 3, ..ArchiveCounts::default() });
-    assert_eq!(records(&target.plans).list(None, 9).unwrap(), plans.list(None, 9).unwrap());
+    assert_eq!(records(target.space(Space::Plans)).list(None, 9).unwrap(), plans.list(None, 9).unwrap());
 }
 
 #[test]
@@ -167,7 +175,7 @@ fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
 #[test]
 fn an_archive_takes_nobodys_pin_away() {
     let source = in_memory();
-    let unpinned = records(&source.plans);
+    let unpinned = records(source.space(Space::Plans));
     unpinned.put(&key(1), &plan(&key(1), 10)).unwrap();
     unpinned.get(&key(1)).unwrap();
     let mut archive = Vec::new();

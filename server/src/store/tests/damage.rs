@@ -12,10 +12,10 @@ fn a_store_that_does_not_open_is_moved_aside_and_another_one_works() {
         let path = directory.path().join(if engine == StoreEngine::Sled { "store" } else { "store-redb" });
         fs::write(path.join(file), b"this is nothing the engine has written").unwrap();
         let opened = open_store(directory.path(), engine).unwrap();
-        let (aside, reason) = opened.moved_aside.expect("the damaged one is kept");
+        let (aside, reason) = opened.moved_aside.clone().expect("the damaged one is kept");
         assert_eq!(aside, path.with_extension("damaged-1"));
         assert!(aside.join("db").exists() && !reason.is_empty());
-        let records = Records::new(opened.plans);
+        let records = Records::new(opened.into_space(Space::Plans));
         assert!(matches!(records.get(&key(1)).unwrap(), Lookup::Found(_)), "{engine:?} {file}");
         records.put(&key(1), &plan(&key(1), 10)).unwrap();
     }
@@ -39,7 +39,7 @@ fn a_database_whose_tables_cannot_be_named_is_moved_aside() {
     fs::write(&file, bytes).unwrap();
     let opened = open_store(directory.path(), StoreEngine::Redb).unwrap();
     assert!(opened.moved_aside.is_some());
-    Records::new(opened.plans).put(&key(1), &plan(&key(1), 10)).unwrap();
+    Records::new(opened.into_space(Space::Plans)).put(&key(1), &plan(&key(1), 10)).unwrap();
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn check_damage(engine: StoreEngine, rounds: u64) {
         found.retain(|file| of_records(file) == (round % 2 == 0));
         damage(&found[numbers.below(found.len())], &mut numbers);
         let opened = open_store(directory.path(), engine).expect("the start succeeds");
-        let records = Records::new(opened.plans);
+        let (records, jobs) = (super::records(opened.space(Space::Plans)), opened.space(Space::Jobs));
         // Whatever it says: a start asks for it, and goes on.
-        let _known = (records.usage(), opened.jobs.keys(None, 9), opened.jobs.summaries(None, 9));
+        let _known = (records.usage(), jobs.keys(None, 9), jobs.summaries(None, 9));
         let mut lost = 0;
         for (byte, plan) in (0..PLANS).zip(&plans) {
             match records.get(&key(byte)) {
@@ -192,17 +192,20 @@ fn pins_faults_leases_and_events_survive_a_damaged_database_and_pins_damaged_pla
         let directory = tempfile::tempdir().unwrap();
         let opened = open_all(directory.path(), engine);
         let pinned = |opened: &Opened| {
-            let (plans, pins) = (Arc::clone(&opened.plans), Arc::clone(&opened.pins));
+            let (plans, pins) = (Arc::clone(opened.space(Space::Plans)), Arc::clone(&opened.pins));
             Records::with_pins(plans, pins, RecordOptions::STANDARD)
         };
         let records = pinned(&opened);
         for byte in 1..=20 {
             records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
             records.pin(&key(byte)).unwrap();
-            opened.faults.put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
-            opened.replans.put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
-            opened.leases.put(&key(byte), &encode_record(&[byte]), &encode_record(b"first")).unwrap();
-            opened.leases.set_summaries(&[(key(byte), encode_record(&[byte]))], Durability::Synced).unwrap();
+            opened.space(Space::Faults).put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
+            opened.space(Space::Replans).put_all(&[(key(byte), encode_record(&[byte]))]).unwrap();
+            opened.space(Space::Leases).put(&key(byte), &encode_record(&[byte]), &encode_record(b"first")).unwrap();
+            opened
+                .space(Space::Leases)
+                .set_summaries(&[(key(byte), encode_record(&[byte]))], Durability::Synced)
+                .unwrap();
         }
         records.unpin(&key(20)).unwrap();
         drop((records, opened));
@@ -221,7 +224,7 @@ fn pins_faults_leases_and_events_survive_a_damaged_database_and_pins_damaged_pla
             for space in [Space::Faults, Space::Replans, Space::Leases] {
                 assert_eq!(opened.space(space).get(&key(byte)).unwrap().as_ref(), Some(&expected), "{}", space.name());
             }
-            assert_eq!(opened.leases.summary(&key(byte)).unwrap(), Some(expected), "a renewal is there");
+            assert_eq!(opened.space(Space::Leases).summary(&key(byte)).unwrap(), Some(expected), "a renewal is there");
             if byte != 7 {
                 let summary = records.summary(&key(byte)).unwrap().unwrap();
                 let is_pinned = records.list(None, 99).unwrap().iter().any(|plan| plan.key == key(byte) && plan.pinned);

@@ -14,8 +14,8 @@ const PLANS: std::ops::Range<u8> = 0..20;
 fn filled(engine: StoreEngine) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let opened = open_all(directory.path(), engine);
-    opened.topologies.put(&key(1), &encode_record(b"topology"), &encode_record(b"summary")).unwrap();
-    let records = Records::new(opened.plans);
+    opened.space(Space::Topologies).put(&key(1), &encode_record(b"topology"), &encode_record(b"summary")).unwrap();
+    let records = Records::new(opened.into_space(Space::Plans));
     for byte in PLANS {
         records.put(&key(byte), &plan(&key(byte), 1000 * usize::from(byte))).unwrap();
     }
@@ -25,10 +25,11 @@ fn filled(engine: StoreEngine) -> tempfile::TempDir {
 
 /// All plans are served, and what is known of them is what it was.
 fn check_whole(opened: Opened, engine: StoreEngine) {
-    let topology = (opened.topologies.get(&key(1)).unwrap(), opened.topologies.summary(&key(1)).unwrap());
+    let topologies = opened.space(Space::Topologies);
+    let topology = (topologies.get(&key(1)).unwrap(), topologies.summary(&key(1)).unwrap());
     assert_eq!(topology, (Some(encode_record(b"topology")), Some(encode_record(b"summary"))), "{engine:?}");
-    assert!(check_store(Space::Plans, opened.plans.as_ref(), Repair::Report, 0).unwrap().is_clean());
-    let records = Records::new(opened.plans);
+    assert!(check_store(Space::Plans, opened.space(Space::Plans).as_ref(), Repair::Report, 0).unwrap().is_clean());
+    let records = Records::new(opened.into_space(Space::Plans));
     for byte in PLANS {
         let stored = plan(&key(byte), 1000 * usize::from(byte));
         assert_eq!(records.get(&key(byte)).unwrap(), Lookup::Found(stored.into()), "{engine:?}: {byte}");
@@ -118,8 +119,8 @@ fn a_file_that_is_gone_or_unfinished_is_no_plan_and_a_strange_one_stays() {
         let opened = open_store(directory.path(), engine).unwrap();
         assert_eq!(opened.recovery, Recovery { lost: 1, ..Recovery::default() }, "{engine:?}");
         assert!(!unfinished.exists() && strange.exists());
-        assert!(check_store(Space::Plans, opened.plans.as_ref(), Repair::Report, 0).unwrap().is_clean());
-        let records = Records::new(opened.plans);
+        assert!(check_store(Space::Plans, opened.space(Space::Plans).as_ref(), Repair::Report, 0).unwrap().is_clean());
+        let records = Records::new(opened.into_space(Space::Plans));
         assert_eq!(records.get(&key(9)).unwrap(), Lookup::Missing, "{engine:?}");
         assert_eq!(records.list(None, 99).unwrap().len(), 19, "{engine:?}");
     }

@@ -51,7 +51,7 @@ fn a_store_of_version_1_is_brought_up_to_date_once() {
     let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
     let expected = Migration { from: 1, to: canopy_migrations::current_version(), records: 3, left_behind: 0 };
     assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
-    check_migrated(&opened.plans);
+    check_migrated(opened.space(Space::Plans));
     drop(opened);
     assert_eq!(pending_migration(directory.path(), StoreEngine::Sled).unwrap(), None);
     check_migrated(&open(directory.path(), StoreEngine::Sled));
@@ -68,8 +68,8 @@ fn a_store_of_version_2_keeps_its_pins_and_uses() {
     let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
     let expected = Migration { from: 2, to: canopy_migrations::current_version(), records: 3, left_behind: 0 };
     assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
-    check_migrated(&opened.plans);
-    let listed = records(&opened.plans).list(None, 10).unwrap();
+    check_migrated(opened.space(Space::Plans));
+    let listed = records(opened.space(Space::Plans)).list(None, 10).unwrap();
     let history: Vec<_> = listed.iter().map(|summary| (summary.pinned, summary.hits)).collect();
     assert_eq!(history, [(false, 0), (true, 0), (false, 2)]);
     for space in Space::ALL {
@@ -87,7 +87,7 @@ fn a_store_of_version_3_has_its_records_moved_into_files() {
     let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
     let expected = Migration { from: 3, to: canopy_migrations::current_version(), records: 6, left_behind: 0 };
     assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None));
-    let listed = records(&opened.plans).list(None, 10).unwrap();
+    let listed = records(opened.space(Space::Plans)).list(None, 10).unwrap();
     let history: Vec<_> = listed.iter().map(|summary| (summary.pinned, summary.hits)).collect();
     assert_eq!(history, [(false, 0), (true, 0), (false, 2)]);
     for space in Space::ALL {
@@ -141,7 +141,7 @@ fn every_space_is_brought_up_to_date() {
         let opened = open_store(directory.path(), engine).unwrap();
         let expected = Migration { from: 2, to: canopy_migrations::current_version(), records: 17, left_behind: 9 };
         assert_eq!((&opened.migration, &opened.moved_aside), (&Some(expected), &None), "{}", engine.name());
-        let found = records(&opened.plans).peek(&key(1)).unwrap();
+        let found = records(opened.space(Space::Plans)).peek(&key(1)).unwrap();
         assert_eq!(found, Lookup::Found(plan(&key(1), 100_000).into()), "{}", engine.name());
         for space in Space::ALL.into_iter().skip(1) {
             let store = opened.space(space);
@@ -184,8 +184,8 @@ fn a_migration_interrupted_anywhere_is_finished_or_done_again() {
         copy(&migrated_once.path().join("store"), &directory.path().join(new));
         copy(&migrated_once.path().join("records-4"), &directory.path().join("records-4"));
         let opened = open_store(directory.path(), StoreEngine::Sled).unwrap();
-        assert_eq!((opened.migration.is_some(), opened.moved_aside), (again, None), "{old} and {new}");
-        check_migrated(&opened.plans);
+        assert_eq!((opened.migration.is_some(), &opened.moved_aside), (again, &None), "{old} and {new}");
+        check_migrated(opened.space(Space::Plans));
     }
 }
 
