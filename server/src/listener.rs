@@ -7,7 +7,6 @@ mod preface;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -22,12 +21,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time;
-use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
-use tower::{Service, ServiceExt as _};
+use tonic::codegen::http::Request;
+use tower::ServiceExt as _;
 
 pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
 use self::preface::Prefaced;
+use crate::around::Calls;
 use crate::clock;
 use crate::peer::{Host, Peer};
 
@@ -154,12 +153,21 @@ impl Complaints {
     }
 }
 
+/// Serves a port, HTTP/2 on every connection, as [`serve`].
+pub(crate) async fn serve_calls<P, S>(port: P, places: Places, service: S, stopped: watch::Receiver<bool>)
+where
+    P: Port,
+    S: Calls<Incoming> + Clone + Send + 'static,
+{
+    let stop = stopped.clone();
+    serve(port, places, move |stream, peer| serve_http2(stream, peer, service.clone(), stop.clone()), stopped).await;
+}
+
 /// Serves one HTTP/2 connection. Every request says who its peer is.
-pub(crate) async fn serve_http2<I, S>(stream: I, peer: Peer, service: S, mut stopped: watch::Receiver<bool>)
+async fn serve_http2<I, S>(stream: I, peer: Peer, service: S, mut stopped: watch::Receiver<bool>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
+    S: Calls<Incoming> + Clone + Send + 'static,
 {
     let begun = tokio::select! {
         begun = time::timeout(PREFACE_MAX, Prefaced::read(stream)) => begun,

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
 
-use self::upkeep::{keep_up, tell_of, topologies_in_use, write_clock_down};
+use self::upkeep::{keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
 use crate::admin::{self, Pages};
 use crate::answered::Answered;
 use crate::answers::Answers;
@@ -30,7 +30,7 @@ use crate::drain::{DrainHandle, Gate};
 use crate::finds::Finds;
 use crate::front::Front;
 use crate::journal::Journal;
-use crate::listener::{self, ConnectionLimits, Places, serve_http2};
+use crate::listener::{self, ConnectionLimits, Places};
 use crate::malformed::decodable;
 use crate::metrics::Metrics;
 use crate::observed::{ObservedPlanner, ObservedStore};
@@ -65,13 +65,34 @@ pub struct Server {
     workshop: Arc<Workshop>,
     cabinet: Cabinet,
     workers: Workers,
+    ports: Ports,
+    drain: DrainHandle,
+    metrics: Metrics,
+    upkeep: Upkeep,
+}
+
+/// Where a server can be reached.
+#[derive(Debug)]
+struct Ports {
     tcp: Option<TcpListener>,
     unix: UnixListener,
     admin: Option<TcpListener>,
     socket: Arc<SocketPath>,
-    drain: DrainHandle,
-    metrics: Metrics,
-    upkeep: Upkeep,
+}
+
+impl Ports {
+    async fn bind(options: &Options) -> Result<Self, StartError> {
+        let listen_error = |address: String| move |source| StartError::Listen { address, source };
+        let bind = async |address: Option<SocketAddr>| match address {
+            Some(address) => TcpListener::bind(address).await.map(Some).map_err(listen_error(address.to_string())),
+            None => Ok(None),
+        };
+        let (tcp, admin) = (bind(options.listen).await?, bind(options.admin_listen).await?);
+        let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
+        let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
+        let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
+        Ok(Self { tcp, unix, admin, socket })
+    }
 }
 
 /// What is kept beside the plans, and the plans as they are kept.
@@ -144,16 +165,8 @@ impl Server {
         let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         tell_of(&opened);
         let space = |space| Arc::clone(opened.space(space));
-        let listen_error = |address: String| move |source| StartError::Listen { address, source };
-        let bind = async |address: Option<SocketAddr>| match address {
-            Some(address) => TcpListener::bind(address).await.map(Some).map_err(listen_error(address.to_string())),
-            None => Ok(None),
-        };
-        let (tcp, admin) = (bind(options.listen).await?, bind(options.admin_listen).await?);
-        let metrics = if admin.is_some() { Metrics::on() } else { Metrics::off() };
-        let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
-        let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
-        let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
+        let ports = Ports::bind(&options).await?;
+        let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
         let limits = QueueLimits {
             length_max: options.queue_length_max.get(),
             bytes_max: options.queue_bytes_max,
@@ -205,34 +218,23 @@ impl Server {
         }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
         let drain = DrainHandle::new();
-        Ok(Self {
-            options,
-            workshop,
-            cabinet,
-            workers,
-            tcp,
-            unix,
-            admin,
-            socket,
-            drain,
-            metrics,
-            upkeep: opened.upkeep,
-        })
+        let upkeep = opened.upkeep;
+        Ok(Self { options, workshop, cabinet, workers, ports, drain, metrics, upkeep })
     }
 
     /// The TCP address served, with the port that was chosen where 0 was asked for.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
-        self.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
+        self.ports.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// The address of the port for operators, if there is one.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(|listener| listener.local_addr().ok())
+        self.ports.admin.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// A path to the Unix socket served, usable in this process while the server lives.
     pub fn socket(&self) -> Arc<SocketPath> {
-        Arc::clone(&self.socket)
+        Arc::clone(&self.ports.socket)
     }
 
     /// Begins the drain from anywhere, as a signal does.
@@ -258,7 +260,7 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, workshop, cabinet, workers, tcp, unix, admin, socket, drain, metrics, upkeep } = self;
+        let Self { options, workshop, cabinet, workers, ports, drain, metrics, upkeep } = self;
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
         let front = match options.tenure {
@@ -266,7 +268,7 @@ impl Server {
             Tenure::Command => Front::none(),
         };
         let places = ConnectionLimits::of_process();
-        let _admin = admin.map(|listener| {
+        let _admin = ports.admin.map(|listener| {
             let places = Places::new("admin", places.admin, metrics.clone());
             front.pages("admin", admin::serve(listener, places, pages))
         });
@@ -274,10 +276,8 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let keeper = tasks::spawn(
-            "store-upkeep",
-            keep_up((upkeep, cabinet.shelf.clone()), metrics.clone(), health_reporter.clone(), drain.clone()),
-        );
+        let keeper = keep_up(upkeep, cabinet.shelf.clone(), metrics.clone(), health_reporter.clone(), drain.clone());
+        let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
         let replanner = cabinet.replanner.clone();
         let replans =
@@ -291,20 +291,13 @@ impl Server {
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
         let service = around(record, around(timeout, around(Answered(decodable), routes)));
         let (stop, stopped) = watch::channel(false);
-        let (unix_places, tcp_places) =
-            (Places::new("unix", places.unix, metrics.clone()), Places::new("tcp", places.tcp, metrics));
-        let serve_unix = {
-            let (service, stopped) = (service.clone(), stopped.clone());
-            move |stream, peer| serve_http2(stream, peer, service.clone(), stopped.clone())
-        };
-        let unix = listener::serve(unix, unix_places, serve_unix, stopped.clone());
+        let unix_places = Places::new("unix", places.unix, metrics.clone());
+        let unix = listener::serve_calls(ports.unix, unix_places, service.clone(), stopped.clone());
         let mut listeners = vec![front.connections("unix-listener", unix)];
-        if let Some(tcp) = tcp {
-            let serve_tcp = {
-                let stopped = stopped.clone();
-                move |stream, peer| serve_http2(stream, peer, service.clone(), stopped.clone())
-            };
-            listeners.push(front.connections("tcp-listener", listener::serve(tcp, tcp_places, serve_tcp, stopped)));
+        if let Some(tcp) = ports.tcp {
+            let tcp_places = Places::new("tcp", places.tcp, metrics);
+            let tcp = listener::serve_calls(tcp, tcp_places, service, stopped);
+            listeners.push(front.connections("tcp-listener", tcp));
         }
         tokio::select! {
             () = shutdown => {}
@@ -313,24 +306,14 @@ impl Server {
         drain.start();
         // Nobody says that it serves from here on.
         let _ended = tokio::time::timeout(UNATTENDED_MAX, keeper.join()).await;
-        for name in GATED.into_iter().chain([""]) {
-            health_reporter.set_service_status(name, ServingStatus::NotServing).await;
-        }
+        say_of_gated(&health_reporter, ServingStatus::NotServing).await;
         workshop.queue.close();
         if let Some(replans) = replans {
             // It looks at the drain before all else.
             let _ended = replans.join().await;
         }
-        // Detached jobs have no call that is inside. Those that wait are on the disk for the next server.
-        workshop.queue.set_aside();
         // The listeners stay, so that whoever still comes is told when to try again.
-        let _whether_all_left = tokio::time::timeout(options.drain_timeout, async {
-            drain.empty().await;
-            workshop.queue.set_aside();
-            let _whether_all_ended = tokio::time::timeout(UNATTENDED_MAX, workshop.queue.idle()).await;
-        })
-        .await;
-        workshop.queue.abort();
+        end_jobs(&workshop.queue, &drain, options.drain_timeout).await;
         stop.send_replace(true);
         let ended = join(listeners).await;
         // Solvers that were asked to stop do so soon, but a last write to the disk may take its time.
@@ -341,10 +324,23 @@ impl Server {
             tracing::warn!(%error, "the clock could not be written down");
         }
         // While the directory is still this process's, so that no successor loses its socket.
-        let _nothing_to_remove = std::fs::remove_file(socket.path());
-        drop((workshop, socket));
+        let _nothing_to_remove = std::fs::remove_file(ports.socket.path());
+        drop((workshop, ports.socket));
         ended.and(joined.map_err(RunError::from))
     }
+}
+
+/// Lets those inside go on for a while, and then ends all jobs.
+async fn end_jobs(queue: &Queue, drain: &DrainHandle, patience: Duration) {
+    // Detached jobs have no call that is inside. Those that wait are on the disk for the next server.
+    queue.set_aside();
+    let _whether_all_left = tokio::time::timeout(patience, async {
+        drain.empty().await;
+        queue.set_aside();
+        let _whether_all_ended = tokio::time::timeout(UNATTENDED_MAX, queue.idle()).await;
+    })
+    .await;
+    queue.abort();
 }
 
 /// The transport failed while serving.

@@ -3,6 +3,7 @@ use std::sync::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tonic::Status;
+use tonic::body::Body;
 
 use super::*;
 use crate::metrics::Metrics;
@@ -43,11 +44,8 @@ impl Listening {
             async { Ok(Status::ok("").into_http()) }
         });
         let port = Plugs(tokio::sync::Mutex::new(receiver));
-        let connect = {
-            let stopped = stopped.clone();
-            move |stream, peer| serve_http2(stream, peer, service.clone(), stopped.clone())
-        };
-        let task = tasks::spawn("test", serve(port, Places::new("tcp", places, Metrics::off()), connect, stopped));
+        let places = Places::new("tcp", places, Metrics::off());
+        let task = tasks::spawn("test", serve_calls(port, places, service, stopped));
         Self { plugs, _stop: stop, _task: task, peers }
     }
 

@@ -47,7 +47,8 @@ pub(super) fn topologies_in_use(leases: &Leases, books: &Books, records: &Record
 
 /// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
 pub(super) async fn keep_up(
-    (upkeep, shelf): (Upkeep, Shelf),
+    upkeep: Upkeep,
+    shelf: Shelf,
     metrics: Metrics,
     health: HealthReporter,
     drain: DrainHandle,
@@ -79,10 +80,15 @@ pub(super) async fn keep_up(
         if can_write != serves && !drain.is_draining() {
             serves = can_write;
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
-            for name in GATED.into_iter().chain([""]) {
-                health.set_service_status(name, status).await;
-            }
+            say_of_gated(&health, status).await;
         }
+    }
+}
+
+/// Says of all services that begin something, and of the server as a whole, whether they serve.
+pub(super) async fn say_of_gated(health: &HealthReporter, status: ServingStatus) {
+    for name in GATED.into_iter().chain([""]) {
+        health.set_service_status(name, status).await;
     }
 }
 

@@ -45,7 +45,8 @@ where
     /// Works on a call that has just begun; `None`: somebody else is to go on with it.
     fn begin(
         handled: Pin<&mut F>,
-        (arrived, calls): (&Arrived, &Handle),
+        arrived: &Arrived,
+        calls: &Handle,
         context: &mut Context<'_>,
     ) -> Option<Poll<Result<F::Output, String>>> {
         if arrived.bytes() > SHORT_BYTES {
@@ -73,7 +74,7 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if let Self::Begun { handled, arrived, calls } = this
-            && let Some(begun) = Self::begin(handled.as_mut(), (arrived, calls), context)
+            && let Some(begun) = Self::begin(handled.as_mut(), arrived, calls, context)
         {
             return begun;
         }

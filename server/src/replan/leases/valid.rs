@@ -13,12 +13,7 @@ impl Valid {
     }
 
     /// A plan around losses, of so many ranks of which these survive; none: all.
-    pub(crate) fn around(
-        losses: &[Loss],
-        plan: String,
-        (survivors, ranks): (&[u32], u32),
-        is_provisional: bool,
-    ) -> Self {
+    pub(crate) fn around(losses: &[Loss], plan: String, survivors: &[u32], ranks: u32, is_provisional: bool) -> Self {
         let is_lost = |rank: &u32| !survivors.is_empty() && survivors.binary_search(rank).is_err();
         // Of more than an event would hold, none are noted.
         let noted = Some(losses).filter(|losses| losses.len() <= FAULTS_NOTED_MAX).unwrap_or_default();
