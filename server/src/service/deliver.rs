@@ -368,7 +368,7 @@ impl CallTerms {
     /// The reply of a delivery. `joined`: the job was there before the call.
     fn answer(&self, verdict: &Verdict, joined: bool) -> Answer {
         let Verdict { delivery, fallback, shortfall } = verdict;
-        let mut reply = describe::besides(&delivery);
+        let mut reply = describe::besides(delivery);
         reply.warnings.extend(self.applied.as_ref().map(AppliedFaults::warning));
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();

@@ -62,7 +62,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
         "topology.document.links[3].from",
     );
     check(
-        PlanFailure::Planning(PlanError::Inline(unknown_node().into())),
+        PlanFailure::Planning(PlanError::Inline(unknown_node())),
         "UNKNOWN_NODE",
         "topology.inline.links[3].from",
     );
@@ -103,7 +103,7 @@ fn what_is_too_large_is_exhausted_for_good() {
     );
     let field =
         too_large().field().map_or_else(|| "topology.inline".to_owned(), |field| format!("topology.inline.{field}"));
-    check(PlanFailure::Planning(PlanError::Inline(too_large().into())), &field);
+    check(PlanFailure::Planning(PlanError::Inline(too_large())), &field);
 }
 
 #[test]
