@@ -4,8 +4,9 @@
 //! message with what lists and eviction need. Records are as in version 1 but for the version they state. The store
 //! makes the summaries from the records when it copies them.
 
+use crate::UpgradeError;
+use crate::Version;
 use crate::record::{SealError, open, seal};
-use crate::{UpgradeError, Version};
 
 /// Summaries beside records.
 pub(crate) const VERSION: Version = Version { number: 2, name: "summaries", upgrade: Some(upgrade) };

@@ -5,8 +5,9 @@
 //! Records are as in version 2 but for the version they state. A build of version 2 would pass over what it does not
 //! know, which is why this is a version of its own.
 
+use crate::UpgradeError;
+use crate::Version;
 use crate::record::{SealError, open, seal};
-use crate::{UpgradeError, Version};
 
 /// Several spaces in one database.
 pub(crate) const VERSION: Version = Version { number: 3, name: "spaces", upgrade: Some(upgrade) };

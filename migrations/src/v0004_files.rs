@@ -15,8 +15,9 @@
 //! summaries of these spaces, and jobs and requests as before; its trees of plans' and topologies' records are empty.
 //! Records are as in version 3 but for the version they state.
 
+use crate::UpgradeError;
+use crate::Version;
 use crate::record::{SealError, open, seal};
-use crate::{UpgradeError, Version};
 
 /// Records in files.
 pub(crate) const VERSION: Version = Version { number: 4, name: "files", upgrade: Some(upgrade) };

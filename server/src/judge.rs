@@ -165,10 +165,9 @@ fn judge_execution_plan(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Res
 mod tests {
     use bytes::Bytes;
     use canopy_plan::Instances;
-    use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 
     use super::*;
-    use crate::order::{Making, Order, Output, TopologyInput};
+    use crate::order::{Order, Output};
     use crate::pipeline::Pipeline;
     use crate::planner::{Planner as _, Watch};
 
@@ -183,24 +182,9 @@ mod tests {
     fn plan() -> Plan {
         let pipeline = Pipeline::new(TopologyLimits::STANDARD);
         let order = Order {
-            topology: TopologyInput::Expression("ring:4".to_owned()),
-            faults: Vec::new(),
-            kind: CollectiveKind::Allgather,
-            root: None,
-            shares: Vec::new(),
-            group: None,
-            placement: None,
-            tenant: None,
-            size_bytes_min: 0,
             size_bytes_max: 1 << 20,
-            in_place: false,
-            algorithm: Algorithm::Auto,
-            limits: TreeLimits::NONE,
-            sums: SumOptions::AUTO,
-            seed: 0,
-            making: Making::Searched,
-            joint: None,
             outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
+            ..Order::on("ring:4", CollectiveKind::Allgather)
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();
         pipeline.produce(&order, &prepared, &|| false, &Nobody).unwrap().plan.plan

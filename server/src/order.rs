@@ -1,6 +1,5 @@
 //! What a request asks of its job.
 
-pub(crate) use canopy_planner::SwitchUse;
 pub use canopy_planner::{
     Group, JointRequest as JointOrder, JointTask, Making, Output, Request as Order, TopologyInput,
 };

@@ -24,7 +24,6 @@ mod plan_admin;
 mod rank_map;
 mod request_log;
 mod server_admin;
-mod stand_in;
 mod topologies;
 
 use std::sync::Arc;
@@ -79,6 +78,7 @@ use crate::key::RequestKey;
 use crate::order::Order;
 use crate::receipts::{Claim, Open, Repeatable};
 use crate::replan::Replanner;
+use crate::stand_in::StandIn;
 use crate::status::{call_status, to_status};
 use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
@@ -86,13 +86,12 @@ use crate::topologies::Shelf;
 use crate::workers::Workshop;
 
 pub(crate) use archives::PlanSpace;
-pub(crate) use decode::{Decoded, Method, OnMiss, decode};
+pub(crate) use decode::{Decoded, Method, decode};
 pub(crate) use desk::Desk;
 pub(crate) use events::EventStream;
 pub(crate) use oversize::oversize;
 pub(crate) use parts::in_parts;
-pub(crate) use stand_in::StandIn;
-pub(crate) use topologies::{read_deeply, resolve};
+pub(crate) use topologies::resolve;
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;

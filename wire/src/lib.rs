@@ -6,6 +6,7 @@ mod digest;
 mod entry;
 mod losses;
 mod plan;
+mod plan_request;
 mod priority;
 mod refused;
 mod request;
@@ -16,6 +17,10 @@ pub use losses::{LossError, in_words, loss, on_the_wire as loss_on_the_wire};
 pub use plan::{
     bits, bounded, collective as collective_on_the_wire, plan, plan_header, puncture, timestamp, topology_summary,
     warnings, warnings_read,
+};
+pub use plan_request::{
+    FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, kept_placed, kept_request,
+    placed, plan_request, sourced, topology_input,
 };
 pub use priority::Priority;
 pub use refused::{InlineError, RequestError, TENANT_HEADER};

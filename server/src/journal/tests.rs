@@ -23,26 +23,7 @@ mod crashes;
 const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
 
 fn order(expression: &str) -> Order {
-    Order {
-        topology: TopologyInput::Expression(expression.to_owned()),
-        faults: Vec::new(),
-        kind: CollectiveKind::Allgather,
-        root: None,
-        shares: Vec::new(),
-        group: None,
-        placement: None,
-        tenant: None,
-        size_bytes_min: 0,
-        size_bytes_max: 1 << 20,
-        in_place: false,
-        algorithm: Algorithm::Auto,
-        limits: TreeLimits::NONE,
-        sums: SumOptions::AUTO,
-        seed: 0,
-        making: Making::Searched,
-        joint: None,
-        outputs: vec![Output::Json],
-    }
+    Order { size_bytes_max: 1 << 20, ..Order::on(expression, CollectiveKind::Allgather) }
 }
 
 /// An order for the second of two.

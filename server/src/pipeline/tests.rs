@@ -2,7 +2,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Mutex;
 
 use canopy_plan::{Instances, LowerError, Profile};
-use canopy_planner::PlanError;
+use canopy_planner::{PlanError, SwitchUse};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, BoundError, Never, RootPolicy, SumOptions, SynthesisError, TreeLimits};
@@ -10,7 +10,7 @@ use canopy_topology::{DocumentFormat, GroupError, PlacementError, Rank, Rate, Sl
 
 use super::*;
 use crate::key::PlanKey;
-use crate::order::{Group, Making, Output, SwitchUse, TopologyInput};
+use crate::order::{Group, Making, Output, TopologyInput};
 
 mod faults;
 mod fewer;

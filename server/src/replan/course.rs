@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use canopy_faults::Loss;
 use canopy_proto::v1;
-use canopy_proto::v1::topology_source::Source;
-use prost::Message as _;
 use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;
 use tokio::time;
@@ -25,11 +23,12 @@ use crate::job::{Delivery, Goal, Outcome, Terms, Worker};
 use crate::key::RequestKey;
 use crate::metrics::size_class;
 use crate::order::{Order, Priority};
-use crate::service::{Decoded, Method, OnMiss, StandIn, decode, resolve};
+use crate::stand_in::{OnMiss, StandIn};
 use crate::status::to_operation_error;
 use crate::store::StoreError;
 use canopy_wire as wire;
 use canopy_wire::timestamp;
+use canopy_wire::{KeptRequestError, kept_request};
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -330,14 +329,20 @@ pub(super) fn order_for(
     let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
     let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
     let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
-    let mut request = v1::PlanRequest::decode(item.request.clone()).map_err(|_| broken())?;
+    let document = |id: &str| {
+        let unknown = || CallFailure::TopologyUnknown { name: id.to_owned() };
+        Ok(shared.shelf.get(id)?.ok_or_else(unknown)?.document)
+    };
+    let mut order = kept_request(item.request.clone(), document).map_err(|error| match error {
+        KeptRequestError::Damaged => broken(),
+        KeptRequestError::Request(error) => PlanFailure::Request(error).into(),
+        KeptRequestError::Topology(failure) => failure,
+    })?;
     if !is_sound {
-        let faults = losses.iter().map(wire::loss_on_the_wire).collect();
-        let punctured = v1::Punctured { base: request.topology.map(Box::new), faults, include_reported: false };
-        request.topology = Some(v1::TopologySource { source: Some(Source::Punctured(Box::new(punctured))) });
+        order.faults = losses.to_vec();
+        order.faults.sort_unstable();
+        order.faults.dedup();
     }
-    request.topology = resolve(&shared.shelf, request.topology)?;
-    let Decoded { mut order, .. } = decode(request, Method::Plan).map_err(PlanFailure::Request)?;
     let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
     Ok((order, is_sound))

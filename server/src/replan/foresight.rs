@@ -28,7 +28,7 @@ use crate::job::{Goal, Terms, Worker};
 use crate::key::{PlanKey, RequestKey};
 use crate::order::{Order, Priority};
 use crate::planner::Prepared;
-use crate::service::read_deeply;
+use crate::reading::read_deeply;
 use crate::store::Lookup;
 
 /// How long nothing else must have been there to do before anything is planned ahead.

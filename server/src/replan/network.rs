@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use canopy_faults::{Device, Directory, Loss, MeaningError, Remaining, Target};
-use canopy_proto::v1;
 use canopy_topology::{NodeIndex, Rank, Slot, Topology, devices, names_hosts, same_host};
 
 use super::bases::Base;
@@ -13,7 +12,6 @@ use super::books::{Books, Count};
 use super::look::touched;
 use super::scope::Scope;
 use crate::key::PlanKey;
-use canopy_wire as wire;
 
 /// Most machines of a placement that are named.
 const MACHINES_SHOWN: usize = 4;
@@ -29,19 +27,18 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// What a request says of it; none: nothing, or nothing that could be.
-    pub(crate) fn of(request: &v1::PlanRequest) -> Option<Arc<Self>> {
-        let slots = wire::slots(request.placement.as_ref()?).ok().filter(|slots| !slots.is_empty())?;
+    /// The ranks that a request lists, none for all, and where they are.
+    pub(crate) fn new((ranks, slots): (Vec<u32>, Vec<Slot>)) -> Arc<Self> {
         let mut hasher = blake3::Hasher::new_derive_key("canopy placement 1");
-        hasher.update(&(request.ranks.len() as u64).to_le_bytes());
-        for rank in &request.ranks {
+        hasher.update(&(ranks.len() as u64).to_le_bytes());
+        for rank in &ranks {
             hasher.update(&rank.to_le_bytes());
         }
         for Slot { node, device } in &slots {
             hasher.update(&(node.len() as u64).to_le_bytes()).update(node.as_bytes()).update(&device.to_le_bytes());
         }
         let digest = PlanKey::from_bytes(*hasher.finalize().as_bytes());
-        Some(Arc::new(Self { ranks: request.ranks.iter().copied().map(Rank::new).collect(), slots, digest }))
+        Arc::new(Self { ranks: ranks.into_iter().map(Rank::new).collect(), slots, digest })
     }
 
     /// Tells it from other placements.

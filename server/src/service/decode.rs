@@ -1,41 +1,16 @@
-//! From the message on the wire to an [`Order`], refusing what no order can say.
+//! From the message on the wire to an [`Order`] and what is asked of its job.
 
-mod joint;
-
-use std::num::{NonZeroU32, NonZeroU64};
-
-use canopy_faults::Loss;
-use canopy_plan::{ExecutorProfile, Profile};
 use canopy_proto::v1;
-use canopy_proto::v1::output_spec::Instancing;
-use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, SumOptions, TreeLimits};
-use canopy_topology::{DocumentFormat, Ratio, Slot, Transit};
+use canopy_topology::Ratio;
+use canopy_wire as wire;
 
 use super::known_faults;
 use crate::job::{Goal, Terms, Worker};
-use crate::order::{Group, Making, Order, Output, Priority, RequestError, SwitchUse, TopologyInput};
-use canopy_wire as wire;
-use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE, instances, tolerance};
+use crate::order::{Order, Priority, RequestError};
+use crate::stand_in::OnMiss;
 
-/// Most faults one request may name.
-pub(super) const FAULTS_MAX: usize = 10_000;
-/// Most files one request may ask for.
-const OUTPUTS_MAX: usize = 8;
-/// Greatest message a request that names none is planned for: 1 GiB.
-pub(super) const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
-/// Greatest message anyone may ask for: runtimes hold sizes in 63 bits, and some bounds are exclusive.
-pub(super) const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
-
-const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALLREDUCE, \
-    COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, COLLECTIVE_GATHER, COLLECTIVE_SCATTER or COLLECTIVE_ALL_TO_ALL";
-const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DOCUMENT_FORMAT_NCCL_XML";
 const PRIORITIES: &str = "PRIORITY_PREFETCH, PRIORITY_INTERACTIVE, PRIORITY_JOB_START or PRIORITY_REPAIR";
 const ON_MISS: &str = "ON_MISS_FAIL, ON_MISS_FALLBACK or ON_MISS_BEST_SO_FAR";
-const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
-const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
-const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
-const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON, OUTPUT_FORMAT_ONECCL_XML or OUTPUT_FORMAT_ROUTES_XML";
 
 /// A request: what to plan, and what of it is good enough.
 pub(crate) struct Decoded {
@@ -53,18 +28,6 @@ pub(crate) struct Quality {
     /// Least achieved ÷ bound that is accepted.
     pub(crate) minimum_optimality: Option<Ratio>,
     pub(crate) on_miss: OnMiss,
-}
-
-/// What to do when the plan that was asked for is not there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OnMiss {
-    /// Refuse.
-    #[default]
-    Fail,
-    /// Answer with a plan that stands in.
-    Fallback,
-    /// The same, and accept a plan that is not good enough.
-    BestSoFar,
 }
 
 /// The method that was called, as far as it changes what a request means.
@@ -106,102 +69,9 @@ pub(crate) fn decode(request: v1::PlanRequest, method: Method) -> Result<Decoded
     if !request.request_id.is_empty() && method != Method::Prefetch {
         return Err(RequestError::NotApplicable { field: "request_id", method: method.name() });
     }
-    let (request, joint) = joint::taken(request)?;
-    let Sourced { topology, faults } = sourced(request.topology)?;
-    let collective =
-        request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
-    let kind = collective_kind(collective.kind)?;
-    let size_bytes_max = request.size_bytes_max.unwrap_or(SIZE_BYTES_MAX_DEFAULT);
-    if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
-        return Err(RequestError::Size { found: size_bytes_max, limit: SIZE_BYTES_MAX_LIMIT });
-    }
-    let size_bytes_min = request.size_bytes_min;
-    if size_bytes_min > size_bytes_max {
-        return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
-    }
-    let outputs = outputs(&request.outputs)?;
-    if size_bytes_min > 0 && outputs.iter().all(|output| *output == Output::Json) {
-        return Err(RequestError::SmallestWithoutRuntime { min: size_bytes_min });
-    }
-    let algorithm = match request.algorithm.as_str() {
-        "" => Algorithm::Auto,
-        name => name.parse()?,
-    };
-    let limits = TreeLimits {
-        trees_per_root: NonZeroU64::new(request.trees_per_root.into()),
-        chunks: NonZeroU64::new(request.chunks),
-        max_chunks: NonZeroU64::new(request.max_chunks),
-        max_depth: NonZeroU32::new(request.max_depth),
-        tolerance: match request.tolerance {
-            None => None,
-            Some(v1::Ratio { numerator, denominator }) => {
-                let stated = tolerance(v1::Ratio { numerator, denominator });
-                Some(stated.ok_or(RequestError::Tolerance { numerator, denominator })?)
-            }
-        },
-    };
-    limits.require_applicable(algorithm, kind)?;
-    let sums = sums(request.form, request.root_policy)?;
-    sums.require_applicable(algorithm, kind, limits)?;
-    algorithm.require_seed(request.seed)?;
-    let order = Order {
-        topology,
-        faults,
-        kind,
-        root: collective.root,
-        shares: request.shares,
-        group: group(request.ranks, request.transit, request.placement.is_some())?,
-        placement: placement(request.placement)?,
-        size_bytes_min,
-        size_bytes_max,
-        in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
-        algorithm,
-        limits,
-        sums,
-        seed: request.seed,
-        making: Making::Searched,
-        joint,
-        outputs,
-        // Its name is not in the message.
-        tenant: None,
-    };
-    Ok(Decoded { order, quality: quality(request.quality, method)?, terms })
-}
-
-fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
-    let unknown = |field: &str, number, known| RequestError::UnknownValue { field: field.to_owned(), number, known };
-    Ok(SumOptions {
-        form: wire::form(form).ok_or_else(|| unknown("form", form, FORMS))?,
-        roots: wire::roots(root_policy).ok_or_else(|| unknown("root_policy", root_policy, ROOT_POLICIES))?,
-    })
-}
-
-/// Where the ranks are, by the caller's word.
-fn placement(stated: Option<v1::Placement>) -> Result<Option<Vec<Slot>>, RequestError> {
-    let slots = stated.as_ref().map(wire::slots).transpose()?;
-    let remedy = "say for each rank which device of which node it is, or leave out placement";
-    match slots.as_deref() {
-        Some([]) => Err(RequestError::Missing { field: "placement.slots", remedy }),
-        _ => Ok(slots),
-    }
-}
-
-/// Who takes part; `is_placed`: slots may say so instead of ranks.
-fn group(ranks: Vec<u32>, transit: i32, is_placed: bool) -> Result<Option<Group>, RequestError> {
-    let transit = match v1::GroupTransit::try_from(transit) {
-        Ok(v1::GroupTransit::Unspecified) if ranks.is_empty() => return Ok(None),
-        Ok(v1::GroupTransit::Unspecified | v1::GroupTransit::Unused) => Transit::Unused,
-        Ok(v1::GroupTransit::Forward) => Transit::Forward,
-        Err(_) => {
-            let (field, number) = ("transit".to_owned(), transit);
-            return Err(RequestError::UnknownValue { field, number, known: TRANSITS });
-        }
-    };
-    if ranks.is_empty() && !is_placed {
-        let remedy = "list the ranks that take part, or leave out transit";
-        return Err(RequestError::Missing { field: "ranks", remedy });
-    }
-    Ok(Some(Group { ranks, transit }))
+    let stated = request.quality;
+    let order = wire::plan_request(request)?;
+    Ok(Decoded { order, quality: quality(stated, method)?, terms })
 }
 
 fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestError> {
@@ -231,177 +101,6 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
                 (None, false) => Ok(Terms { priority: Priority::Repair, detached: false, worker }),
             }
         }
-    }
-}
-
-/// A network, and what is broken in it.
-pub(super) struct Sourced {
-    pub(super) topology: TopologyInput,
-    pub(super) faults: Vec<Loss>,
-}
-
-/// Reads where a network comes from. What the server's book says has taken the place of `include_reported` before.
-pub(super) fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestError> {
-    use v1::topology_source::Source;
-    let Some(v1::TopologySource { source: Some(Source::Punctured(punctured)) }) = source else {
-        return Ok(Sourced { topology: topology_input(source)?, faults: Vec::new() });
-    };
-    let v1::Punctured { base, faults, .. } = *punctured;
-    if faults.len() > FAULTS_MAX {
-        let (field, found, limit) = ("topology.punctured.faults", faults.len() as u64, FAULTS_MAX as u64);
-        return Err(RequestError::TooMany { field, found, limit });
-    }
-    let read = |(position, fault)| wire::loss(fault).map_err(|error| RequestError::Fault { position, error });
-    let mut faults = faults.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
-    // In whatever order and however often they are said, they mean the same.
-    faults.sort_unstable();
-    faults.dedup();
-    let topology = topology_input(base.map(|base| *base)).map_err(|error| match error {
-        RequestError::PuncturedHere => RequestError::TwicePunctured,
-        RequestError::Missing { field: "topology", .. } => {
-            RequestError::Missing { field: "topology.punctured.base", remedy: "name the sound network" }
-        }
-        error => error,
-    })?;
-    Ok(Sourced { topology, faults })
-}
-
-pub(super) fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
-    use v1::topology_source::Source;
-    let remedy = "give an expression, a document, an inline topology or the id of a stored one";
-    let source = source.and_then(|source| source.source);
-    match source.ok_or(RequestError::Missing { field: "topology", remedy })? {
-        Source::Expression(text) => Ok(TopologyInput::Expression(text)),
-        Source::Document(document) => {
-            Ok(TopologyInput::Document { format: document_format(document.format)?, content: document.content })
-        }
-        Source::Inline(topology) => Ok(TopologyInput::Inline(wire::draft(topology)?)),
-        Source::Punctured(_) => Err(RequestError::PuncturedHere),
-        // The text has taken its place before a request comes here.
-        Source::Id(_) => Err(RequestError::Missing { field: "topology", remedy }),
-    }
-}
-
-fn document_format(number: i32) -> Result<DocumentFormat, RequestError> {
-    let field = "topology.document.format";
-    match v1::DocumentFormat::try_from(number) {
-        Ok(v1::DocumentFormat::Yaml) => Ok(DocumentFormat::Yaml),
-        Ok(v1::DocumentFormat::Json) => Ok(DocumentFormat::Json),
-        Ok(v1::DocumentFormat::NcclXml) => Ok(DocumentFormat::NcclXml),
-        Ok(v1::DocumentFormat::Unspecified) => {
-            Err(RequestError::Missing { field, remedy: "use DOCUMENT_FORMAT_YAML, _JSON or _NCCL_XML" })
-        }
-        Err(_) => Err(RequestError::UnknownValue { field: field.to_owned(), number, known: DOCUMENT_FORMATS }),
-    }
-}
-
-fn collective_kind(number: i32) -> Result<CollectiveKind, RequestError> {
-    let field = "collective.kind";
-    match v1::Collective::try_from(number) {
-        Ok(v1::Collective::Allgather) => Ok(CollectiveKind::Allgather),
-        Ok(v1::Collective::ReduceScatter) => Ok(CollectiveKind::ReduceScatter),
-        Ok(v1::Collective::Allreduce) => Ok(CollectiveKind::Allreduce),
-        Ok(v1::Collective::Broadcast) => Ok(CollectiveKind::Broadcast),
-        Ok(v1::Collective::Reduce) => Ok(CollectiveKind::Reduce),
-        Ok(v1::Collective::Gather) => Ok(CollectiveKind::Gather),
-        Ok(v1::Collective::Scatter) => Ok(CollectiveKind::Scatter),
-        Ok(v1::Collective::AllToAll) => Ok(CollectiveKind::AllToAll),
-        Ok(v1::Collective::Unspecified) => Err(RequestError::Missing { field, remedy: "say which collective" }),
-        Err(_) => Err(RequestError::UnknownValue { field: field.to_owned(), number, known: COLLECTIVES }),
-    }
-}
-
-fn outputs(specs: &[v1::OutputSpec]) -> Result<Vec<Output>, RequestError> {
-    if specs.is_empty() {
-        return Ok(vec![Output::Json]);
-    }
-    if specs.len() > OUTPUTS_MAX {
-        return Err(RequestError::TooManyOutputs { found: specs.len(), limit: OUTPUTS_MAX });
-    }
-    let mut outputs = Vec::with_capacity(specs.len());
-    for (position, spec) in specs.iter().enumerate() {
-        let output = output(position, spec)?;
-        if let Some(first) = outputs.iter().position(|&earlier| earlier == output) {
-            return Err(RequestError::DuplicateOutput { first, second: position });
-        }
-        outputs.push(output);
-    }
-    Ok(outputs)
-}
-
-fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let unknown = || RequestError::UnknownValue {
-        field: format!("outputs[{position}].format"),
-        number: spec.format,
-        known: OUTPUT_FORMATS,
-    };
-    let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
-    if spec.plain_channels && spec.format != i32::from(v1::OutputFormat::MscclppJson) {
-        return Err(RequestError::NoChannelsThere { output: position });
-    }
-    if spec.max_layers > 0 && spec.format != i32::from(v1::OutputFormat::RoutesXml) {
-        return Err(RequestError::NoLayersThere { output: position });
-    }
-    let instances = instances(spec.instancing).ok_or(RequestError::NoInstances { output: position })?;
-    match v1::OutputFormat::try_from(spec.format) {
-        Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
-            output: position,
-            profile: spec.profile.chars().take(80).collect(),
-        }),
-        Ok(v1::OutputFormat::Json) => match spec.instancing {
-            None => Ok(Output::Json),
-            Some(asked) => Err(RequestError::InstancesWithoutRuntime { output: position, asked: in_words(asked) }),
-        },
-        Ok(v1::OutputFormat::MscclXml) if spec.profile.is_empty() => Ok(Output::MscclXml(Profile::Msccl, instances)),
-        Ok(v1::OutputFormat::MscclXml) => {
-            let profile = spec.profile.parse();
-            let output = profile.map(|profile| Output::MscclXml(profile, instances));
-            output.map_err(|error| RequestError::Profile { output: position, error })
-        }
-        Ok(v1::OutputFormat::MscclppJson) => match spec.instancing {
-            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::NEWEST, switches)),
-            None => {
-                let output = spec.profile.parse().map(|profile| Output::MscclppJson(profile, switches));
-                output.map_err(|error| RequestError::ExecutorProfile { output: position, error })
-            }
-            Some(asked) => Err(RequestError::NoInstancesThere { output: position, asked: in_words(asked) }),
-        },
-        Ok(v1::OutputFormat::OnecclXml) => oneccl(position, spec),
-        Ok(v1::OutputFormat::RoutesXml) => routes(position, spec),
-        // What is not said is refused like what is not known: guessing would pin a default for ever.
-        Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
-    }
-}
-
-/// A oneCCL plan, which leaves nothing to choose.
-fn oneccl(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let refused = |field, found| Err(RequestError::OnecclOption { output, field, found });
-    if !spec.profile.is_empty() && spec.profile != ONECCL_PROFILE {
-        return refused("profile", spec.profile.chars().take(80).collect());
-    }
-    match spec.instancing {
-        None => Ok(Output::OnecclXml),
-        Some(asked) => refused("instances", in_words(asked)),
-    }
-}
-
-/// Routes, of which only the number of layers can be limited.
-fn routes(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let refused = |field, found| Err(RequestError::RoutesOption { output, field, found });
-    if !spec.profile.is_empty() && spec.profile != ROUTES_PROFILE {
-        return refused("profile", spec.profile.chars().take(80).collect());
-    }
-    match spec.instancing {
-        None => Ok(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
-        Some(asked) => refused("instances", in_words(asked)),
-    }
-}
-
-/// The instances that a caller asks for, in words.
-fn in_words(asked: Instancing) -> String {
-    match asked {
-        Instancing::Instances(instances) => instances.to_string(),
-        Instancing::AutomaticInstances(_) => "an automatic number of".to_owned(),
     }
 }
 

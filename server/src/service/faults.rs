@@ -22,7 +22,6 @@ use tonic::{Code, Request, Response, Status};
 use self::listed::list;
 use self::subject::Subject;
 use super::EventStream;
-use super::decode::FAULTS_MAX;
 use super::deliver::STALL_MAX;
 use super::desk::Desk;
 use super::fields::unix_ms;
@@ -37,6 +36,7 @@ use crate::store::Records;
 use crate::tasks;
 use crate::tenant::Viewer;
 use canopy_wire as wire;
+use canopy_wire::FAULTS_MAX;
 
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);

@@ -141,7 +141,7 @@ fn known(
         Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(None),
         Err(failure) => return Err(failure),
     };
-    let network = Network::new(key, Arc::clone(&base), Placed::of(request).as_ref());
+    let network = Network::new(key, Arc::clone(&base), canopy_wire::placed(request).map(Placed::new).as_ref());
     let count = network.count(replanner.books());
     let seen = seen(&base, request, &count.losses);
     Ok(Some(seen).filter(|losses| !losses.is_empty()))

@@ -168,7 +168,7 @@ impl LeasesService {
             let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(within)?;
             order.tenant = viewer.owner(&self.isolated);
             tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();
-            let network = Network::new(key, base, Placed::of(&request).as_ref());
+            let network = Network::new(key, base, canopy_wire::placed(&request).map(Placed::new).as_ref());
             let (item, first) = self.item(runtime, request, &order, &network)?;
             items.push(item);
             valid.push(first);

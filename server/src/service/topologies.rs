@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use bytes::Bytes;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
 use canopy_faults::Directory;
 use canopy_finder::{Links, Query};
-use canopy_planner::{PlanError, Warning, read_topology};
+use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::topology_source::Source;
@@ -22,14 +21,14 @@ use canopy_topology::{Fault, Topology, TopologyLimits, identity_hash, read_docum
 use prost::Message as _;
 use tonic::{Request, Response, Status};
 
-use super::decode::{Sourced, sourced, topology_input};
 use super::desk::{Desk, shown};
 use super::fields::{Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::finds::Finds;
 use crate::key::{PlanKey, TopologyKey};
-use crate::order::{RequestError, TopologyInput};
+use crate::order::RequestError;
+use crate::reading::read_deeply;
 use crate::replan::{Base, Bases};
 use crate::status::to_topology_problem;
 use crate::store::Records;
@@ -38,12 +37,10 @@ use canopy_wire as wire;
 use canopy_wire::sha256_hex;
 use canopy_wire::timestamp;
 use canopy_wire::topology_summary;
+use canopy_wire::{Sourced, sourced, topology_input};
 
 /// Most bytes of a document in one answer.
 const PART_BYTES_MAX: usize = 2 << 20;
-/// Ample for recursive parsers at their greatest permitted depth; threads of the runtime have less.
-const STACK_BYTES: usize = 16 << 20;
-
 /// What topologies are listed by.
 const FIELDS: &[Field<Shelved>] = &[
     Field { name: "id", kind: Kind::Text, get: |kept| Value::Text(kept.id()) },
@@ -265,23 +262,6 @@ pub(super) fn read_punctured(
     let faults =
         Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
     Ok((topology, faults))
-}
-
-/// Reads on a thread whose stack the deepest document cannot exhaust. A panic there ends the call alone.
-pub(crate) fn read_deeply(
-    input: &TopologyInput,
-    limits: &TopologyLimits,
-    gone: &(dyn Fn() -> bool + Sync),
-) -> Result<(Topology, Vec<Warning>), PlanFailure> {
-    let read = thread::scope(|scope| {
-        let builder = thread::Builder::new().name("canopy-topology".to_owned()).stack_size(STACK_BYTES);
-        match builder.spawn_scoped(scope, || read_topology(input, limits, &gone)) {
-            Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // Better with less stack than not at all.
-            Err(_) => read_topology(input, limits, &gone),
-        }
-    });
-    Ok(read?)
 }
 
 fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> Result<GetTopologyReply, CallFailure> {

@@ -3,13 +3,12 @@ use std::time::Duration;
 
 use canopy_planner::PlanError;
 use canopy_schedule::CollectiveKind;
-use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::TopologyLimits;
 
 use super::*;
 use crate::job::{JobState, Phase, Terms, Worker};
 use crate::key::{RequestKey, ScheduleKey};
-use crate::order::{Making, Order, Output, Priority, TopologyInput};
+use crate::order::{Order, Priority};
 use crate::pipeline::Pipeline;
 use crate::planner::{Prepared, Produced};
 use crate::queue::{QueueLimits, Subscription};
@@ -77,26 +76,7 @@ impl Shop {
     }
 
     fn submit(&self, expression: &str) -> Subscription {
-        let order = Order {
-            topology: TopologyInput::Expression(expression.to_owned()),
-            faults: Vec::new(),
-            kind: CollectiveKind::Allgather,
-            root: None,
-            shares: Vec::new(),
-            group: None,
-            placement: None,
-            tenant: None,
-            size_bytes_min: 0,
-            size_bytes_max: 1 << 20,
-            in_place: false,
-            algorithm: Algorithm::Auto,
-            limits: TreeLimits::NONE,
-            sums: SumOptions::AUTO,
-            seed: 0,
-            making: Making::Searched,
-            joint: None,
-            outputs: vec![Output::Json],
-        };
+        let order = Order { size_bytes_max: 1 << 20, ..Order::on(expression, CollectiveKind::Allgather) };
         let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };
         self.workshop.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
     }

@@ -6,28 +6,14 @@ use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyDraft, TopologyLimits, generate};
 
 use super::*;
-use crate::request::{Making, TopologyInput};
+use crate::request::TopologyInput;
 
 fn request() -> Request {
     Request {
-        topology: TopologyInput::Expression("ring:8".to_owned()),
-        faults: Vec::new(),
-        kind: CollectiveKind::Broadcast,
         root: Some(1),
-        shares: Vec::new(),
-        group: None,
-        placement: None,
-        tenant: None,
-        size_bytes_min: 0,
         size_bytes_max: 1 << 20,
-        in_place: false,
         algorithm: Algorithm::Forest,
-        limits: TreeLimits::NONE,
-        sums: SumOptions::AUTO,
-        seed: 0,
-        making: Making::Searched,
-        joint: None,
-        outputs: vec![Output::Json],
+        ..Request::on("ring:8", CollectiveKind::Broadcast)
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use canopy_proto::v1::PlanRequest;
-use prost::Message as _;
+use canopy_wire::kept_placed;
 
 use super::super::network::Placed;
 use super::{Item, Lease};
@@ -62,7 +61,7 @@ struct HeldPlan {
 
 impl HeldPlan {
     fn new(item: &Item) -> Self {
-        let placed = PlanRequest::decode(item.request.clone()).ok().and_then(|request| Placed::of(&request));
+        let placed = kept_placed(item.request.clone()).map(Placed::new);
         Self { shared: item.clone(), placed, links: item.links.clone(), leases: BTreeSet::new() }
     }
 

@@ -8,8 +8,9 @@ use canopy_schedule::CollectiveKind;
 
 use super::compare::Model;
 use crate::order::{Output, RequestError};
-use crate::service::decode::{self, Method, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
+use crate::service::decode::{self, Method};
 use canopy_wire as wire;
+use canopy_wire::{SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
 
 /// Most communicators.
 const COMMUNICATORS_MAX: usize = 64;

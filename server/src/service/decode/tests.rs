@@ -1,6 +1,13 @@
-use canopy_plan::Instances;
+use std::num::NonZeroU32;
+
+use canopy_plan::{Instances, Profile};
+use canopy_proto::v1::output_spec::Instancing;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::{Algorithm, TreeLimits};
+use canopy_topology::Transit;
 
 use super::*;
+use crate::order::{Group, Output};
 
 /// A request that is right; tests break one thing at a time.
 fn request() -> v1::PlanRequest {
@@ -45,7 +52,9 @@ fn every_collective_of_the_wire_is_one_of_ours_under_the_same_name() {
     for kind in CollectiveKind::ALL {
         let name = format!("COLLECTIVE_{}", kind.name().to_uppercase().replace('-', "_"));
         let number = v1::Collective::from_str_name(&name).unwrap();
-        assert_eq!(collective_kind(number.into()), Ok(kind));
+        let collective = Some(v1::CollectiveSpec { kind: number.into(), root: None });
+        let Decoded { order, .. } = decode(v1::PlanRequest { collective, ..request() }, Method::Plan).unwrap();
+        assert_eq!(order.kind, kind);
     }
 }
 

@@ -13,8 +13,7 @@ use crate::job::{Delivery, Goal, Terms, Worker};
 use crate::key::RequestKey;
 use crate::order::{Order, Priority};
 use crate::replan::{Base, Count, LinkSet, Valid};
-use crate::service::decode::OnMiss;
-use crate::service::stand_in::StandIn;
+use crate::stand_in::{OnMiss, StandIn};
 
 /// Longest time that an acquisition waits for a plan around faults: one that needs no search is there in a fraction of it.
 const FIRST_PLAN_MAX: Duration = Duration::from_secs(10);

@@ -12,11 +12,22 @@ use canopy_topology::Ratio;
 use tokio::sync::watch;
 use tokio::time::{self, Instant};
 
-use super::decode::OnMiss;
 use crate::job::{Delivery, Goal, Terms, Worker};
 use crate::key::RequestKey;
 use crate::order::{Order, Priority};
 use crate::queue::{Queue, Subscription};
+
+/// What to do when the plan that was asked for is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OnMiss {
+    /// Refuse.
+    #[default]
+    Fail,
+    /// Answer with a plan that stands in.
+    Fallback,
+    /// The same, and accept a plan that is not good enough.
+    BestSoFar,
+}
 
 /// Parts of the best rate that better and better plans may lack. What lies between takes about as long as the last.
 const RUNGS: [(u32, u32); 2] = [(1, 4), (1, 64)];

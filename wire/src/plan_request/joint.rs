@@ -2,12 +2,13 @@
 
 use std::num::NonZeroU64;
 
+use canopy_planner::{JointRequest, JointTask};
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::Algorithm;
 
 use super::{SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, collective_kind};
-use crate::order::{JointOrder, JointTask, RequestError};
+use crate::refused::RequestError;
 
 /// Most collectives that are planned in common.
 const COLLECTIVES_MAX: u64 = 16;
@@ -18,7 +19,7 @@ const WHAT: &str = "a plan in common with others";
 ///
 /// # Errors
 /// The first field that is wrong, or says again what the tasks say.
-pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option<JointOrder>), RequestError> {
+pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option<JointRequest>), RequestError> {
     if request.joint_collectives.is_empty() {
         let remedy = "say which collectives run at the same time, or leave joint_position out";
         return match request.joint_position {
@@ -57,7 +58,7 @@ pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option
         joint_position: 0,
         ..request
     };
-    Ok((request, Some(JointOrder { tasks, position })))
+    Ok((request, Some(JointRequest { tasks, position })))
 }
 
 /// What the tasks say, or nobody can say of plans in common.
@@ -109,11 +110,11 @@ fn task(stated: &v1::JointCollective) -> Result<JointTask, (&'static str, Reques
 
 #[cfg(test)]
 mod tests {
+    use canopy_planner::Group;
     use canopy_topology::Transit;
 
-    use crate::order::{Group, RequestError};
-    use crate::service::decode::{Decoded, Method, decode};
-    use canopy_proto::v1;
+    use super::*;
+    use crate::plan_request;
 
     fn collective(kind: v1::Collective, ranks: &[u32]) -> v1::JointCollective {
         let collective = Some(v1::CollectiveSpec { kind: kind.into(), root: None });
@@ -121,7 +122,7 @@ mod tests {
     }
 
     fn request() -> v1::PlanRequest {
-        let source = v1::topology_source::Source::Expression("mesh:2x2".to_owned());
+        let source = Source::Expression("mesh:2x2".to_owned());
         v1::PlanRequest {
             topology: Some(v1::TopologySource { source: Some(source) }),
             joint_collectives: vec![
@@ -136,7 +137,7 @@ mod tests {
     fn refused(change: impl FnOnce(&mut v1::PlanRequest)) -> String {
         let mut request = request();
         change(&mut request);
-        match decode(request, Method::Plan) {
+        match plan_request(request) {
             Ok(_) => "accepted".to_owned(),
             Err(error) => error.field(),
         }
@@ -144,14 +145,14 @@ mod tests {
 
     #[test]
     fn an_order_is_for_its_own_task_and_knows_the_others() {
-        let Decoded { order, .. } = decode(request(), Method::Plan).unwrap();
+        let order = plan_request(request()).unwrap();
         assert_eq!((order.kind, order.size_bytes_max), (canopy_schedule::CollectiveKind::Reduce, 1 << 20));
         assert_eq!(order.group, Some(Group { ranks: vec![3, 1], transit: Transit::Forward }));
         let joint = order.joint.clone().unwrap();
         assert_eq!((joint.position, joint.tasks.len(), joint.tasks[1].ranks.clone()), (1, 2, vec![3, 1]));
         assert!(order.stand_ins().is_empty(), "nothing else keeps out of the way of the others");
         let first = v1::PlanRequest { joint_position: 0, ..request() };
-        assert_eq!(decode(first, Method::Plan).unwrap().order.group, None);
+        assert_eq!(plan_request(first).unwrap().group, None);
     }
 
     #[test]
@@ -181,7 +182,7 @@ mod tests {
             "joint_collectives[1].collective.kind"
         );
         assert_eq!(second(|task| task.size_bytes = Some(0)), "joint_collectives[1].size_bytes");
-        let error = decode(v1::PlanRequest { joint_position: 9, ..request() }, Method::Plan).err();
+        let error = plan_request(v1::PlanRequest { joint_position: 9, ..request() }).err();
         assert!(matches!(error, Some(RequestError::TooMany { found: 9, limit: 1, .. })));
     }
 }
