@@ -4,14 +4,12 @@
 //! answer, and refuses everybody else once a drain has begun. Health, reflection and the services with which one
 //! follows a drain have no gate.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use tokio::sync::watch;
 use tonic::body::Body;
-use tonic::codegen::{Bytes, http};
+use tonic::codegen::http;
 
 use crate::around::{Answer, Around, Calls};
 use crate::failure::PlanFailure;
@@ -92,34 +90,9 @@ impl<S: Calls<B>, B> Around<S, B> for Gate {
         Box::pin(async move {
             let response = answer.await?;
             // The response of a stream returns before its work ends: the count goes with the body.
-            Ok(response.map(|body| Body::new(Counted { body, _inside: inside })))
+            let counted = move |_: &_| _ = &inside;
+            Ok(response.map(|body| Body::new(body.inspect_frame(counted))))
         })
-    }
-}
-
-/// A body that counts its call as inside for as long as it lives.
-struct Counted {
-    body: Body,
-    _inside: Inside,
-}
-
-impl HttpBody for Counted {
-    type Data = Bytes;
-    type Error = tonic::Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

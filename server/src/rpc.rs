@@ -8,12 +8,11 @@ mod messages;
 mod received;
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::BodyExt as _;
 use metrics::SharedString;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
@@ -107,7 +106,17 @@ where
             let response = answer.await?;
             // A refusal has its status among the headers, everything else at the end of the body.
             call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
-            Ok(response.map(|body| Body::new(Followed { body, call, messages: Messages::default() })))
+            let mut messages = Messages::default();
+            // The call ends with the body.
+            let follow = move |frame: &Frame<Bytes>| {
+                if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
+                    call.code = status.code();
+                }
+                if let Some(data) = frame.data_ref() {
+                    messages.take(data, |length| call.metrics.message_bytes("out", length));
+                }
+            };
+            Ok(response.map(|body| Body::new(body.inspect_frame(follow))))
         })
     }
 }
@@ -138,40 +147,6 @@ impl Drop for Call {
         self.metrics.count("canopy_rpc_requests_total", &labels);
         let time = clock::now().duration_since(self.arrived);
         self.metrics.took("canopy_rpc_duration_seconds", &labels[..2], time);
-    }
-}
-
-/// A body that ends its call with itself.
-struct Followed {
-    body: Body,
-    call: Call,
-    messages: Messages,
-}
-
-impl HttpBody for Followed {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let Some(Ok(frame)) = &frame {
-            if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
-                self.call.code = status.code();
-            }
-            if let Some(data) = frame.data_ref() {
-                let Self { messages, call, .. } = &mut *self;
-                messages.take(data, |length| call.metrics.message_bytes("out", length));
-            }
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
