@@ -61,11 +61,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
         "UNKNOWN_NODE",
         "topology.document.links[3].from",
     );
-    check(
-        PlanFailure::Planning(PlanError::Inline(unknown_node())),
-        "UNKNOWN_NODE",
-        "topology.inline.links[3].from",
-    );
+    check(PlanFailure::Planning(PlanError::Inline(unknown_node())), "UNKNOWN_NODE", "topology.inline.links[3].from");
     let no_bandwidth = InlineError::NoBandwidth { position: 5 };
     check(
         PlanFailure::Request(RequestError::Inline(no_bandwidth)),
