@@ -11,16 +11,14 @@ mod tests;
 
 use canopy_direct::{Composed, Construction, Heading, Limit, ScheduleError};
 use canopy_optimize::{BfbError, Stop};
-use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Pace, RouteIndex, RouteTable, Send, Shape, Shares, Steps,
-};
+use canopy_schedule::{Action, Collective, CollectiveKind, Pace, RouteIndex, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
 use crate::algorithm::Composition;
 use crate::algorithm::{ConstructionUse, Memory, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
-use crate::parts::require_room;
+use crate::parts::{Sending, StepsParts, each_link, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 
@@ -100,14 +98,22 @@ pub(crate) fn plan(
         let of = |position: usize| phases.get(position).map_or(1, |(_, composed)| composed.chunks_per_share());
         ExpansionError::TooManyChunks { reduce_scatter: of(0), allgather: of(1) }
     })?;
-    let mut writer = Writer::new(topology, chunks);
-    for ((action, composed), done) in phases.iter().zip(1..) {
-        let sends = ordered(composed, *action, ranks.as_deref(), stop)?;
-        writer.write(&sends, *action, chunks / composed.chunks_per_share(), &links)?;
-        writer.step_first += composed.step_count();
+    let (mut steps, mut step_first) = (StepsParts::new(chunks, Pace::Barriers), 0);
+    for (&(action, ref composed), done) in phases.iter().zip(1..) {
+        let sends = ordered(composed, action, ranks.as_deref(), stop)?;
+        let scale = chunks / composed.chunks_per_share();
+        steps.reserve(sends.len());
+        for Sent { step, from, to, source, start, end } in sends {
+            let route = RouteIndex::new(links.between(from, to)?.number());
+            let first = u64::from(source) * chunks;
+            let (step, from, to) = (step_first + step, Rank::new(from), Rank::new(to));
+            let chunks = first + start * scale..first + end * scale;
+            steps.push(Sending { step, action, from, to, chunks, route });
+        }
+        step_first += composed.step_count();
         progress.report(Stage::Routes, done, phases.len() as u64);
     }
-    Ok(Shape::Steps(writer.steps))
+    Ok(Shape::Steps(steps.finish(each_link(topology))))
 }
 
 /// Whether so many nodes have all ranks below that number, each once.
@@ -214,42 +220,5 @@ impl<'a> Links<'a> {
             Some(&(tail, head, link)) if (tail, head) == (from, to) => Ok(link),
             _ => Err(self.refused(format!("this network has no link from rank {from} to rank {to}"))),
         }
-    }
-}
-
-/// Sends as steps; every link is a route of its own, numbered like it.
-struct Writer {
-    steps: Steps,
-    step_first: u32,
-}
-
-impl Writer {
-    fn new(topology: &Topology, chunks_per_share: u64) -> Self {
-        let mut routes = RouteTable::default();
-        (0..).take(topology.links().len()).for_each(|link| {
-            routes.push(&[LinkIndex::new(link)]);
-        });
-        Self {
-            steps: Steps { chunks_per_share, pace: Pace::Barriers, routes, carriers: Vec::new(), sends: Vec::new() },
-            step_first: 0,
-        }
-    }
-
-    /// Appends the sends of a phase, whose chunks are so many of the schedule's.
-    fn write(&mut self, sends: &[Sent], action: Action, scale: u64, links: &Links<'_>) -> Result<(), SynthesisError> {
-        let chunks_per_share = self.steps.chunks_per_share;
-        self.steps.carriers.reserve(sends.len());
-        self.steps.sends.reserve(sends.len());
-        for &Sent { step, from, to, source, start, end } in sends {
-            let route = RouteIndex::new(links.between(from, to)?.number());
-            let carrier = u32::try_from(self.steps.carriers.len()).expect("there is room for fewer than 2³² sends");
-            let first = u64::from(source) * chunks_per_share;
-            let chunks = first + start * scale..first + end * scale;
-            self.steps.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
-            let (from, to) = (Rank::new(from), Rank::new(to));
-            let step = self.step_first + step;
-            self.steps.sends.push(Send { step, action, from, to, chunks, carriers: carrier..carrier + 1 });
-        }
-        Ok(())
     }
 }

@@ -1,10 +1,13 @@
-//! Writes routes down as shapes of schedules: hops of trees, paths of pairs.
+//! Writes routes down as shapes of schedules: hops of trees, paths of pairs, sends in steps.
+
+use std::ops::Range;
 
 use canopy_schedule::{
-    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteInterner, RouteTable, Shares,
-    Tree,
+    Action, Carrier, Collective, CollectiveKind, Flow, Forest, Hop, Pace, Path, Phase, RouteIndex, RouteInterner,
+    RouteTable, Send, Shares, Steps, Tree,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
+use rayon::prelude::*;
 
 use crate::error::SynthesisError;
 
@@ -157,6 +160,84 @@ impl<'a> FlowParts<'a> {
         self.flow.routes = self.routes.finish();
         self.flow
     }
+}
+
+/// A send in the making; it takes one route.
+pub(crate) struct Sending {
+    pub(crate) step: u32,
+    pub(crate) action: Action,
+    pub(crate) from: Rank,
+    pub(crate) to: Rank,
+    pub(crate) chunks: Range<u64>,
+    pub(crate) route: RouteIndex,
+}
+
+impl Sending {
+    /// The send, and what carries it: entry `position` of either table.
+    fn written(self, position: u32) -> (Send, Carrier) {
+        let Self { step, action, from, to, chunks, route } = self;
+        let carrier = Carrier { route, chunk_count: chunks.end - chunks.start };
+        (Send { step, action, from, to, chunks, carriers: position..position + 1 }, carrier)
+    }
+}
+
+/// Steps in the making. Callers refuse more sends than there is room for.
+pub(crate) struct StepsParts {
+    steps: Steps,
+}
+
+impl StepsParts {
+    /// Without any send.
+    pub(crate) fn new(chunks_per_share: u64, pace: Pace) -> Self {
+        let (routes, carriers, sends) = (RouteTable::default(), Vec::new(), Vec::new());
+        Self { steps: Steps { chunks_per_share, pace, routes, carriers, sends } }
+    }
+
+    /// How many sends there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.steps.sends.len()
+    }
+
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.steps.sends.reserve(count);
+        self.steps.carriers.reserve(count);
+    }
+
+    /// One more send, no earlier than those before.
+    pub(crate) fn push(&mut self, sending: Sending) {
+        let (send, carrier) = sending.written(sends_position(self.len()));
+        self.steps.sends.push(send);
+        self.steps.carriers.push(carrier);
+    }
+
+    /// Many more, written on all threads of the caller's pool: room for them takes as long as all else.
+    pub(crate) fn extend(&mut self, sendings: impl IndexedParallelIterator<Item = Sending>) {
+        let first = self.len();
+        let written = sendings.enumerate().map(|(number, sending)| sending.written(sends_position(first + number)));
+        let (mut sends, mut carriers) = (Vec::new(), Vec::new());
+        written.unzip_into_vecs(&mut sends, &mut carriers);
+        self.steps.sends.append(&mut sends);
+        self.steps.carriers.append(&mut carriers);
+    }
+
+    /// The steps, on these routes.
+    pub(crate) fn finish(self, routes: RouteTable) -> Steps {
+        Steps { routes, ..self.steps }
+    }
+}
+
+fn sends_position(length: usize) -> u32 {
+    u32::try_from(length).expect("there is room for fewer than 2³² sends")
+}
+
+/// A table in which every link is a route of its own, so that routes are numbered like links.
+pub(crate) fn each_link(topology: &Topology) -> RouteTable {
+    let mut routes = RouteTable::default();
+    (0..).map(LinkIndex::new).zip(topology.links()).for_each(|(link, _)| {
+        routes.push(&[link]);
+    });
+    routes
 }
 
 /// A route cut at the ranks it passes.

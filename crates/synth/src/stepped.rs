@@ -16,7 +16,6 @@ mod routed;
 mod shares;
 mod switched;
 mod ways;
-mod writer;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares};

@@ -11,16 +11,14 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, Stop, stepped_routes};
-use canopy_schedule::{
-    Action, Carrier, ChunkLayout, Collective, CollectiveKind, Pace, RouteInterner, Send, Shape, Shares, Steps,
-};
+use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Pace, RouteInterner, Shape, Shares, Steps};
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Topology};
 
 use crate::algorithm::{HeededLimits, Memory, Solver, SynthesisRequest, Synthesizer};
 use crate::all_pairs::{commodities, digraph};
 use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
-use crate::parts::require_room;
+use crate::parts::{Sending, StepsParts, require_room};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
 
@@ -124,17 +122,15 @@ fn written(
             routes.intern(&[link]);
         }
     }
-    let (mut carriers, mut sends) = (Vec::new(), Vec::new());
+    let mut steps = StepsParts::new(chunks_per_share, Pace::Barriers);
     for ((step, links), ranges) in moved {
         let (from, to) = ends(topology, &links)?;
         let route = routes.intern(&links);
         for chunks in ranges {
-            let carrier = u32::try_from(carriers.len()).expect("there is room for fewer than 2³² sends");
-            carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
-            sends.push(Send { step, action: Action::Copy, from, to, chunks, carriers: carrier..carrier + 1 });
+            steps.push(Sending { step, action: Action::Copy, from, to, chunks, route });
         }
     }
-    Ok(Steps { chunks_per_share, pace: Pace::Barriers, routes: routes.finish(), carriers, sends })
+    Ok(steps.finish(routes.finish()))
 }
 
 /// The ranks at the ends of a route.

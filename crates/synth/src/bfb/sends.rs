@@ -1,13 +1,13 @@
 //! Divided shares as a schedule in steps.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteTable, Send, Shares, Steps};
-use canopy_topology::{LinkIndex, Rank, Topology};
+use canopy_schedule::{Action, ChunkLayout, Collective, Pace, RouteIndex, Shares, Steps};
+use canopy_topology::{Rank, Topology};
 
 use super::network::Direction;
 use super::parts::{Part, Received};
 use crate::error::SynthesisError;
-use crate::parts::require_room;
+use crate::parts::{Sending, StepsParts, each_link, require_room};
 use crate::reach::ask;
 
 /// Writes the phases down, one after the other: by step, then by receiver, sums backwards.
@@ -31,17 +31,8 @@ pub(super) fn write(
     };
     let count = divided.iter().flatten().map(Received::len).sum::<usize>();
     require_room(count as u64)?;
-    let mut routes = RouteTable::default();
-    (0..topology.links().len()).for_each(|link| {
-        routes.push(&[LinkIndex::new(number(link))]);
-    });
-    let mut steps = Steps {
-        chunks_per_share,
-        pace: Pace::Barriers,
-        routes,
-        carriers: Vec::with_capacity(count),
-        sends: Vec::with_capacity(count),
-    };
+    let mut steps = StepsParts::new(chunks_per_share, Pace::Barriers);
+    steps.reserve(count);
     let mut step_first = 0;
     for (direction, received) in directions.iter().zip(divided) {
         let step_count = received.iter().map(Received::step_count).max().unwrap_or(0);
@@ -55,25 +46,18 @@ pub(super) fn write(
                     let (near, far) = (Rank::new(node), Rank::new(links[link as usize].from));
                     let (from, to) = if direction.action == Action::Copy { (far, near) } else { (near, far) };
                     let route = RouteIndex::new(links[link as usize].arc);
-                    let carrier = number(steps.carriers.len());
-                    steps.carriers.push(Carrier { route, chunk_count: u64::from(end - start) });
                     let first = first_chunk(source);
-                    steps.sends.push(Send {
-                        step: step_first + number(step),
-                        action: direction.action,
-                        from,
-                        to,
-                        chunks: first + u64::from(start)..first + u64::from(end),
-                        carriers: carrier..carrier + 1,
-                    });
+                    let chunks = first + u64::from(start)..first + u64::from(end);
+                    let (step, action) = (step_first + number(step), direction.action);
+                    steps.push(Sending { step, action, from, to, chunks, route });
                 }
             }
         }
         step_first += number(step_count);
     }
-    Ok(steps)
+    Ok(steps.finish(each_link(topology)))
 }
 
 fn number(index: usize) -> u32 {
-    u32::try_from(index).expect("there is room for fewer than 2³² sends, steps and links")
+    u32::try_from(index).expect("there is room for fewer than 2³² steps")
 }

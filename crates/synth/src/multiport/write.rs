@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use canopy_multiport::Branch;
-use canopy_schedule::{
-    Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, RouteTable, Send, Shares, Steps,
-};
+use canopy_schedule::{ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, Shares, Steps};
 use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer as _;
 
 use super::Phase;
 use super::parts::Payload;
 use crate::error::SynthesisError;
-use crate::parts::{position, require_room};
+use crate::parts::{Sending, StepsParts, require_room};
 
 /// Chunks on a link in a step: by step, then by link, then by chunk.
 type Message = (u32, u32, Range<u64>);
@@ -23,7 +21,8 @@ pub(super) struct Writer<'a> {
     layout: ChunkLayout,
     routes: RouteInterner,
     route_of: Vec<Option<RouteIndex>>,
-    steps: Steps,
+    steps: StepsParts,
+    chunks_per_share: u64,
     next_step: u32,
 }
 
@@ -38,9 +37,8 @@ impl<'a> Writer<'a> {
         let chunks_per_share = totals.fold(1, |common: u64, total| common.lcm(&total));
         let layout = ChunkLayout::new(collective, topology.rank_count(), chunks_per_share, shares)?;
         let (routes, route_of) = (RouteInterner::default(), vec![None; topology.links().len()]);
-        let (carriers, sends) = (Vec::new(), Vec::new());
-        let steps = Steps { chunks_per_share, pace: Pace::Barriers, routes: RouteTable::default(), carriers, sends };
-        Ok(Self { topology, layout, routes, route_of, steps, next_step: 0 })
+        let steps = StepsParts::new(chunks_per_share, Pace::Barriers);
+        Ok(Self { topology, layout, routes, route_of, steps, chunks_per_share, next_step: 0 })
     }
 
     /// Adds what a phase sends, after all that is there.
@@ -54,27 +52,25 @@ impl<'a> Writer<'a> {
                 self.next_step += 1;
             }
             last = Some(step);
-            let start = position(self.steps.carriers.len())?;
+            require_room(self.steps.len() as u64)?;
             let index = LinkIndex::new(link);
             let known = &mut self.route_of[index.index()];
             let route = *known.get_or_insert_with(|| self.routes.intern(&[index]));
-            self.steps.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
             let ends = self.topology.link(index);
             let (from, to) = (self.topology.rank_of(ends.from), self.topology.rank_of(ends.to));
             let (Some(from), Some(to)) = (from, to) else {
                 return Err(SynthesisError::Broken { what: "multiport: a link joins no ranks".to_owned() });
             };
             let (step, action) = (self.next_step, phase.action);
-            self.steps.sends.push(Send { step, action, from, to, chunks, carriers: start..start + 1 });
+            self.steps.push(Sending { step, action, from, to, chunks, route });
         }
         self.next_step += u32::from(last.is_some());
         Ok(())
     }
 
     /// The schedule.
-    pub(super) fn finish(mut self) -> Steps {
-        self.steps.routes = self.routes.finish();
-        self.steps
+    pub(super) fn finish(self) -> Steps {
+        self.steps.finish(self.routes.finish())
     }
 
     /// What all trees of a phase carry.
@@ -82,7 +78,7 @@ impl<'a> Writer<'a> {
         let directed = &phase.directed;
         let steps = phase.parts.iter().map(|part| part.trees.step_count()).max().unwrap_or(0);
         let total = phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1);
-        let unit = self.steps.chunks_per_share / total;
+        let unit = self.chunks_per_share / total;
         let mut messages = Vec::new();
         let mut first = 0;
         for part in &phase.parts {
@@ -127,7 +123,7 @@ impl<'a> Writer<'a> {
 
     /// A part of a share or block: of a weighted one, as large a part of it.
     fn cut(&self, chunks: Range<u64>, cut: &Range<u64>) -> Range<u64> {
-        let weight = (chunks.end - chunks.start) / self.steps.chunks_per_share;
+        let weight = (chunks.end - chunks.start) / self.chunks_per_share;
         chunks.start + weight * cut.start..chunks.start + weight * cut.end
     }
 }

@@ -7,13 +7,13 @@
 use std::collections::{HashMap, HashSet};
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Action, Steps};
+use canopy_schedule::{Action, Pace, RouteInterner, Steps};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
 use super::rounds::{Rounds, require_room};
 use super::ways::Ways;
-use super::writer::Writer;
 use crate::error::SteppedError;
+use crate::parts::{Sending, StepsParts};
 use crate::routing::{Heading, Passing};
 
 /// A chunk on its way from one rank to the next.
@@ -32,26 +32,27 @@ pub(super) fn over_ranks(
     (sums, copies): (Option<&Rounds>, Option<&Rounds>),
     stop: &dyn Stop,
 ) -> Result<Steps, SteppedError> {
-    let mut writer = Writer::new(sums.or(copies).map_or(1, |rounds| rounds.chunks_per_share));
+    let chunks_per_share = sums.or(copies).map_or(1, |rounds| rounds.chunks_per_share);
+    let (mut written, mut routes) = (StepsParts::new(chunks_per_share, Pace::Barriers), RouteInterner::default());
     let mut done = 0;
     if let Some(rounds) = sums {
         let (found, steps) = copied(topology, rounds, Heading::Against, stop)?;
-        for Hop { step, ends: (from, to), mut links, chunk } in found.into_iter().rev() {
+        for Hop { step, ends: (to, from), mut links, chunk } in found.into_iter().rev() {
             links.reverse();
-            let route = writer.routes.intern(&links);
-            writer.push((steps - 1 - step, Action::Reduce), (to, from), route, chunk);
+            let (step, route) = (steps - 1 - step, routes.intern(&links));
+            written.push(Sending { step, action: Action::Reduce, from, to, chunks: chunk..chunk + 1, route });
         }
         done = steps;
     }
     if let Some(rounds) = copies {
         let (found, _) = copied(topology, rounds, Heading::Along, stop)?;
-        for Hop { step, ends, links, chunk } in found {
-            require_room(rounds.name, writer.len())?;
-            let route = writer.routes.intern(&links);
-            writer.push((done + step, Action::Copy), ends, route, chunk);
+        for Hop { step, ends: (from, to), links, chunk } in found {
+            require_room(rounds.name, written.len())?;
+            let (step, route) = (done + step, routes.intern(&links));
+            written.push(Sending { step, action: Action::Copy, from, to, chunks: chunk..chunk + 1, route });
         }
     }
-    Ok(writer.finish())
+    Ok(written.finish(routes.finish()))
 }
 
 /// All hops by rising step, and how many steps they take.

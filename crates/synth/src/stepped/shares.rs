@@ -1,8 +1,9 @@
 //! Textbook schedules for shares of different sizes.
 
-use canopy_schedule::{Carrier, CollectiveKind, Schedule, Send, Shape, Shares, Steps};
+use canopy_schedule::{CollectiveKind, Schedule, Send, Shape, Shares};
 
 use crate::error::SteppedError;
+use crate::parts::{Sending, StepsParts};
 
 /// The same schedule for shares or blocks of other sizes: who sends which of them to whom, and when, stays; one of weight w
 /// takes w chunks, and one of weight 0 is not sent.
@@ -38,13 +39,7 @@ pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, Stepp
         let end = *ends.get(unit)?;
         Some(end - weights.get(unit)?..end)
     };
-    let mut made = Steps {
-        chunks_per_share: 1,
-        pace: steps.pace,
-        routes: steps.routes.clone(),
-        carriers: Vec::new(),
-        sends: Vec::new(),
-    };
+    let mut made = StepsParts::new(1, steps.pace);
     // The last step with a send: as it was numbered, and as it is.
     let mut last: Option<(u32, u32)> = None;
     for send in &steps.sends {
@@ -54,12 +49,11 @@ pub fn with_shares(schedule: Schedule, shares: Shares) -> Result<Schedule, Stepp
         if chunks.is_empty() {
             continue;
         }
-        // No more than the carriers there were.
-        let first = u32::try_from(made.carriers.len()).map_err(|_| refused())?;
-        made.carriers.push(Carrier { route, chunk_count: chunks.end - chunks.start });
         let step = last.map_or(0, |(was, is)| if was == send.step { is } else { is + 1 });
         last = Some((send.step, step));
-        made.sends.push(Send { step, chunks, carriers: first..first + 1, ..send.clone() });
+        let &Send { action, from, to, .. } = send;
+        made.push(Sending { step, action, from, to, chunks, route });
     }
-    Ok(Schedule { shares, shape: Shape::Steps(made), ..schedule })
+    let shape = Shape::Steps(made.finish(steps.routes.clone()));
+    Ok(Schedule { shares, shape, ..schedule })
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use canopy_optimize::Stop;
-use canopy_schedule::Steps;
+use canopy_schedule::{Pace, RouteInterner, Steps};
 use canopy_topology::{Rank, Topology};
 
-use super::rounds::{Rounds, require_room};
+use super::rounds::{Message, Rounds, require_room};
 use super::ways::Ways;
-use super::writer::Writer;
 use crate::error::SteppedError;
+use crate::parts::{Sending, StepsParts};
 use crate::routing::{Heading, Passing};
 
 /// All messages, each two ranks' over the same route; none where switches do not join two that talk.
@@ -22,21 +22,22 @@ pub(super) fn over_switches(
 ) -> Result<Option<Steps>, SteppedError> {
     let mut ways = Ways::new(topology, (Heading::Along, Passing::Switches), stop);
     let mut known = BTreeMap::<(Rank, Rank), _>::new();
-    let mut writer = Writer::new(rounds.chunks_per_share);
+    let (mut steps, mut routes) = (StepsParts::new(rounds.chunks_per_share, Pace::Barriers), RouteInterner::default());
     for message in &rounds.messages {
         let route = match known.get(&message.ends) {
             Some(&route) => route,
             None => {
                 let Some(links) = ways.links(message.ends)? else { return Ok(None) };
-                let route = writer.routes.intern(&links);
+                let route = routes.intern(&links);
                 known.insert(message.ends, route);
                 route
             }
         };
         for &chunk in rounds.chunks_of(message) {
-            require_room(rounds.name, writer.len())?;
-            writer.push((message.step, message.action), message.ends, route, chunk);
+            require_room(rounds.name, steps.len())?;
+            let &Message { step, action, ends: (from, to), .. } = message;
+            steps.push(Sending { step, action, from, to, chunks: chunk..chunk + 1, route });
         }
     }
-    Ok(Some(writer.finish()))
+    Ok(Some(steps.finish(routes.finish())))
 }

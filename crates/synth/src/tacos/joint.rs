@@ -12,8 +12,7 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{
-    Action, Carrier, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, RouteTable, Schedule, Send, Shape,
-    Shares, Steps,
+    Action, ChunkLayout, Collective, Pace, RouteIndex, RouteInterner, Schedule, Shape, Shares, Steps,
 };
 use canopy_tacos::{CopyError, Joint, JointError, JointOptions, Tenant, TimedNetwork, Work};
 use canopy_topology::{Rank, Ratio, Topology, Transit};
@@ -21,7 +20,7 @@ use num_bigint::BigUint;
 
 use super::{copy_task, unicast};
 use crate::error::SynthesisError;
-use crate::parts::{phase_actions, require_room};
+use crate::parts::{Sending, StepsParts, phase_actions, require_room};
 use crate::reach::require_reach;
 use ticks::Lasts;
 use ways::{Way, ways};
@@ -195,26 +194,17 @@ impl<'a> Part<'a> {
     fn steps(&self, joint: &Joint, number: usize, starts: &[u64]) -> Result<Steps, SynthesisError> {
         let mut interner = RouteInterner::default();
         let routes: Vec<RouteIndex> = self.ways.iter().map(|way| interner.intern(&way.route)).collect();
-        let (mut carriers, mut sends) = (Vec::new(), Vec::new());
-        for ((action, _), work) in self.works.iter().zip(&joint.sends[number]) {
+        let mut steps = StepsParts::new(self.asked.chunks.get(), Pace::Barriers);
+        for (&(action, _), work) in self.works.iter().zip(&joint.sends[number]) {
             for sent in &work.sends {
                 let way = &self.ways[sent.link as usize];
-                let carrier = u32::try_from(carriers.len()).expect("there is room for fewer than 2³² sends");
-                carriers.push(Carrier { route: routes[sent.link as usize], chunk_count: 1 });
                 let chunk = u64::from(self.delivered.get(sent.chunk as usize).copied().unwrap_or(sent.chunk));
                 let step = u32::try_from(starts.partition_point(|&start| start < sent.start));
-                sends.push(Send {
-                    step: step.expect("fewer steps than sends"),
-                    action: *action,
-                    from: way.from,
-                    to: way.to,
-                    chunks: chunk..chunk + 1,
-                    carriers: carrier..carrier + 1,
-                });
+                let (step, route) = (step.expect("fewer steps than sends"), routes[sent.link as usize]);
+                steps.push(Sending { step, action, from: way.from, to: way.to, chunks: chunk..chunk + 1, route });
             }
         }
-        let routes: RouteTable = interner.finish();
-        Ok(Steps { chunks_per_share: self.asked.chunks.get(), pace: Pace::Barriers, routes, carriers, sends })
+        Ok(steps.finish(interner.finish()))
     }
 }
 
