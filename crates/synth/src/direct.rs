@@ -148,17 +148,7 @@ impl Planner<'_> {
         let network = Network::new(self.topology, Heading::Along);
         let sources = || pairs.chunk_by(|first, second| first.0 == second.0);
         let levels = |source: Rank| Levels::new(&network, source.node(), Passing::Anyone);
-        // Of the routes of all pairs: where each starts, and after the last. A pair's routes are all of one length.
-        let mut starts = vec![0];
-        for pairs in sources() {
-            ask(self.stop)?;
-            let levels = levels(pairs[0].0);
-            for (_, destination) in pairs {
-                let length = levels.distance(destination.node()).expect(REACHED);
-                starts.push(starts.last().copied().unwrap_or_default() + length as usize);
-            }
-            require_room(starts.last().copied().unwrap_or_default() as u64)?;
-        }
+        let starts = self.starts(&network, &pairs)?;
         let mut routes = vec![LinkIndex::new(0); starts.last().copied().unwrap_or_default()];
         let pairs_total = pairs.len() as u64;
         let mut best: Option<((u64, u64), Vec<LinkIndex>)> = None;
@@ -207,12 +197,40 @@ impl Planner<'_> {
             }
         }
         let routes = best.map_or(routes, |(_, best)| best);
+        self.written(collective, &pairs, &starts, &routes)
+    }
+
+    /// Of the routes of all pairs: where each starts, and after the last. A pair's routes are all of one length.
+    fn starts(&self, network: &Network<'_>, pairs: &[(Rank, Rank)]) -> Result<Vec<usize>, SynthesisError> {
+        let mut starts = vec![0];
+        let mut end = 0;
+        for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
+            ask(self.stop)?;
+            let levels = Levels::new(network, pairs[0].0.node(), Passing::Anyone);
+            for (_, destination) in pairs {
+                end += levels.distance(destination.node()).expect(REACHED) as usize;
+                starts.push(end);
+            }
+            require_room(end as u64)?;
+        }
+        Ok(starts)
+    }
+
+    /// Every pair's block on its route, of which `starts` says where it is in `routes`.
+    fn written(
+        &self,
+        collective: Collective,
+        pairs: &[(Rank, Rank)],
+        starts: &[usize],
+        routes: &[LinkIndex],
+    ) -> Result<Shape, SynthesisError> {
         let mut parts = FlowParts::new(self.topology, 1);
         for ((&(source, destination), ends), position) in pairs.iter().zip(starts.windows(2)).zip(1_usize..) {
             if position % ASK_INTERVAL == 0 {
                 ask(self.stop)?;
             }
-            parts.add_path(source, destination, weight((source, destination)), &routes[ends[0]..ends[1]])?;
+            let weight = weight_between(collective, self.shares, (source, destination));
+            parts.add_path(source, destination, weight, &routes[ends[0]..ends[1]])?;
         }
         Ok(Shape::Flow(parts.finish()))
     }

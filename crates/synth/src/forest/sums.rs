@@ -69,11 +69,7 @@ pub(crate) fn plan_allreduce(
         let choice = FormChoice { form: AllreduceForm::TwoPhases, reason, two_phases: None };
         Ok((forest, shares.clone(), choice))
     };
-    let weights: Option<Vec<u64>> = match (shares, options.roots) {
-        (Shares::Weighted(weights), _) if weights.windows(2).any(|pair| pair[0] != pair[1]) => Some(weights.clone()),
-        (_, RootPolicy::Spread) => Some(vec![1; topology.rank_count() as usize]),
-        (_, RootPolicy::Centre) => None,
-    };
+    let weights = stated_weights(topology, shares, options.roots);
     let is_limited = limits.without_tolerance() != TreeLimits::NONE;
     if options.form == Some(AllreduceForm::TwoPhases) {
         return in_phases(FormReason::Asked);
@@ -94,9 +90,6 @@ pub(crate) fn plan_allreduce(
     let in_trees = |(forest, shares): (Forest, Shares)| {
         let reason = if asks_for_trees { FormReason::Asked } else { FormReason::Faster };
         (forest, shares, FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() })
-    };
-    let is_too_large = |error: &SynthesisError| {
-        matches!(error, SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. })
     };
     if !lanes.are_all && !is_limited && weights.is_none() {
         let least = of_strength.clone().max(of_phases.clone());
@@ -131,6 +124,20 @@ pub(crate) fn plan_allreduce(
         Err(error) if !asks_for_trees && is_too_large(&error) => in_phases(FormReason::TooMany),
         planned => planned.map(in_trees),
     }
+}
+
+/// How much each rank is to add up, where anything says so.
+fn stated_weights(topology: &Topology, shares: &Shares, roots: RootPolicy) -> Option<Vec<u64>> {
+    match (shares, roots) {
+        (Shares::Weighted(weights), _) if weights.windows(2).any(|pair| pair[0] != pair[1]) => Some(weights.clone()),
+        (_, RootPolicy::Spread) => Some(vec![1; topology.rank_count() as usize]),
+        (_, RootPolicy::Centre) => None,
+    }
+}
+
+/// Whether trees are more than there is room for.
+const fn is_too_large(error: &SynthesisError) -> bool {
+    matches!(error, SynthesisError::TooManyTrees { .. } | SynthesisError::TooManyHops { .. })
 }
 
 /// The form that [`plan_allreduce`] takes, but for trees that turn out to be too many. The optima of both.

@@ -7,6 +7,7 @@ use good_lp::{Expression, Variable};
 use super::{is_too_large, is_transit};
 use crate::concurrent::exact::{Program, Solution, as_float};
 use crate::concurrent::{ConcurrentError, ConcurrentProblem};
+use crate::digraph::Digraph;
 use crate::stop::Stop;
 
 /// By commodity and node, the steps after which something of the source can be there, and at a node of transit those before
@@ -100,27 +101,8 @@ pub(super) fn step_times(
     let times: Vec<Variable> = (0..steps).map(|_| program.variable()).collect();
     let mut loads = vec![vec![Vec::new(); graph.arcs.len()]; steps];
     for (commodity, hops) in problem.commodities().iter().zip(&hops.0) {
-        // What leaves a node's copy and what enters it; a copy after each step, too.
-        let mut net = vec![vec![Expression::with_capacity(8); graph.node_count as usize]; steps + 1];
         let reached = |node: u32, step: usize| hops[node as usize].is_some_and(|distance| distance as usize <= step);
-        for step in 0..steps {
-            for (number, arc) in graph.arcs.iter().enumerate() {
-                if arc.capacity == 0 || arc.from == arc.to || arc.to == commodity.source || !reached(arc.from, step) {
-                    continue;
-                }
-                let flow = program.variable();
-                net[step][arc.from as usize].add_mul(1.0, flow);
-                let arrival = if is_transit(transit, arc.to) { step } else { step + 1 };
-                net[arrival][arc.to as usize].add_mul(-1.0, flow);
-                loads[step][number].push(flow);
-            }
-            let rests = |node: &u32| *node != commodity.source && !is_transit(transit, *node) && reached(*node, step);
-            for node in (0..graph.node_count).filter(rests) {
-                let stay = program.variable();
-                net[step][node as usize].add_mul(1.0, stay);
-                net[step + 1][node as usize].add_mul(-1.0, stay);
-            }
-        }
+        let net = add_flows(&mut program, (graph, transit), commodity.source, &reached, &mut loads);
         if is_too_large(program.variable_count() as u64) {
             return Ok(None);
         }
@@ -153,6 +135,38 @@ pub(super) fn step_times(
         times: values[..steps].iter().map(|&time| time / rate).collect(),
         prices: (0..steps).map(price).collect(),
     }))
+}
+
+/// Adds the flows of one source on all arcs, which in each step are listed in `loads`, and what stays at nodes.
+///
+/// Returned by step and node: what leaves a node's copy less what enters it; after the last step there is a copy, too.
+fn add_flows(
+    program: &mut Program,
+    (graph, transit): (&Digraph, &[bool]),
+    source: u32,
+    reached: &impl Fn(u32, usize) -> bool,
+    loads: &mut [Vec<Vec<Variable>>],
+) -> Vec<Vec<Expression>> {
+    let mut net = vec![vec![Expression::with_capacity(8); graph.node_count as usize]; loads.len() + 1];
+    for (step, loads) in loads.iter_mut().enumerate() {
+        for (arc, load) in graph.arcs.iter().zip(loads) {
+            if arc.capacity == 0 || arc.from == arc.to || arc.to == source || !reached(arc.from, step) {
+                continue;
+            }
+            let flow = program.variable();
+            net[step][arc.from as usize].add_mul(1.0, flow);
+            let arrival = if is_transit(transit, arc.to) { step } else { step + 1 };
+            net[arrival][arc.to as usize].add_mul(-1.0, flow);
+            load.push(flow);
+        }
+        let rests = |node: &u32| *node != source && !is_transit(transit, *node) && reached(*node, step);
+        for node in (0..graph.node_count).filter(rests) {
+            let stay = program.variable();
+            net[step][node as usize].add_mul(1.0, stay);
+            net[step + 1][node as usize].add_mul(-1.0, stay);
+        }
+    }
+    net
 }
 
 /// How much longer some flows take than a step does.
