@@ -9,7 +9,6 @@ mod certificate;
 mod check;
 mod collective;
 mod compile;
-mod depth_bound;
 mod fault;
 mod footprint;
 mod form;
@@ -33,7 +32,6 @@ pub use check::{
 };
 pub use collective::{Collective, CollectiveKind, RootError, UnknownCollective};
 pub use compile::{CompileError, HopFault, SendFault, TreePlace, compile, compile_until};
-pub use depth_bound::depth_bound;
 pub use fault::PathFault;
 pub use footprint::links_used;
 pub use form::{AllreduceForm, FormChoice, FormReason};

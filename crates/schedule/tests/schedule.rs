@@ -7,6 +7,8 @@
 mod accepted;
 #[path = "schedule/certificates.rs"]
 mod certificates;
+#[path = "schedule/depth_bound.rs"]
+mod depth_bound;
 #[path = "schedule/depths.rs"]
 mod depths;
 #[path = "schedule/flows.rs"]

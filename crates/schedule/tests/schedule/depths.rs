@@ -1,9 +1,10 @@
 //! No schedule needs fewer hops in a row than the distances say.
 
-use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile, depth_bound};
+use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile};
 use canopy_topology::{Rank, Topology};
 use proptest::prelude::*;
 
+use crate::depth_bound::depth_bound;
 use crate::forests::{Random, complete_with_switch, one_way_ring, path_3, star, topology};
 use crate::shapes::any_shape;
 

@@ -1,5 +1,7 @@
 //! Every schedule is judged by the checker, which counts the steps and adds up their times.
 
+#[path = "../../../schedule/tests/schedule/depth_bound.rs"]
+mod depth_bound;
 mod latencies;
 
 use canopy_optimize::Never;
@@ -223,7 +225,7 @@ proptest! {
                     let schedule = planned(&topology, collective, &shares, limits, Symmetry::Used).unwrap();
                     let cost = judged(&topology, &schedule);
                     if kind != CollectiveKind::Allreduce {
-                        prop_assert_eq!(Some(cost.count), canopy_schedule::depth_bound(&topology, collective, &shares));
+                        prop_assert_eq!(Some(cost.count), depth_bound::depth_bound(&topology, collective, &shares));
                     }
                 }
             }

@@ -1,10 +1,13 @@
 //! Trees that must not be deeper than asked for.
 
+#[path = "../../../../schedule/tests/schedule/depth_bound.rs"]
+mod depth_bound;
+
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use canopy_schedule::CollectiveKind::{self, Allgather, Allreduce, Broadcast, Reduce, ReduceScatter};
-use canopy_schedule::{Collective, Shares, depth_bound};
+use canopy_schedule::{Collective, Shares};
 use canopy_synth::{
     Algorithm, LimitsError, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, bound, synthesize,
 };
@@ -117,7 +120,7 @@ proptest! {
     ) {
         let root = kind.has_root().then(|| canopy_topology::Rank::new(0));
         let collective = Collective::new(kind, root, network.rank_count()).unwrap();
-        let least = depth_bound(&network, collective, &Shares::Equal).unwrap();
+        let least = depth_bound::depth_bound(&network, collective, &Shares::Equal).unwrap();
         if least <= hops {
             let judged = plan_within(&network, kind, no_deeper(hops));
             prop_assert!(judged.depth_max() <= hops as usize);

@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
+use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{NodeIndex, Rank, Topology};
 use rayon::prelude::*;
-
-use crate::collective::{Collective, CollectiveKind};
-use crate::shares::Shares;
 
 /// Proven lower bound on the number of steps, and on the length in transfers of the longest chain of dependencies.
 ///
@@ -20,7 +18,7 @@ use crate::shares::Shares;
 /// * **None.** A rank is promised what cannot reach it.
 /// * **Cost.** A breadth-first search, O(nodes + links), for each rank, or for the root; on the threads of the caller's
 ///   pool.
-pub fn depth_bound(topology: &Topology, collective: Collective, shares: &Shares) -> Option<u32> {
+pub(crate) fn depth_bound(topology: &Topology, collective: Collective, shares: &Shares) -> Option<u32> {
     let has_share = |rank: Rank| shares.weight(rank) > 0;
     let all = |_: Rank| true;
     match (collective.kind(), collective.root()) {
