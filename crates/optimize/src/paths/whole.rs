@@ -57,8 +57,13 @@ pub(super) struct Board<'a> {
     users: Vec<Vec<(u32, u32)>>,
 }
 
-/// A chunk changes its path: the pair, and the places of its path before and after.
-type Move = (usize, usize, usize);
+/// A chunk of a pair changes its path, from one of the pair's to another by their places.
+#[derive(Clone, Copy)]
+struct Move {
+    pair: usize,
+    from: usize,
+    to: usize,
+}
 
 /// Compares two quotients of load and capacity.
 fn compare((load, capacity): (u64, u64), (other, its_capacity): (u64, u64)) -> Ordering {
@@ -182,7 +187,7 @@ impl<'a> Board<'a> {
             let of = |arc: usize| (self.loads[arc], self.capacities[arc]);
             let mut busiest = (0..self.loads.len()).filter(|&arc| compare(of(arc), worst).is_eq());
             let relief = busiest.find_map(|arc| self.way_around(arc, worst));
-            let Some((pair, from, to)) = relief else { break };
+            let Some(Move { pair, from, to }) = relief else { break };
             self.remove(pair, from, 1);
             self.add(pair, to, 1);
         }
@@ -206,7 +211,7 @@ impl<'a> Board<'a> {
                 let is_off = !path.iter().any(|&other| other as usize == arc);
                 let is_better = best.is_none_or(|(least, _)| compare(after, least).is_lt());
                 if is_off && compare(after, worst).is_lt() && is_better {
-                    best = Some((after, (pair, from, to)));
+                    best = Some((after, Move { pair, from, to }));
                 }
             }
         }

@@ -21,6 +21,15 @@ pub enum JointFault {
     End { found: u64, stated: u64 },
 }
 
+/// Who has a thing from when until when.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Taken {
+    thing: u32,
+    start: u64,
+    until: u64,
+    tenant: usize,
+}
+
 /// Judges a joint schedule: each work by itself right and begun when the one before has ended, nothing taken twice at a
 /// time, and the end as stated.
 ///
@@ -28,7 +37,7 @@ pub enum JointFault {
 /// [`JointFault`], the first. O(claims · log claims) beyond [`judge`](crate::judge) for each work.
 pub fn judge_joint(tenants: &[Tenant], joint: &Joint) -> Result<(), JointFault> {
     require(joint.sends.len(), tenants.len())?;
-    let mut taken: Vec<(u32, u64, u64, usize)> = Vec::new();
+    let mut taken: Vec<Taken> = Vec::new();
     let mut found = 0;
     for (number, (tenant, works)) in tenants.iter().zip(&joint.sends).enumerate() {
         require(works.len(), tenant.works.len())?;
@@ -37,17 +46,20 @@ pub fn judge_joint(tenants: &[Tenant], joint: &Joint) -> Result<(), JointFault> 
             judge_work(tenant, todo, sends, begin, (number, work))?;
             begin = begin.max(sends.end);
             for sent in &sends.sends {
-                let claims = tenant.claims[sent.link as usize].iter();
-                taken.extend(claims.map(|claim| (claim.thing, sent.start, sent.start + claim.ticks, number)));
+                taken.extend(tenant.claims[sent.link as usize].iter().map(|claim| {
+                    let (thing, start) = (claim.thing, sent.start);
+                    Taken { thing, start, until: start + claim.ticks, tenant: number }
+                }));
             }
         }
         found = found.max(begin);
     }
     taken.sort_unstable();
     for pair in taken.windows(2) {
-        let ((thing, _, until, first), (other, start, _, second)) = (pair[0], pair[1]);
-        if thing == other && start < until {
-            return Err(JointFault::Taken { thing, first, second, start, until });
+        let (before, next) = (pair[0], pair[1]);
+        if before.thing == next.thing && next.start < before.until {
+            let (thing, until, start) = (next.thing, before.until, next.start);
+            return Err(JointFault::Taken { thing, first: before.tenant, second: next.tenant, start, until });
         }
     }
     if found != joint.end {

@@ -44,8 +44,17 @@ struct Player<'a> {
     sends: Vec<Sent>,
 }
 
-/// Who is to get what: how long that can wait, in ticks; what decides between equal ones; the player, chunk and member.
-type Wish = (u64, u64, usize, u32, u32);
+/// Who is to get what; in order, the most urgent stands first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wish {
+    /// How long it can wait, in ticks.
+    wait: u64,
+    /// What decides between equal ones.
+    lot: u64,
+    player: usize,
+    chunk: u32,
+    member: u32,
+}
 
 /// By number of a tenant, of those that have a [`task`](task_of): its sends, entered in the calendar. None where a reduction does not fit
 /// in before the end.
@@ -61,15 +70,16 @@ pub(super) fn place(
     let mut players: Vec<Player<'_>> =
         (0..).zip(tenants).filter_map(|(number, tenant)| Player::of(number, tenant, end)).collect();
     let mut wishes: Vec<Wish> = Vec::new();
-    for (place, player) in players.iter().enumerate() {
-        wishes.extend(player.wishes(end).map(|(wait, chunk, member)| (wait, chance.next(), place, chunk, member)));
+    for (number, player) in players.iter().enumerate() {
+        let wish = |(wait, chunk, member)| Wish { wait, lot: chance.next(), player: number, chunk, member };
+        wishes.extend(player.wishes(end).map(wish));
     }
     wishes.sort_unstable();
-    for (_, _, place, chunk, member) in wishes {
+    for Wish { player, chunk, member, .. } in wishes {
         if stop.is_requested() {
             return Err(CopyError::Stopped);
         }
-        if !players[place].bring(chunk, member, calendar) {
+        if !players[player].bring(chunk, member, calendar) {
             return Ok(None);
         }
     }
