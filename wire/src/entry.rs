@@ -194,7 +194,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
         size_bytes_min: entry.size_bytes_min,
         size_bytes_max: entry.size_bytes_max,
         in_place: entry.in_place,
-        algorithm: entry.algorithm.parse().ok()?,
+        algorithm: canopy_baselines::algorithm(&entry.algorithm).ok()?,
         limits: TreeLimits {
             trees_per_root: NonZeroU64::new(entry.trees_per_root),
             chunks: NonZeroU64::new(entry.chunks),

@@ -61,7 +61,7 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     }
     let algorithm = match request.algorithm.as_str() {
         "" => Algorithm::Auto,
-        name => name.parse()?,
+        name => canopy_baselines::algorithm(name)?,
     };
     let limits = TreeLimits {
         trees_per_root: NonZeroU64::new(request.trees_per_root.into()),

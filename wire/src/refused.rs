@@ -16,7 +16,7 @@ pub enum RequestError {
     #[error("{field} has the unknown value {number}; use {known}")]
     UnknownValue { field: String, number: i32, known: &'static str },
     #[error(transparent)]
-    Algorithm(#[from] canopy_synth::UnknownAlgorithm),
+    Algorithm(#[from] canopy_baselines::UnknownAlgorithm),
     #[error(transparent)]
     Limits(#[from] canopy_synth::LimitsError),
     #[error(transparent)]

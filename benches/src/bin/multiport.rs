@@ -35,7 +35,7 @@ const ON_GRIDS: [Algorithm; 10] = [
     Algorithm::Ring,
     Algorithm::RecursiveDoubling,
     Algorithm::DoubleTree,
-    Algorithm::LocalRing,
+    canopy_baselines::LOCAL_RING,
 ];
 const COLLECTIVES: [CollectiveKind; 3] =
     [CollectiveKind::AllToAll, CollectiveKind::Allgather, CollectiveKind::Allreduce];

@@ -22,7 +22,7 @@ const NETWORKS: [(&str, &[CollectiveKind]); 3] = [
 ];
 
 /// Any chunks, and rates alone.
-const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None };
+const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None, is_in_time: false };
 
 /// Large networks, of which one NIC at half of its rate is looked at.
 const LARGE: [&str; 2] = ["dgx-a100:boxes=16", "dgx-a100:boxes=125"];

@@ -12,11 +12,12 @@
 use std::error::Error;
 use std::num::NonZeroU64;
 
+use canopy_baselines::copy_by_requests;
 use canopy_benches::{print_table, timed};
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, check, compile};
 use canopy_simulate::{Pieces, Sharing, SimulateOptions, Sync, simulate};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, queued_time_ps, synthesize};
-use canopy_tacos::{CopyTask, TimedLink, TimedNetwork, copy_by_requests, lower_bound};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, TreeLimits, synthesize};
+use canopy_tacos::{CopyTask, TimedLink, TimedNetwork, lower_bound};
 use canopy_topology::{Latency, Rate, Topology, TopologyLimits, construction, generate};
 
 /// Networks whose growth is looked at.
@@ -177,10 +178,10 @@ fn compared(network: &str, chunks: u64, (name, sharing): (&str, Sharing)) -> Res
         sharing,
     )?;
     let mut times = Vec::new();
-    for algorithm in [Algorithm::RingXy, Algorithm::DirectXy] {
+    for algorithm in [canopy_baselines::RING_XY, canopy_baselines::DIRECT_XY] {
         let request = request(network, &topology, algorithm, chunks)?;
         #[expect(clippy::cast_precision_loss, reason = "a time for display")]
-        let model = queued_time_ps(&topology, &request, SIZE_BYTES, &Never)? as f64 / 1e9;
+        let model = canopy_baselines::queued_time_ps(&topology, &request, SIZE_BYTES, &Never)? as f64 / 1e9;
         let plan = simulated_ms(&topology, &synthesize(&topology, &request, &Never, &Silent)?, sharing)?;
         times.push((model, plan));
     }

@@ -58,8 +58,14 @@ pub(crate) struct PlanArgs {
     joint: JointArgs,
     #[command(flatten)]
     file: FileArgs,
-    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
-    #[arg(long, value_name = "A", default_value = "auto")]
+    // The names, as the table of algorithms lists them.
+    #[arg(
+        long,
+        value_name = "A",
+        default_value = "auto",
+        value_parser = canopy_baselines::algorithm,
+        help = format!("How to find the plan: {}", canopy_baselines::algorithm_names()),
+    )]
     algorithm: Algorithm,
     #[command(flatten)]
     limits: LimitArgs,

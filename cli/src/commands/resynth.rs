@@ -52,7 +52,7 @@ pub(crate) struct ResynthArgs {
     #[command(flatten)]
     collective: CollectiveArgs,
     /// How to find the plans: auto, or another algorithm as for `canopy plan`
-    #[arg(long, value_name = "A", default_value = "auto")]
+    #[arg(long, value_name = "A", default_value = "auto", value_parser = canopy_baselines::algorithm)]
     algorithm: Algorithm,
     /// Message whose times are compared, such as 64MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = args::size_bytes)]

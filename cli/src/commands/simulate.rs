@@ -60,14 +60,27 @@ pub(crate) struct SimulateArgs {
     plan: PathBuf,
     #[command(flatten)]
     collective: CollectiveArgs,
-    /// How to find the plan: auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring
-    #[arg(long, value_name = "A", default_value = "auto", requires = "collective")]
+    // The names, as the table of algorithms lists them.
+    #[arg(
+        long,
+        value_name = "A",
+        default_value = "auto",
+        requires = "collective",
+        value_parser = canopy_baselines::algorithm,
+        help = format!("How to find the plan: {}", canopy_baselines::algorithm_names()),
+    )]
     algorithm: Algorithm,
     /// Compare algorithms: which is fastest for which sizes, and where one overtakes another
     #[arg(long, requires = "collective", conflicts_with_all = ["algorithm", "topology", "links", "critical_path"])]
     sweep: bool,
     /// Which to compare, such as kautz,forest,ring [default: all for the collective that need no long search]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', requires = "sweep")]
+    #[arg(
+        long,
+        value_name = "A,B,...",
+        value_delimiter = ',',
+        requires = "sweep",
+        value_parser = canopy_baselines::algorithm,
+    )]
     algorithms: Vec<Algorithm>,
     /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]

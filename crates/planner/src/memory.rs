@@ -350,12 +350,12 @@ mod tests {
             ("genkautz:n=200,d=4", Algorithm::Flow, 15),
             ("genkautz:n=500,d=4", Algorithm::Flow, 89),
             ("genkautz:n=40,d=4", Algorithm::Tsmcf, 52),
-            ("genkautz:n=100,d=4", Algorithm::Pmcf, 72),
-            ("torus:6x6", Algorithm::PmcfShortest, 17),
-            ("genkautz:n=36,d=4", Algorithm::IlpShortest, 8),
-            ("torus:8x8", Algorithm::Ewsp, 10),
-            ("hypercube:6", Algorithm::Ewsp, 16),
-            ("hypercube:7", Algorithm::Ewsp, 222),
+            ("genkautz:n=100,d=4", canopy_baselines::PMCF, 72),
+            ("torus:6x6", canopy_baselines::PMCF_SHORTEST, 17),
+            ("genkautz:n=36,d=4", canopy_baselines::ILP_SHORTEST, 8),
+            ("torus:8x8", canopy_baselines::EWSP, 10),
+            ("hypercube:6", canopy_baselines::EWSP, 16),
+            ("hypercube:7", canopy_baselines::EWSP, 222),
         ] {
             let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
             let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();

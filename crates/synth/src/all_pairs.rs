@@ -5,7 +5,7 @@ use canopy_schedule::Shares;
 use canopy_topology::{Rank, Topology};
 
 /// The links as arcs: arc `i` is link `i`, and nodes keep their numbers. O(nodes + links).
-pub(crate) fn digraph(topology: &Topology) -> Digraph {
+pub fn digraph(topology: &Topology) -> Digraph {
     let node_count = u32::try_from(topology.nodes().len()).expect("a topology has fewer than 2³² nodes");
     let arcs = topology.links().iter().map(|link| {
         let (from, to, capacity) = (link.from.number(), link.to.number(), link.capacity.bytes_per_sec());

@@ -41,13 +41,7 @@ use network::Direction;
 pub(crate) static BFB: Synthesizer = Synthesizer {
     limits: HeededLimits::Chunks,
     memory: Memory { has_plain_sends: true, ..Memory::USUAL },
-    rival: Some(Rival {
-        place: 3,
-        is_direct: true,
-        ranks_max: 128,
-        all_to_all_ranks_max: 128,
-        steps_min: Rival::one_step,
-    }),
+    rival: Some(Rival { place: 3, is_direct: true, ..Rival::MEDIUM }),
     ..Synthesizer::new(
         "bfb",
         "breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3)",

@@ -17,13 +17,7 @@ use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less}
 /// Shortest routes.
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::OneShortest, ..Memory::USUAL },
-    rival: Some(Rival {
-        place: 2,
-        is_direct: false,
-        ranks_max: 128,
-        all_to_all_ranks_max: 128,
-        steps_min: Rival::one_step,
-    }),
+    rival: Some(Rival { place: 2, ..Rival::MEDIUM }),
     ..Synthesizer::new("direct", "every transfer on one shortest physical route", ALL_COLLECTIVES, |task| {
         let &SynthesisRequest { collective, ref shares, .. } = task.request;
         Ok(task.planned(plan(task.topology, collective, shares, task.stop, task.progress)?))

@@ -6,7 +6,6 @@
 mod algorithm;
 mod algorithms;
 mod all_pairs;
-mod all_to_all;
 mod auto;
 mod bfb;
 mod bound;
@@ -40,7 +39,6 @@ pub use algorithm::{
     ALL_COLLECTIVES, Algorithm, Composition, ConstructionUse, HeededLimits, Kept, Memory, Paths, ProvenTime, Rival,
     SPREADING, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
-pub use algorithms::UnknownAlgorithm;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, bound, plain_bounds};
 pub use canopy_optimize::{Never, Stop, Stopped};
@@ -54,9 +52,22 @@ pub use multiport::family_algorithms;
 pub use progress::{Progress, Silent, Stage};
 pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use ring::{NicRings, NicRingsError, nic_rings};
-pub use stepped::{binomial, bruck, double_tree, local_ring, pairwise, recursive_doubling, with_shares};
+pub use stepped::{binomial, bruck, double_tree, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use synthesize::{allreduce_form, synthesize, synthesize_explained, two_phase_rate};
 pub use tacos::joint::{JointCollective, JointPlan, JointPlans, JointSynthesisError, synthesize_joint};
-pub use tacos::queued::queued_time_ps;
+pub use tacos::{CopySearch, plan_by};
 pub use tolerance::Tolerance;
+
+/// What synthesizers are made of, for those of other crates.
+pub mod components {
+    pub use crate::all_pairs::digraph;
+    pub use crate::load::seconds_per_byte;
+    pub use crate::parts::{FlowParts, HOPS_MAX, pairs, phase_actions, require_room};
+    pub use crate::reach::{ask, require_reach};
+    pub use crate::routing::{Heading, Network};
+    pub use crate::stepped::{Rounds, planned_by_textbook, spreading, written};
+    pub use crate::tacos::sends::write as write_sends;
+    pub use crate::tacos::times::Clock;
+    pub use crate::tacos::unwound::{Unwound, UnwoundLink};
+}

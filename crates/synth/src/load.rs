@@ -9,7 +9,7 @@ use canopy_topology::Topology;
 
 /// Seconds per byte of one share (in all-to-all: of one block) in the bandwidth limit: the greatest `chunks / (k · capacity)`
 /// of any link. O(size of the schedule).
-pub(crate) fn seconds_per_byte(topology: &Topology, shape: &Shape) -> Fraction {
+pub fn seconds_per_byte(topology: &Topology, shape: &Shape) -> Fraction {
     let slice = |range: &Range<u32>| range.start as usize..range.end as usize;
     match shape {
         Shape::Forest(forest) => seconds_per_byte_of_forest(topology, forest),

@@ -56,13 +56,7 @@ pub(crate) static DFC2_DO: Synthesizer =
 
 /// Trees that grow together.
 pub(crate) static MULTITREE: Synthesizer = Synthesizer {
-    rival: Some(Rival {
-        place: 4,
-        is_direct: true,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: Rival::one_step,
-    }),
+    rival: Some(Rival { place: 4, is_direct: true, ..Rival::SMALL }),
     ..family(
         "multitree",
         "trees of all ranks that grow together, on any network without switches (Huang et al.)",

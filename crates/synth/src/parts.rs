@@ -13,16 +13,16 @@ use crate::error::SynthesisError;
 
 /// Most hops of one schedule: those of 4,096 ranks with two trees each. Until the schedule is written, a hop takes some
 /// 200 bytes where trees are packed, and less elsewhere.
-pub(crate) const HOPS_MAX: u64 = 1 << 25;
+pub const HOPS_MAX: u64 = 1 << 25;
 
 /// Refuses more hops than there is room for, before memory is spent on them.
-pub(crate) fn require_room(needed: u64) -> Result<(), SynthesisError> {
+pub fn require_room(needed: u64) -> Result<(), SynthesisError> {
     if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
 }
 
 /// What the phases of a collective do, one after the other, where data or sums spread from roots over trees or steps; none for
 /// gather, scatter and all-to-all.
-pub(crate) const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Action]> {
+pub const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Action]> {
     match kind {
         CollectiveKind::Allgather | CollectiveKind::Broadcast => Some(&[Action::Copy]),
         CollectiveKind::ReduceScatter | CollectiveKind::Reduce => Some(&[Action::Reduce]),
@@ -32,11 +32,7 @@ pub(crate) const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Acti
 }
 
 /// Who has something for whom in gather, scatter and all-to-all: by source, then by destination.
-pub(crate) fn pairs(
-    collective: Collective,
-    rank_count: u32,
-    shares: &Shares,
-) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
+pub fn pairs(collective: Collective, rank_count: u32, shares: &Shares) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
     let all = 0..rank_count;
     let only = |root: Rank| root.number()..root.number() + 1;
     let (sources, destinations) = match (collective.kind(), collective.root()) {
@@ -124,7 +120,7 @@ impl ForestParts {
 }
 
 /// A flow in the making.
-pub(crate) struct FlowParts<'a> {
+pub struct FlowParts<'a> {
     topology: &'a Topology,
     flow: Flow,
     routes: RouteInterner,
@@ -132,14 +128,14 @@ pub(crate) struct FlowParts<'a> {
 
 impl<'a> FlowParts<'a> {
     /// Without any path.
-    pub(crate) fn new(topology: &'a Topology, chunks_per_share: u64) -> Self {
+    pub fn new(topology: &'a Topology, chunks_per_share: u64) -> Self {
         let (routes, hops, paths) = (RouteTable::default(), Vec::new(), Vec::new());
         Self { topology, flow: Flow { chunks_per_share, routes, hops, paths }, routes: RouteInterner::default() }
     }
 
     /// Adds a path over these links, which it cuts into hops at the ranks on the way. Sources, then destinations must
     /// come in order.
-    pub(crate) fn add_path(
+    pub fn add_path(
         &mut self,
         source: Rank,
         destination: Rank,
@@ -156,7 +152,7 @@ impl<'a> FlowParts<'a> {
     }
 
     /// The flow.
-    pub(crate) fn finish(mut self) -> Flow {
+    pub fn finish(mut self) -> Flow {
         self.flow.routes = self.routes.finish();
         self.flow
     }

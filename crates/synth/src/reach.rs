@@ -7,7 +7,7 @@ use canopy_topology::{NodeIndex, NodeKind, Rank, Topology};
 use crate::error::SynthesisError;
 
 /// Gives up if that is asked for.
-pub(crate) fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
+pub fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
     if stop.is_requested() { Err(Stopped) } else { Ok(()) }
 }
 
@@ -70,11 +70,7 @@ pub(crate) fn first_not_reaching(topology: &Topology, shares: &Shares) -> Option
 
 /// Refuses a topology on which data can not go where the collective needs it, and shares that need not go anywhere.
 /// O(nodes + links).
-pub(crate) fn require_reach(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-) -> Result<(), SynthesisError> {
+pub fn require_reach(topology: &Topology, collective: Collective, shares: &Shares) -> Result<(), SynthesisError> {
     if let (CollectiveKind::Gather | CollectiveKind::Scatter, Some(root)) = (collective.kind(), collective.root())
         && topology.ranks().all(|rank| rank == root || shares.weight(rank) == 0)
     {

@@ -20,7 +20,6 @@ use canopy_optimize::Stop;
 use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError, Steps};
 use canopy_topology::Topology;
 
-use crate::algorithm::Algorithm;
 use crate::error::SynthesisError;
 use crate::reach::require_reach;
 use crate::tacos::mended::{Damage, mended};
@@ -74,6 +73,8 @@ pub struct RepairOptions {
     pub chunks_max: Option<NonZeroU64>,
     /// Size of the message in bytes that a schedule in time was made for. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
+    /// Whether the schedule is in time ([`Synthesizer::is_in_time`](crate::Synthesizer::is_in_time)).
+    pub is_in_time: bool,
 }
 
 /// Makes a schedule of a healthy network fit what is left of it.
@@ -81,7 +82,7 @@ pub struct RepairOptions {
 /// Ranks are numbered anew, in their old order; shares of ranks that are gone are gone with them, and so are their trees and
 /// paths. In a forest a branch that was cut off is hung by any of its ranks to the rest of its tree, over the links that are
 /// least used; a path takes the least used way from end to end; a send in steps only another route between the same
-/// two ranks, but in time ([`Algorithm::is_in_time`]) anything by anyone where it cannot be as it was. Trees and paths are then
+/// two ranks, but in time ([`RepairOptions::is_in_time`]) anything by anyone where it cannot be as it was. Trees and paths are then
 /// moved off the busiest links, in parts where that helps, as long as a potential that doubles with every small part of a link's load
 /// falls with it. Steps are not balanced.
 ///
@@ -113,7 +114,7 @@ pub fn repaired(
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
         Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
-        Shape::Steps(steps) => Shape::Steps(in_steps(&of, (schedule, steps), options.size_bytes, stop)?),
+        Shape::Steps(steps) => Shape::Steps(in_steps(&of, (schedule, steps), options, stop)?),
     };
     Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })
 }
@@ -122,10 +123,10 @@ pub fn repaired(
 fn in_steps(
     of: &Wanted<'_>,
     (schedule, steps): (&Schedule, &Steps),
-    size_bytes: Option<NonZeroU64>,
+    options: RepairOptions,
     stop: &dyn Stop,
 ) -> Result<Steps, RepairError> {
-    if !schedule.algorithm.parse().is_ok_and(|algorithm: Algorithm| algorithm.is_in_time()) {
+    if !options.is_in_time {
         return steps::repaired(of, steps);
     }
     let damage = Damage {
@@ -138,7 +139,7 @@ fn in_steps(
         wanted: (of.collective, of.shares),
         chunks: steps.chunks_per_share.checked_mul(of.divisor).ok_or(RepairError::TooLarge)?,
     };
-    match mended(&damage, size_bytes, stop) {
+    match mended(&damage, options.size_bytes, stop) {
         Ok(steps) => Ok(steps),
         Err(SynthesisError::Stopped) => Err(RepairError::Stopped),
         Err(SynthesisError::TooManyHops { .. }) => Err(RepairError::TooLarge),

@@ -17,7 +17,7 @@ pub(crate) use levels::{Levels, Passing};
 
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heading {
+pub enum Heading {
     /// From a link's start to its end.
     Along,
     /// From a link's end to its start, as in the transposed network: a tree found so, turned around, is a reduce tree.
@@ -26,15 +26,16 @@ pub(crate) enum Heading {
 
 /// A topology seen in one direction, with the links of every node at hand.
 #[derive(Clone, Debug)]
-pub(crate) struct Network<'a> {
-    pub(crate) topology: &'a Topology,
+pub struct Network<'a> {
+    /// What is looked at.
+    pub topology: &'a Topology,
     heading: Heading,
     leaving: Ports,
 }
 
 impl<'a> Network<'a> {
     /// Lists the links of every node. O(nodes + links).
-    pub(crate) fn new(topology: &'a Topology, heading: Heading) -> Self {
+    pub fn new(topology: &'a Topology, heading: Heading) -> Self {
         let leaving = Ports::new(topology, |link| match heading {
             Heading::Along => topology.link(link).from,
             Heading::Against => topology.link(link).to,
@@ -43,18 +44,18 @@ impl<'a> Network<'a> {
     }
 
     /// Links that data leaves a node on, by index.
-    pub(crate) fn leaving(&self, node: NodeIndex) -> &[LinkIndex] {
+    pub fn leaving(&self, node: NodeIndex) -> &[LinkIndex] {
         self.leaving.of(node)
     }
 
     /// Where data on this link comes from.
-    pub(crate) fn tail(&self, link: LinkIndex) -> NodeIndex {
+    pub fn tail(&self, link: LinkIndex) -> NodeIndex {
         let link = self.topology.link(link);
         if self.heading == Heading::Along { link.from } else { link.to }
     }
 
     /// Where data on this link goes.
-    pub(crate) fn head(&self, link: LinkIndex) -> NodeIndex {
+    pub fn head(&self, link: LinkIndex) -> NodeIndex {
         let link = self.topology.link(link);
         if self.heading == Heading::Along { link.to } else { link.from }
     }

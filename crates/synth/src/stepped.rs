@@ -8,7 +8,6 @@ mod binomial;
 mod bruck;
 mod double_tree;
 mod doubling;
-mod local_ring;
 mod named;
 mod pairwise;
 mod rounds;
@@ -21,7 +20,8 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Collective, CollectiveKind, Schedule, Shape, Shares};
 use canopy_topology::{Rank, Topology};
 
-use rounds::Rounds;
+pub use named::planned as planned_by_textbook;
+pub use rounds::Rounds;
 
 use crate::error::SteppedError;
 pub(crate) use binomial::BINOMIAL;
@@ -32,15 +32,16 @@ pub(crate) use double_tree::DOUBLE_TREE;
 pub use double_tree::double_tree;
 pub(crate) use doubling::RECURSIVE_DOUBLING;
 pub use doubling::recursive_doubling;
-pub(crate) use local_ring::LOCAL_RING;
-pub use local_ring::local_ring;
 pub(crate) use pairwise::PAIRWISE;
 pub use pairwise::pairwise;
 pub use shares::with_shares;
 
 /// A textbook's messages on a network: over switches, or else over ranks. `spread`: of a collective that adds up, what is copied after that, and
 /// is added up the same way backwards.
-fn written(
+///
+/// # Errors
+/// [`SteppedError`]: too many sends, stopped.
+pub fn written(
     topology: &Topology,
     rounds: Rounds,
     spread: impl Fn() -> Result<Rounds, SteppedError>,
@@ -64,7 +65,7 @@ fn written(
 }
 
 /// What spreads the same shares as this collective adds up.
-fn spreading(collective: Collective, rank_count: u32) -> Collective {
+pub fn spreading(collective: Collective, rank_count: u32) -> Collective {
     let (kind, root) = match collective.root() {
         Some(root) => (CollectiveKind::Broadcast, Some(root)),
         None => (CollectiveKind::Allgather, None),

@@ -13,15 +13,14 @@ pub(crate) mod mended;
 mod pace;
 mod planned;
 mod proven;
-pub(crate) mod queued;
 mod rows;
-mod sends;
+pub(crate) mod sends;
 mod starts;
 #[cfg(test)]
 mod tests;
-mod times;
+pub(crate) mod times;
 mod unicast;
-mod unwound;
+pub(crate) mod unwound;
 mod way;
 
 use std::num::NonZeroU64;
@@ -29,8 +28,7 @@ use std::num::NonZeroU64;
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares, Steps};
 use canopy_tacos::{
-    Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_by_requests, best_of, delivery_bound,
-    lower_bound,
+    Attempt, Attempts, CopyError, CopyTask, FreeGroup, Sends, TimedNetwork, best_of, delivery_bound, lower_bound,
 };
 use canopy_topology::Topology;
 use rayon::prelude::*;
@@ -41,8 +39,7 @@ use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
 use planned::{Errand, Links, Planned, Timed};
-pub(crate) use queued::{DIRECT_XY, RING_XY};
-pub(crate) use rows::{TACOS, TACOS_ILP, TACOS_PUBLISHED};
+pub(crate) use rows::{TACOS, TACOS_ILP};
 use times::Clock;
 use unwound::Patterns;
 use way::Way;
@@ -65,15 +62,31 @@ const UNMOVED_SENDS_MAX: u64 = 1 << 19;
 /// Most attempts at a schedule.
 const ATTEMPTS_MAX: u64 = 32;
 
+/// A search for copies by another method than ours.
+pub type CopySearch = fn(&TimedNetwork, &CopyTask, Attempts, &dyn Stop) -> Result<Attempt, CopyError>;
+
 /// How schedules are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Method {
     /// Our own.
     Own,
     /// The same, and proofs.
     Proven,
     /// The published one.
-    Published,
+    Published(CopySearch),
+}
+
+/// Plans what all get or give in time by another search: on switches unwound as in the published experiments, one chunk for each share unless
+/// told otherwise.
+///
+/// # Errors
+/// As of `tacos`; another collective.
+pub fn plan_by(task: &Task<'_>, search: CopySearch) -> Result<Synthesized, SynthesisError> {
+    let kind = task.request.collective.kind();
+    if phase_actions(kind).is_none() {
+        return Err(task.algorithm.unsupported(kind));
+    }
+    plan(task, Method::Published(search))
 }
 
 /// Plans a collective in time, by our own method or, of what all get or give, by the published one.
@@ -86,17 +99,14 @@ enum Method {
 ///   up to nine, and for each number of chunks, and of several for the best.
 fn plan(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, progress, .. } = task;
-    let &SynthesisRequest { collective, limits, .. } = request;
-    if method == Method::Published && phase_actions(collective.kind()).is_none() {
-        return Err(task.algorithm.unsupported(collective.kind()));
-    }
+    let limits = request.limits;
     let asked = Asked::new(topology, request, method)?;
     let first = limits.chunks.map_or(1, NonZeroU64::get);
     let stated_max = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
     let most = match limits.chunks {
         Some(chunks) => chunks.get(),
         // What is published says nothing of how many.
-        None if method == Method::Published && limits.max_chunks.is_none() => 1,
+        None if matches!(method, Method::Published(_)) && limits.max_chunks.is_none() => 1,
         None => asked.chunks_tried_max().min(stated_max),
     };
     let (way, mut best) = asked.best_way(first, stop)?;
@@ -106,7 +116,7 @@ fn plan(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisError> 
         ask(stop)?;
         let is_small = chunks <= most && !(asked.is_unicast() && best.sends_with(chunks) > TRIED_SENDS_MAX);
         // Translations divide the work, so that large networks can have more where it helps.
-        let may_have_more = limits.chunks.is_none() && method == Method::Own && chunks <= stated_max;
+        let may_have_more = limits.chunks.is_none() && matches!(method, Method::Own) && chunks <= stated_max;
         let is_tried = is_small || may_have_more && asked.is_worth_it(chunks, &best, &way)?;
         if !is_tried {
             break;
@@ -154,7 +164,7 @@ impl Asked<'_> {
     /// The best way to unwind a network, by one attempt for each that may be it: first what can be fastest, so that others need none.
     fn best_way(&self, chunks: u64, stop: &dyn Stop) -> Result<(Way, Planned), SynthesisError> {
         let all = match self.method {
-            Method::Published => vec![Patterns::published(self.topology)],
+            Method::Published(_) => vec![Patterns::published(self.topology)],
             // What is proven of parallel links is not proven of the wide ones that they stand for.
             Method::Proven => Patterns::all(self.topology),
             // A wide link brings what is for one rank alone sooner than its parts do.
@@ -403,8 +413,8 @@ impl Asked<'_> {
         let attempted = |group: &FreeGroup, sends_max: u64, known: Option<Sends>| {
             let count = if is_often { (sends_max / sends.max(1)).clamp(1, ATTEMPTS_MAX) } else { 1 };
             let attempts = Attempts { seed: self.seed, count: u32::try_from(count).expect("few"), bound, known };
-            if self.method == Method::Published {
-                return best_by_requests(network, task, attempts, stop).map(|attempt| attempt.sends).map_err(refused);
+            if let Method::Published(search) = self.method {
+                return search(network, task, attempts, stop).map(|attempt| attempt.sends).map_err(refused);
             }
             best_of(network, task, group, attempts, stop).map(|attempt| attempt.sends).map_err(refused)
         };

@@ -44,10 +44,7 @@ impl Attempts {
     ///
     /// * `attempt`: what comes of a seed, which is that of the attempt of this number.
     /// * **Errors.** That of the first attempt; being stopped later costs no more than the attempts not yet done.
-    pub(crate) fn best(
-        self,
-        attempt: impl Fn(u32, u64) -> Result<Sends, CopyError> + Sync,
-    ) -> Result<Attempt, CopyError> {
+    pub fn best(self, attempt: impl Fn(u32, u64) -> Result<Sends, CopyError> + Sync) -> Result<Attempt, CopyError> {
         let attempt = |number: u32| {
             let sends = attempt(number, self.seed.wrapping_add(number.into()))?;
             Ok::<_, CopyError>(Attempt { sends, number })

@@ -18,8 +18,6 @@ mod judge;
 mod levels;
 mod mend;
 mod network;
-mod queued;
-mod requests;
 mod sends;
 mod symmetry;
 mod task;
@@ -28,6 +26,7 @@ mod unicast;
 
 pub use attempts::{Attempt, Attempts, best_of};
 pub use bound::lower_bound;
+pub use chance::Chance;
 pub use copies::{CopyError, Preference, copy_all};
 pub use ilp::{IlpEffort, Proven, TimeProof, prove_copies, prove_deliveries};
 pub use joint::{
@@ -36,8 +35,6 @@ pub use joint::{
 pub use judge::{Fault, judge};
 pub use mend::{Mended, mend, mend_delivery};
 pub use network::{NetworkError, TimedLink, TimedNetwork};
-pub use queued::{Message, QueuedLink, queued};
-pub use requests::{best_by_requests, copy_by_requests};
 pub use sends::{Sends, Sent};
 pub use symmetry::FreeGroup;
 pub use task::{CopyTask, TaskError};

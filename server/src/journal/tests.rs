@@ -5,7 +5,7 @@ use bytes::Bytes;
 use canopy_plan::{Instances, Profile};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
-use canopy_synth::{Algorithm, Never, RootPolicy, Stop as _, SumOptions, Tolerance, TreeLimits};
+use canopy_synth::{Never, RootPolicy, Stop as _, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, TopologyLimits, Transit};
 
 use super::*;
@@ -191,7 +191,7 @@ fn every_order_is_read_back() {
     let mut number = 0;
     for topology in topologies {
         for kind in CollectiveKind::ALL {
-            for (algorithm, priority) in Algorithm::ALL.iter().copied().zip(Priority::ALL) {
+            for (algorithm, priority) in canopy_baselines::algorithms().zip(Priority::ALL) {
                 number += 1;
                 let root = kind.has_root().then_some(1);
                 let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];

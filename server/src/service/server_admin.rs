@@ -10,7 +10,6 @@ use canopy_proto::v1::{
     DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, OutputFormat, PriorityStatus,
     QueueStatus, ServerCounts, ServerLimits, ServerStatus,
 };
-use canopy_synth::Algorithm;
 use tonic::{Request, Response, Status};
 
 use super::describe;
@@ -100,7 +99,7 @@ impl ServerAdmin for ServerAdminService {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             draining: self.drain.is_draining(),
             uptime: on_the_wire(clock::now().duration_since(self.started)),
-            algorithms: Algorithm::ALL.iter().map(|algorithm| algorithm.name().to_owned()).collect(),
+            algorithms: canopy_baselines::algorithms().map(|algorithm| algorithm.name().to_owned()).collect(),
             formats: vec![
                 FormatSupport { format: OutputFormat::Json.into(), profiles: Vec::new() },
                 FormatSupport {

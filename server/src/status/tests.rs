@@ -1,6 +1,7 @@
+use canopy_baselines::UnknownAlgorithm;
 use canopy_plan::{EmulationError, LowerError, Profile, oneccl, routes};
 use canopy_schedule::{CollectiveKind, RootError};
-use canopy_synth::{Algorithm, LayersError, UnknownAlgorithm};
+use canopy_synth::{Algorithm, LayersError};
 use canopy_topology::Ratio;
 use tonic_types::StatusExt as _;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{certified_bound, judge_until};
-use canopy_synth::{Algorithm, BoundError};
+use canopy_synth::BoundError;
 use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 
 use crate::clock::Deadline;
@@ -55,7 +55,7 @@ pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'
 
 /// What a planner may have proven of a schedule of this algorithm by a search, which no file says anything of.
 fn proof_by_search(algorithm: &str) -> Option<String> {
-    let algorithm: Algorithm = algorithm.parse().ok()?;
+    let algorithm = canopy_baselines::algorithm(algorithm).ok()?;
     algorithm.claim.map(|claim| format!("{claim} of {algorithm}"))
 }
 

@@ -164,8 +164,8 @@ impl Trees {
             // Other schedules in steps have the chunks they have.
             Shape::Steps(_)
                 if schedule.algorithm == REPAIR
-                    || (schedule.algorithm.parse())
-                        .is_ok_and(|algorithm: Algorithm| algorithm.limits == HeededLimits::Chunks) =>
+                    || canopy_baselines::algorithm(&schedule.algorithm)
+                        .is_ok_and(|algorithm| algorithm.limits == HeededLimits::Chunks) =>
             {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }

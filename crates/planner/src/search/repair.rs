@@ -60,7 +60,9 @@ impl Repair {
             _ => None,
         };
         let schedule = fewer.as_ref().unwrap_or(&self.schedule);
-        let options = RepairOptions { chunks_max, size_bytes: NonZeroU64::new(self.request.size_bytes_max) };
+        let size_bytes = NonZeroU64::new(self.request.size_bytes_max);
+        let is_in_time = canopy_baselines::algorithm(&schedule.algorithm).is_ok_and(|algorithm| algorithm.is_in_time());
+        let options = RepairOptions { chunks_max, size_bytes, is_in_time };
         repaired(&self.sound, schedule, left, options, context.stop).map_err(|error| failure(error, context))
     }
 }

@@ -26,10 +26,10 @@ pub struct SynthesisRequest {
     /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and those of schedules in time, which then weigh
     /// latencies against rates. None: latencies are left out of account.
     pub size_bytes: Option<NonZeroU64>,
-    /// How the network is made of smaller ones; for [`Algorithm::Expansion`], [`Algorithm::Dor`], [`Algorithm::DirectXy`]
-    /// and [`Algorithm::RingXy`].
+    /// How the network is made of smaller ones; for [`Algorithm::Expansion`], [`canopy_baselines::DOR`], [`canopy_baselines::DIRECT_XY`]
+    /// and [`canopy_baselines::RING_XY`].
     pub composition: Option<Composition>,
-    /// Where the random choices of [`Algorithm::Tacos`] and [`Algorithm::TacosPublished`] begin; 0 elsewhere. Equal seeds give equal schedules.
+    /// Where the random choices of [`Algorithm::Tacos`] and [`canopy_baselines::TACOS_PUBLISHED`] begin; 0 elsewhere. Equal seeds give equal schedules.
     pub seed: u64,
 }
 

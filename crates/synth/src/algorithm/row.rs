@@ -178,13 +178,11 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// Steps in which distances double, so that what a rank has reaches twice as many in each.
-    pub const fn doubling_steps(ranks: u32) -> u32 {
-        ranks.next_power_of_two().ilog2()
-    }
-
-    /// The one step of messages that may reach everybody at once.
-    pub const fn one_step(_: u32) -> u32 {
-        1
-    }
+    /// Any network of up to 128 ranks, in as little as one step for each phase.
+    pub const MEDIUM: Self =
+        Self { place: 0, is_direct: false, ranks_max: 128, all_to_all_ranks_max: 128, steps_min: |_| 1 };
+    /// The same up to 64.
+    pub const SMALL: Self = Self { ranks_max: 64, all_to_all_ranks_max: 64, ..Self::MEDIUM };
+    /// The same in steps in which distances double, so that what a rank has reaches twice as many in each.
+    pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.next_power_of_two().ilog2(), ..Self::SMALL };
 }

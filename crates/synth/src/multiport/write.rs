@@ -12,8 +12,12 @@ use super::parts::Payload;
 use crate::error::SynthesisError;
 use crate::parts::{Sending, StepsParts, require_room};
 
-/// Chunks on a link in a step: by step, then by link, then by chunk.
-type Message = (u32, u32, Range<u64>);
+/// Chunks on a link in a step.
+struct Message {
+    step: u32,
+    link: u32,
+    chunks: Range<u64>,
+}
 
 /// Steps in the making.
 pub(super) struct Writer<'a> {
@@ -44,10 +48,10 @@ impl<'a> Writer<'a> {
     /// Adds what a phase sends, after all that is there.
     pub(super) fn add(&mut self, phase: &Phase) -> Result<(), SynthesisError> {
         let mut messages = self.messages(phase)?;
-        messages.sort_unstable_by_key(|message| (message.0, message.1, message.2.start));
+        messages.sort_unstable_by_key(|message| (message.step, message.link, message.chunks.start));
         // The last step of the trees with a send, and its number here.
         let mut last: Option<u32> = None;
-        for (step, link, chunks) in messages {
+        for Message { step, link, chunks } in messages {
             if last.is_some_and(|last| last != step) {
                 self.next_step += 1;
             }
@@ -90,7 +94,7 @@ impl<'a> Writer<'a> {
                         return Ok(());
                     }
                     let step = if directed.is_backwards { steps - 1 - step } else { step };
-                    messages.push((step, directed.link(edge), chunks));
+                    messages.push(Message { step, link: directed.link(edge), chunks });
                     require_room(messages.len() as u64)
                 };
                 let root = Rank::new(tree.root);

@@ -10,13 +10,7 @@ use crate::algorithm::{Rival, Synthesizer};
 
 /// Binomial trees.
 pub(crate) static BINOMIAL: Synthesizer = Synthesizer {
-    rival: Some(Rival {
-        place: 9,
-        is_direct: false,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: Rival::doubling_steps,
-    }),
+    rival: Some(Rival { place: 9, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "binomial",
         "textbook trees over distances that double",

@@ -10,13 +10,7 @@ use crate::algorithm::{Rival, Synthesizer};
 
 /// Bruck's algorithms.
 pub(crate) static BRUCK: Synthesizer = Synthesizer {
-    rival: Some(Rival {
-        place: 7,
-        is_direct: false,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: Rival::doubling_steps,
-    }),
+    rival: Some(Rival { place: 7, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "bruck",
         "textbook exchanges over distances that double (Bruck 1997)",

@@ -11,13 +11,7 @@ use crate::algorithm::{Rival, Synthesizer};
 /// Two binary trees.
 pub(crate) static DOUBLE_TREE: Synthesizer = Synthesizer {
     // The trees are as deep as a binary tree must be.
-    rival: Some(Rival {
-        place: 10,
-        is_direct: false,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0),
-    }),
+    rival: Some(Rival { place: 10, steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0), ..Rival::SMALL }),
     ..Synthesizer::new(
         "double-tree",
         "two binary trees, each for half of the data (Sanders 2009)",

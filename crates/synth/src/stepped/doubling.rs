@@ -12,13 +12,7 @@ use crate::algorithm::{Rival, Synthesizer};
 
 /// Recursive doubling and halving.
 pub(crate) static RECURSIVE_DOUBLING: Synthesizer = Synthesizer {
-    rival: Some(Rival {
-        place: 8,
-        is_direct: false,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: Rival::doubling_steps,
-    }),
+    rival: Some(Rival { place: 8, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "recursive-doubling",
         "textbook exchanges with ranks whose numbers differ in one bit (Thakur 2005)",

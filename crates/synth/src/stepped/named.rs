@@ -14,7 +14,7 @@ type Builder = fn(&Topology, Collective, &dyn Stop) -> Result<Schedule, SteppedE
 /// Plans by one of these.
 ///
 /// * **Errors.** Ranks out of reach, and what the algorithm says.
-pub(super) fn planned(task: &Task<'_>, builder: Builder) -> Result<Synthesized, SynthesisError> {
+pub fn planned(task: &Task<'_>, builder: Builder) -> Result<Synthesized, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, .. } = task.request;
     require_reach(task.topology, collective, shares)?;
     let schedule = builder(task.topology, collective, task.stop);

@@ -10,13 +10,7 @@ use crate::algorithm::{Rival, Synthesizer};
 
 /// Pairwise exchange.
 pub(crate) static PAIRWISE: Synthesizer = Synthesizer {
-    rival: Some(Rival {
-        place: 6,
-        is_direct: false,
-        ranks_max: 64,
-        all_to_all_ranks_max: 64,
-        steps_min: Rival::one_step,
-    }),
+    rival: Some(Rival { place: 6, ..Rival::SMALL }),
     ..Synthesizer::new(
         "pairwise",
         "textbook exchanges: each rank with each other, one after the other (Thakur 2005)",

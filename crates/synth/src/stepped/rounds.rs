@@ -20,9 +20,10 @@ pub(super) struct Message {
 
 /// Messages of a schedule, by rising step.
 #[derive(Clone, Debug)]
-pub(super) struct Rounds {
+pub struct Rounds {
     pub(super) name: &'static str,
-    pub(super) collective: Collective,
+    /// What they do.
+    pub collective: Collective,
     pub(super) rank_count: u32,
     pub(super) chunks_per_share: u64,
     pub(super) messages: Vec<Message>,
@@ -31,17 +32,20 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// None yet.
-    pub(super) const fn new(name: &'static str, collective: Collective, rank_count: u32) -> Self {
+    pub const fn new(name: &'static str, collective: Collective, rank_count: u32) -> Self {
         Self { name, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
     }
 
     /// All ranks.
-    pub(super) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+    pub fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.rank_count).map(Rank::new)
     }
 
     /// Sends these chunks in one step, no earlier than all before.
-    pub(super) fn send(
+    ///
+    /// # Errors
+    /// Too many sends.
+    pub fn send(
         &mut self,
         step: u32,
         action: Action,
@@ -63,7 +67,8 @@ impl Rounds {
     }
 
     /// The same backwards: whoever copied now adds, so that what was spread is summed up where it came from.
-    pub(super) fn backwards(mut self) -> Self {
+    #[must_use]
+    pub fn backwards(mut self) -> Self {
         let last = self.messages.last().map_or(0, |message| message.step);
         self.messages.reverse();
         for message in &mut self.messages {
@@ -74,7 +79,10 @@ impl Rounds {
     }
 
     /// These messages, and then those of others.
-    pub(super) fn then(mut self, others: &Self) -> Result<Self, SteppedError> {
+    ///
+    /// # Errors
+    /// Too many sends.
+    pub fn then(mut self, others: &Self) -> Result<Self, SteppedError> {
         let first = self.messages.last().map_or(0, |message| message.step + 1);
         for message in &others.messages {
             self.send(first + message.step, message.action, message.ends, others.chunks_of(message).iter().copied())?;
@@ -82,7 +90,8 @@ impl Rounds {
         Ok(self)
     }
 
-    pub(super) fn unsupported(&self, supported: &'static str) -> SteppedError {
+    /// That the collective is none of those that are planned.
+    pub fn unsupported(&self, supported: &'static str) -> SteppedError {
         SteppedError::Unsupported { name: self.name, collective: self.collective.kind(), supported }
     }
 }

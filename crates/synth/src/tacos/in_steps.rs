@@ -68,7 +68,7 @@ impl Asked<'_> {
         way: &Way,
         (chunks, timed): (u64, &Timed),
     ) -> Result<Option<Links>, SynthesisError> {
-        if self.method != Method::Own || !timed.links.have_latencies() {
+        if !matches!(self.method, Method::Own) || !timed.links.have_latencies() {
             return Ok(None);
         }
         self.links(way, &self.layout(chunks)?, (None, &timed.errand)).map(Some)

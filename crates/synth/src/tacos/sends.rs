@@ -12,7 +12,7 @@ use crate::parts::{Sending, StepsParts, require_room};
 ///
 /// # Errors
 /// More sends than there is room for. O(sends · log steps) on all threads of the caller's pool.
-pub(super) fn write(
+pub fn write(
     (chunks_per_share, pace): (u64, Pace),
     unwound: &Unwound,
     phases: impl Iterator<Item = (Action, Sends)>,

@@ -20,7 +20,7 @@ const TICKS_MAX: u128 = 1 << 40;
 
 /// What a tick is, for chunks of a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clock {
+pub struct Clock {
     /// A chunk takes `scale · parts / capacity` ticks on a link that has so many parts of a capacity.
     scale: u128,
     /// Ticks of a nanosecond.
@@ -35,7 +35,7 @@ impl Clock {
     ///
     /// Latencies count where the size of the message is known and some link has one. Else a tick is such that all links take whole
     /// numbers of them, without a common factor, or nearly so.
-    pub(super) fn for_chunks(unwound: &Unwound, size: ChunkSize, size_bytes: Option<NonZeroU64>) -> Self {
+    pub fn for_chunks(unwound: &Unwound, size: ChunkSize, size_bytes: Option<NonZeroU64>) -> Self {
         let has_latency = unwound.links.iter().any(|link| link.latency_ns > 0);
         // A chunk is so many bytes of a message of one.
         let (chunks, divisor) = (u128::from(size.chunks), u128::from(size.divisor));
@@ -57,7 +57,7 @@ impl Clock {
     }
 
     /// Links that take ticks.
-    pub(super) fn network(&self, unwound: &Unwound) -> Result<TimedNetwork, SynthesisError> {
+    pub fn network(&self, unwound: &Unwound) -> Result<TimedNetwork, SynthesisError> {
         let links = unwound.links.iter().map(|link| {
             let occupancy = self.ticks(link.parts.into(), link.capacity);
             let latency = occupancy.saturating_add(self.latency * u128::from(link.latency_ns));
@@ -73,7 +73,7 @@ impl Clock {
     }
 
     /// A time by this clock in picoseconds, of a message of so many bytes: those that the clock was made for, where it was.
-    pub(super) fn picoseconds(&self, ticks: u64, size_bytes: NonZeroU64) -> u64 {
+    pub fn picoseconds(&self, ticks: u64, size_bytes: NonZeroU64) -> u64 {
         let ticks = u128::from(ticks);
         let time = match self.latency {
             0 => {

@@ -96,23 +96,28 @@ impl Patterns {
 
 /// A link between two ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct UnwoundLink {
-    pub(super) from: Rank,
-    pub(super) to: Rank,
+pub struct UnwoundLink {
+    /// Where it begins.
+    pub from: Rank,
+    /// Where it ends.
+    pub to: Rank,
     /// Its physical links, in order.
-    pub(super) route: Vec<LinkIndex>,
+    pub route: Vec<LinkIndex>,
     /// It has one of `parts` equal parts of `capacity` bytes/s, on the physical link where that is least.
-    pub(super) capacity: u64,
-    pub(super) parts: u64,
+    pub capacity: u64,
+    /// See there.
+    pub parts: u64,
     /// Of all physical links together.
-    pub(super) latency_ns: u64,
+    pub latency_ns: u64,
 }
 
 /// A network without switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unwound {
-    pub(super) rank_count: u32,
-    pub(super) links: Vec<UnwoundLink>,
+pub struct Unwound {
+    /// Ranks, which are all nodes.
+    pub rank_count: u32,
+    /// All links.
+    pub links: Vec<UnwoundLink>,
 }
 
 impl Unwound {

@@ -127,7 +127,7 @@ proptest! {
         prop_assert_eq!(&flow, &found.lower);
         prop_assert_eq!(&reached(&topology, &shares, Algorithm::Auto), &flow);
         for algorithm in [
-            Algorithm::Direct, Algorithm::Ring, Algorithm::Sssp, Algorithm::Ewsp, Algorithm::Pmcf, Algorithm::PmcfShortest,
+            Algorithm::Direct, Algorithm::Ring, canopy_baselines::SSSP, canopy_baselines::EWSP, canopy_baselines::PMCF, canopy_baselines::PMCF_SHORTEST,
             Algorithm::Pairwise,
         ] {
             prop_assert!(reached(&topology, &shares, algorithm) <= found.upper, "{algorithm}");
@@ -222,9 +222,9 @@ fn pairs_without_a_block_may_be_out_of_reach() {
         Algorithm::Auto,
         Algorithm::Flow,
         Algorithm::Direct,
-        Algorithm::Sssp,
-        Algorithm::Ewsp,
-        Algorithm::Pmcf,
+        canopy_baselines::SSSP,
+        canopy_baselines::EWSP,
+        canopy_baselines::PMCF,
         Algorithm::Tsmcf,
     ];
     let within = blocks(&line, &[0, 0, 0, 2, 0, 1, 1, 4, 0]).unwrap();
@@ -249,7 +249,7 @@ fn large_and_skewed_weights_are_planned_near_their_bound() {
     let square: Vec<u64> = (0..81_u64).map(|block| 1_000_003 * (1 << (block * 7 % 20)) + block).collect();
     let shares = blocks(&topology, &square).unwrap();
     let found = proven(&topology, &shares);
-    for algorithm in [Algorithm::Flow, Algorithm::Pmcf] {
+    for algorithm in [Algorithm::Flow, canopy_baselines::PMCF] {
         let least = times(&found.upper, if algorithm == Algorithm::Flow { 99_999 } else { 70_000 }, 100_000);
         let reached = reached(&topology, &shares, algorithm);
         assert!(reached >= least && reached <= found.upper, "{algorithm}: {reached} of {}", found.upper);
@@ -267,8 +267,8 @@ fn textbook_schedules_leave_out_what_is_empty() {
         let upper = proven(&topology, &shares).upper;
         assert_eq!(reached(&topology, &shares, algorithm), times(&upper, 1, part), "{algorithm}");
     }
-    let refused = plan(&topology, &shares, Algorithm::IlpDisjoint).unwrap_err();
-    let unequal = AllToAllError::UnequalBlocks { algorithm: Algorithm::IlpDisjoint.name() };
+    let refused = plan(&topology, &shares, canopy_baselines::ILP_DISJOINT).unwrap_err();
+    let unequal = AllToAllError::UnequalBlocks { algorithm: canopy_baselines::ILP_DISJOINT.name() };
     assert_eq!(refused, SynthesisError::AllToAll(unequal));
     let refused = plan(&topology, &shares, Algorithm::Forest).unwrap_err();
     assert!(matches!(refused, SynthesisError::Unsupported { .. }), "{refused}");

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 mod in_time;
 
 /// Any chunks, and rates alone.
-const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None };
+const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None, is_in_time: false };
 
 fn healthy(topology: &Topology, algorithm: Algorithm, (kind, root): (CollectiveKind, u32), shares: Shares) -> Schedule {
     let root = kind.has_root().then(|| Rank::new(root % topology.rank_count()));
@@ -144,7 +144,8 @@ proptest! {
             for algorithm in [Algorithm::Auto, Algorithm::Direct, Algorithm::Tacos] {
                 let schedule = healthy(&base, algorithm, (kind, root), Shares::Equal);
                 let old_root = schedule.collective.root().map(|root| base.node(root.node()).id.clone());
-                match repaired(&base, &schedule, &left, PLAIN, &Never) {
+                let options = RepairOptions { is_in_time: algorithm.is_in_time(), ..PLAIN };
+                match repaired(&base, &schedule, &left, options, &Never) {
                     Ok(repaired) => {
                         judged(&left, &repaired);
                         prop_assert_eq!(repaired.algorithm, "repair");

@@ -5,8 +5,6 @@ mod ilp;
 mod joint;
 mod mend;
 mod properties;
-mod queued;
-mod requests;
 mod slow_links;
 mod support;
 mod unicast;

@@ -113,7 +113,7 @@ fn schedules_in_time_are_repaired_too() {
     for (algorithm, kind) in [
         (Algorithm::Tacos, CollectiveKind::Allgather),
         (Algorithm::Tacos, CollectiveKind::Allreduce),
-        (Algorithm::TacosPublished, CollectiveKind::Broadcast),
+        (canopy_baselines::TACOS_PUBLISHED, CollectiveKind::Broadcast),
     ] {
         let on = |network: &str| Order { algorithm, ..order(expression(network), kind, vec![Output::Json]) };
         let sound = on("torus:4x4");

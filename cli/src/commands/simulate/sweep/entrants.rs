@@ -48,7 +48,7 @@ fn usual(kind: CollectiveKind) -> Vec<Algorithm> {
         Algorithm::RecursiveDoubling,
         Algorithm::Binomial,
         Algorithm::DoubleTree,
-        Algorithm::LocalRing,
+        canopy_baselines::LOCAL_RING,
     ];
     all.into_iter().filter(|algorithm| algorithm.collectives.contains(&kind)).collect()
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use canopy_baselines::local_ring;
 use canopy_schedule::CollectiveKind::{
     self, AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_synth::{
-    Algorithm, Never, Silent, SteppedError, Stop, SynthesisRequest, binomial, bruck, double_tree, local_ring, pairwise,
+    Algorithm, Never, Silent, SteppedError, Stop, SynthesisRequest, binomial, bruck, double_tree, pairwise,
     recursive_doubling, synthesize, with_shares,
 };
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits};

@@ -11,6 +11,9 @@ fn steps(schedule: &Schedule) -> &Steps {
     steps
 }
 
+/// The same of schedules in time.
+const IN_TIME: RepairOptions = RepairOptions { is_in_time: true, ..PLAIN };
+
 /// What is sent when, by names that faults do not change.
 fn sends(topology: &Topology, schedule: &Schedule) -> BTreeSet<(u32, String, String, u64)> {
     let id = |rank: Rank| topology.node(rank.node()).id.clone();
@@ -27,7 +30,7 @@ fn id(topology: &Topology, rank: u32) -> String {
 fn mended(whole: &Topology, kind: CollectiveKind, faults: &[Fault]) -> (u64, usize, usize) {
     let schedule = healthy(whole, Algorithm::Tacos, (kind, 0), Shares::Equal);
     let left = whole.punctured(faults).unwrap();
-    let repaired = repaired(whole, &schedule, &left, PLAIN, &Never).unwrap();
+    let repaired = repaired(whole, &schedule, &left, IN_TIME, &Never).unwrap();
     judged(&left, &repaired);
     assert_eq!((repaired.algorithm.as_str(), steps(&repaired).pace), ("repair", Pace::Barriers));
     let (before, after) = (sends(whole, &schedule), sends(&left, &repaired));
@@ -93,7 +96,7 @@ fn switches_and_slow_links_are_mended_around() {
             for kind in [Allgather, ReduceScatter, Allreduce] {
                 let schedule = healthy(&whole, Algorithm::Tacos, (kind, 0), shares.clone());
                 for size_bytes in [None, std::num::NonZeroU64::new(1 << 20)] {
-                    let options = RepairOptions { size_bytes, ..PLAIN };
+                    let options = RepairOptions { size_bytes, ..IN_TIME };
                     let repaired = repaired(&whole, &schedule, &left, options, &Never).unwrap();
                     let found = judged(&left, &repaired).algbw;
                     if size_bytes.is_none() {
@@ -123,7 +126,7 @@ fn parallel_links_are_mended_around() {
                 let link = whole.links()[dead];
                 let [from, to] = [link.from, link.to].map(|node| whole.node(node).id.clone());
                 let left = whole.punctured(&[Fault::Link { from, to, both_ways: false }]).unwrap();
-                let repaired = repaired(&whole, &schedule, &left, PLAIN, &Never).unwrap();
+                let repaired = repaired(&whole, &schedule, &left, IN_TIME, &Never).unwrap();
                 let anew = healthy(&left, Algorithm::Tacos, (kind, 0), Shares::Equal);
                 let part = judged(&left, &repaired).algbw.ratio_to(&judged(&left, &anew).algbw).unwrap().to_f64();
                 assert!(part > 0.97, "{kind} on {network}: {part} of what is found anew");
@@ -138,7 +141,7 @@ fn what_is_whole_stays() {
     for (network, kind) in [("torus:4x4", Allgather), ("mesh:3x4", Allreduce), ("dgx-a100:boxes=2", ReduceScatter)] {
         let whole = generate(network, &TopologyLimits::STANDARD).unwrap();
         let schedule = healthy(&whole, Algorithm::Tacos, (kind, 0), Shares::Equal);
-        let repaired = repaired(&whole, &schedule, &whole, PLAIN, &Never).unwrap();
+        let repaired = repaired(&whole, &schedule, &whole, IN_TIME, &Never).unwrap();
         assert_eq!(judged(&whole, &repaired).algbw, judged(&whole, &schedule).algbw, "{network}");
         assert_eq!(sends(&whole, &repaired).len(), sends(&whole, &schedule).len(), "{network}");
     }
@@ -148,5 +151,5 @@ fn what_is_whole_stays() {
 fn it_stops_when_asked() {
     let whole = generate("torus:4x4", &TopologyLimits::STANDARD).unwrap();
     let schedule = healthy(&whole, Algorithm::Tacos, (Allgather, 0), Shares::Equal);
-    assert_eq!(repaired(&whole, &schedule, &whole, PLAIN, &|| true), Err(RepairError::Stopped));
+    assert_eq!(repaired(&whole, &schedule, &whole, IN_TIME, &|| true), Err(RepairError::Stopped));
 }

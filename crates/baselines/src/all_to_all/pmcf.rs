@@ -2,12 +2,9 @@
 
 use canopy_optimize::{WholePaths, path_optimum, whole_paths};
 use canopy_schedule::Flow;
+use canopy_synth::{AllToAllError, Stage, SynthesisError, Task};
 
 use super::sets::{Choice, Sets};
-use crate::algorithm::Task;
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::progress::Stage;
 
 /// Part of the rate of the best weights that may be lost to whole chunks.
 const LOSS_MAX: f64 = 1e-3;
@@ -24,7 +21,7 @@ const CHUNKS_MAX: u64 = 1024;
 pub(super) fn plan(task: &Task<'_>, choice: Choice) -> Result<Flow, SynthesisError> {
     let &Task { topology, stop, progress, .. } = task;
     let algorithm = task.algorithm.name();
-    let sets = Sets::of(topology, &task.request.shares, (algorithm, choice), stop)?;
+    let sets = Sets::of(task, choice)?;
     progress.report(Stage::Optimum, 0, 1);
     let optimum = path_optimum(&sets.graph, &sets.paths, &sets.demands, stop)?;
     let optimum = optimum.ok_or(AllToAllError::NotSolved { algorithm })?;

@@ -1,17 +1,12 @@
 //! `dor`: in a grid, one dimension after the other, the shorter way around.
 
 use canopy_direct::{Construction, Family};
-use canopy_optimize::Stop;
-use canopy_schedule::{Flow, Shares};
+use canopy_schedule::Flow;
+use canopy_synth::components::{FlowParts, ask, require_room};
+use canopy_synth::{AllToAllError, Stage, SynthesisError, SynthesisRequest, Task};
 use canopy_topology::{LinkIndex, Topology};
 
 use super::ASK_INTERVAL;
-use crate::algorithm::Composition;
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::parts::{FlowParts, require_room};
-use crate::progress::{Progress, Stage};
-use crate::reach::ask;
 
 /// Routes every pair through the dimensions in their order, the one whose coordinate stands first in names of nodes first.
 ///
@@ -22,14 +17,10 @@ use crate::reach::ask;
 ///   rings, meshes, tori, hypercubes, Hamming graphs and rows with columns, and products and powers of these. **Out.** k = 1.
 /// * **Errors.** Another construction or none, ranks or links that are missing, too many hops, stopped.
 /// * **Cost.** O(length of all routes · log ports).
-pub(super) fn plan(
-    topology: &Topology,
-    shares: &Shares,
-    composition: Option<&Composition>,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
-    let numbered_alike = composition.filter(|composition| composition.ranks.is_none());
+pub(super) fn plan(task: &Task<'_>) -> Result<Flow, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let SynthesisRequest { shares, composition, .. } = request;
+    let numbered_alike = composition.as_ref().filter(|composition| composition.ranks.is_none());
     let lines = numbered_alike.and_then(|composition| lines_of(&composition.construction));
     let lines = lines.ok_or(AllToAllError::NoGrid)?;
     let rank_count = topology.rank_count();

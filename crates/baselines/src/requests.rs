@@ -7,13 +7,7 @@
 use std::collections::BTreeSet;
 
 use canopy_optimize::Stop;
-
-use crate::attempts::{Attempt, Attempts};
-use crate::chance::Chance;
-use crate::copies::CopyError;
-use crate::network::{TimedLink, TimedNetwork};
-use crate::sends::{Sends, Sent};
-use crate::task::CopyTask;
+use canopy_tacos::{Attempt, Attempts, Chance, CopyError, CopyTask, Sends, Sent, TimedLink, TimedNetwork};
 
 /// When a node has what it is not even sent.
 const NEVER: u64 = u64::MAX;
@@ -72,7 +66,7 @@ pub fn copy_by_requests(
 ///
 /// * **Source.** Won et al., section 4. **Errors.** Those of [`copy_by_requests`] in the first attempt.
 /// * **Cost.** That of [`copy_by_requests`] for each attempt. The result does not depend on the number of threads.
-pub fn best_by_requests(
+pub(crate) fn best_by_requests(
     network: &TimedNetwork,
     task: &CopyTask,
     attempts: Attempts,

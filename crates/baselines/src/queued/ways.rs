@@ -1,11 +1,10 @@
 //! The ways of messages: along the grid, or shortest ones.
 
+use canopy_synth::components::Heading;
+use canopy_synth::{Composition, SynthesisError};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
-use crate::algorithm::Composition;
-use crate::all_to_all::{Line, lines_of};
-use crate::error::SynthesisError;
-use crate::routing::Heading;
+use crate::all_to_all::dor::{Line, lines_of};
 
 /// No link leads there.
 const NONE: u32 = u32::MAX;

@@ -2,15 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use canopy_optimize::{Digraph, PATHS_MAX, PathGraph, Stop};
+use canopy_optimize::{Digraph, PATHS_MAX, PathGraph};
 use canopy_schedule::{Flow, Shares};
+use canopy_synth::components::{FlowParts, ask, digraph, require_room};
+use canopy_synth::{AllToAllError, SynthesisError, Task};
 use canopy_topology::{LinkIndex, Rank, Topology};
-
-use crate::all_pairs::digraph;
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::parts::{FlowParts, require_room};
-use crate::reach::ask;
 
 /// Which paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +34,9 @@ impl Sets {
     ///
     /// * **Source.** Basu 2024 §3.1.4. **Errors.** More paths than a program of them is solved for, stopped.
     /// * **Cost.** Shortest: O(N · links + length of all paths). Disjoint: a search for each path.
-    pub(super) fn of(
-        topology: &Topology,
-        shares: &Shares,
-        (algorithm, choice): (&'static str, Choice),
-        stop: &dyn Stop,
-    ) -> Result<Self, SynthesisError> {
+    pub(super) fn of(task: &Task<'_>, choice: Choice) -> Result<Self, SynthesisError> {
+        let &Task { topology, request, stop, .. } = task;
+        let (algorithm, shares) = (task.algorithm.name(), &request.shares);
         let ranks = u64::from(topology.rank_count());
         let mut needed = match shares {
             Shares::Blocks(blocks) => blocks.moving().count() as u64,

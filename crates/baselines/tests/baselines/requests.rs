@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+use canopy_baselines::copy_by_requests;
 use canopy_optimize::Never;
-use canopy_tacos::{CopyError, CopyTask, TimedLink, TimedNetwork, copy_by_requests, judge};
+use canopy_tacos::{CopyError, CopyTask, TimedLink, TimedNetwork, judge};
 
 use crate::support::{dragonfly, mesh, ring_fc_switch, torus, without};
 

@@ -3,7 +3,7 @@
 //! Every pair of ranks gets paths chosen by a simple rule, each with a whole number of chunks of the block. None of them claims
 //! an optimum; what they reach is the checker's word.
 
-mod dor;
+pub(crate) mod dor;
 mod ewsp;
 mod ilp;
 mod pmcf;
@@ -12,69 +12,68 @@ mod sssp;
 
 use canopy_optimize::Fraction;
 use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
+use canopy_synth::components::require_reach;
+use canopy_synth::{
+    Algorithm, AllToAllError, ConstructionUse, Memory, Paths, Solver, SynthesisError, SynthesisRequest, Synthesized,
+    Synthesizer, Task,
+};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
 
-use crate::algorithm::{ConstructionUse, Memory, Paths, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
-use crate::error::SynthesisError;
-use crate::reach::require_reach;
 use sets::Choice;
-
-use crate::error::AllToAllError;
-pub(crate) use dor::{Line, lines_of};
 
 /// Routes handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;
 
 /// One shortest path for each pair.
-pub(crate) static SSSP: Synthesizer = routing(
+pub const SSSP: Algorithm = Algorithm::of(&SSSP_ROW);
+static SSSP_ROW: Synthesizer = routing(
     "sssp",
     "one shortest path for each pair of an all-to-all, source after source (Basu 2024, section 5)",
     Memory::USUAL,
-    |task| routed(task, || sssp::plan(task.topology, &task.request.shares, task.stop, task.progress)),
+    |task| routed(task, sssp::plan),
 );
 
 /// All shortest paths.
-pub(crate) static EWSP: Synthesizer = routing(
+pub const EWSP: Algorithm = Algorithm::of(&EWSP_ROW);
+static EWSP_ROW: Synthesizer = routing(
     "ewsp",
     "every pair of an all-to-all divided equally among all shortest paths (Basu 2024, section 5)",
     Memory { paths: Paths::AllShortest, ..Memory::USUAL },
-    |task| {
-        let SynthesisRequest { collective, shares, .. } = task.request;
-        routed(task, || ewsp::plan(task.topology, (*collective, shares), task.stop, task.progress))
-    },
+    |task| routed(task, ewsp::plan),
 );
 
 /// Dimension by dimension.
-pub(crate) static DOR: Synthesizer = Synthesizer {
+pub const DOR: Algorithm = Algorithm::of(&DOR_ROW);
+static DOR_ROW: Synthesizer = Synthesizer {
     construction: ConstructionUse::Stated,
     ..routing(
         "dor",
         "one path for each pair of an all-to-all, through the dimensions of a grid in their order",
         Memory::USUAL,
-        |task| {
-            let SynthesisRequest { shares, composition, .. } = task.request;
-            routed(task, || dor::plan(task.topology, shares, composition.as_ref(), task.stop, task.progress))
-        },
+        |task| routed(task, dor::plan),
     )
 };
 
 /// The best use of paths without a common link.
-pub(crate) static PMCF: Synthesizer = routing(
+pub const PMCF: Algorithm = Algorithm::of(&PMCF_ROW);
+static PMCF_ROW: Synthesizer = routing(
     "pmcf",
     "the best use of most paths without a common link for each pair of an all-to-all (Basu 2024, section 3.1.4)",
     DISJOINT,
-    |task| routed(task, || pmcf::plan(task, Choice::Disjoint)),
+    |task| routed(task, |task| pmcf::plan(task, Choice::Disjoint)),
 );
 
 /// The best use of shortest paths.
-pub(crate) static PMCF_SHORTEST: Synthesizer =
+pub const PMCF_SHORTEST: Algorithm = Algorithm::of(&PMCF_SHORTEST_ROW);
+static PMCF_SHORTEST_ROW: Synthesizer =
     routing("pmcf-shortest", "the same with all shortest paths", SHORTEST, |task| {
-        routed(task, || pmcf::plan(task, Choice::Shortest))
+        routed(task, |task| pmcf::plan(task, Choice::Shortest))
     });
 
 /// One of some paths without a common link.
-pub(crate) static ILP_DISJOINT: Synthesizer = Synthesizer {
+pub const ILP_DISJOINT: Algorithm = Algorithm::of(&ILP_DISJOINT_ROW);
+static ILP_DISJOINT_ROW: Synthesizer = Synthesizer {
     claim: Some(CHOICE_BOUND),
     ..routing(
         "ilp-disjoint",
@@ -85,7 +84,8 @@ pub(crate) static ILP_DISJOINT: Synthesizer = Synthesizer {
 };
 
 /// One of the shortest paths.
-pub(crate) static ILP_SHORTEST: Synthesizer = Synthesizer {
+pub const ILP_SHORTEST: Algorithm = Algorithm::of(&ILP_SHORTEST_ROW);
+static ILP_SHORTEST_ROW: Synthesizer = Synthesizer {
     claim: Some(CHOICE_BOUND),
     ..routing("ilp-shortest", "the same with all shortest paths", SHORTEST, |task| chosen(task, Choice::Shortest))
 };
@@ -111,9 +111,9 @@ const fn routing(
 ///
 /// * **In.** Any topology whose ranks reach each other, as far as the algorithm says nothing else.
 /// * **Errors.** Another collective, disconnected, too many hops, stopped, and what each algorithm says.
-fn routed(task: &Task<'_>, flow: impl FnOnce() -> Result<Flow, SynthesisError>) -> Result<Synthesized, SynthesisError> {
+fn routed(task: &Task<'_>, flow: fn(&Task<'_>) -> Result<Flow, SynthesisError>) -> Result<Synthesized, SynthesisError> {
     require_plannable(task)?;
-    Ok(task.planned(Shape::Flow(flow()?)))
+    Ok(task.planned(Shape::Flow(flow(task)?)))
 }
 
 /// A schedule of one path for each pair, with [`choice_bound`](Synthesized::choice_bound).

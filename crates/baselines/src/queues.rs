@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use canopy_optimize::Stop;
 
-use crate::copies::CopyError;
+use canopy_tacos::CopyError;
 
 /// A link with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,33 +16,31 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Pace, Shape, Shares};
-use canopy_tacos::{Message, QueuedLink, Sends, TimedLink, queued};
+use canopy_synth::components::{
+    Clock, HOPS_MAX, Heading, Unwound, UnwoundLink, ask, pairs, phase_actions, require_reach, require_room, write_sends,
+};
+use canopy_synth::{
+    ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, SPREADING, SynthesisError, SynthesisRequest,
+    Synthesized, Synthesizer, Task,
+};
+use canopy_tacos::{CopyError, Sends, TimedLink};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 
-use super::refused;
-use super::sends;
-use super::times::Clock;
-use super::unwound::{Unwound, UnwoundLink};
-use crate::algorithm::{
-    ALL_COLLECTIVES, Algorithm, ConstructionUse, HeededLimits, SPREADING, SynthesisRequest, Synthesized, Synthesizer,
-    Task,
-};
-use crate::error::SynthesisError;
-use crate::parts::{HOPS_MAX, pairs, phase_actions, require_room};
-use crate::reach::{ask, require_reach};
-use crate::routing::Heading;
+use crate::queues::{Message, QueuedLink, queued};
 use first::FirstArrivals;
 use ways::Ways;
 
 /// Messages straight to everyone.
-pub(crate) static DIRECT_XY: Synthesizer = in_queues(
+pub const DIRECT_XY: Algorithm = Algorithm::of(&DIRECT_XY_ROW);
+static DIRECT_XY_ROW: Synthesizer = in_queues(
     "direct-xy",
     "messages straight to everyone in queues of links (Won et al., section 8), to compare with",
     ALL_COLLECTIVES,
 );
 
 /// Messages from rank to next rank.
-pub(crate) static RING_XY: Synthesizer = in_queues(
+pub const RING_XY: Algorithm = Algorithm::of(&RING_XY_ROW);
+static RING_XY_ROW: Synthesizer = in_queues(
     "ring-xy",
     "messages from rank to next rank in queues of links (Won et al., section 8), to compare with",
     SPREADING,
@@ -64,7 +62,7 @@ const fn in_queues(name: &'static str, help: &'static str, collectives: &'static
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, .. } = task;
     let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
-    let steps = sends::write((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter())?;
+    let steps = write_sends((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter())?;
     Ok(task.planned(Shape::Steps(steps)))
 }
 
@@ -180,7 +178,7 @@ impl Model<'_> {
     /// Sends all messages in a direction.
     fn run(&self, ways: &Ways<'_>, heading: Heading, stop: &dyn Stop) -> Result<Run, SynthesisError> {
         let mut run = Run::new();
-        if self.algorithm == Algorithm::of(&RING_XY) {
+        if self.algorithm == RING_XY {
             self.add_rounds(&mut run, ways, stop)?;
         } else {
             self.add_all(&mut run, ways, stop)?;
@@ -190,7 +188,10 @@ impl Model<'_> {
         let links = self.links.iter().zip(ends);
         let links: Vec<QueuedLink> =
             links.map(|(&link, end)| QueuedLink { is_cut_through: !is_rank(end), ..link }).collect();
-        run.starts = queued(&links, &run.messages, stop).map_err(refused)?;
+        run.starts = queued(&links, &run.messages, stop).map_err(|error| match error {
+            CopyError::Stopped => SynthesisError::Stopped,
+            error => SynthesisError::Broken { what: format!("tacos: {error}") },
+        })?;
         Ok(run)
     }
 

@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, CollectiveKind, Schedule};
+use canopy_synth::components::{Rounds, planned_by_textbook, spreading, written};
+use canopy_synth::{Algorithm, SteppedError, Synthesizer};
 use canopy_topology::{Rank, Topology};
 
-use super::named::planned;
-use super::{Rounds, SteppedError, spreading, written};
-use crate::algorithm::Synthesizer;
-
 /// Rings of rings.
-pub(crate) static LOCAL_RING: Synthesizer = Synthesizer::new(
+pub const LOCAL_RING: Algorithm = Algorithm::of(&LOCAL_RING_ROW);
+static LOCAL_RING_ROW: Synthesizer = Synthesizer::new(
     "local-ring",
     "rings of groups, and rings within them",
     &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
-    |task| planned(task, local_ring),
+    |task| planned_by_textbook(task, local_ring),
 );
 
 /// Allgather by rings of the ranks that have the same place in their groups, then within groups; reduce-scatter is the same
@@ -37,7 +36,7 @@ pub fn local_ring(topology: &Topology, collective: Collective, stop: &dyn Stop) 
 }
 
 fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(LOCAL_RING.name, collective, rank_count);
+    let mut parts = Rounds::new(LOCAL_RING.name(), collective, rank_count);
     match collective.kind() {
         CollectiveKind::Allgather => {}
         CollectiveKind::ReduceScatter | CollectiveKind::Allreduce => {

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+use canopy_baselines::{Message, QueuedLink, queued};
 use canopy_optimize::Never;
-use canopy_tacos::{CopyError, Message, QueuedLink, queued};
+use canopy_tacos::CopyError;
 
 fn link(latency: u64, occupancy: u64) -> QueuedLink {
     QueuedLink { latency, occupancy, is_cut_through: false }

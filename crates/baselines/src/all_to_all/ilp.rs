@@ -1,13 +1,10 @@
 //! `ilp-disjoint`, `ilp-shortest`: one of some paths for each pair, so that the busiest link carries the fewest.
 
 use canopy_optimize::{Fraction, SingleOptions, path_optimum, single_load_bound, single_paths};
-use canopy_schedule::{Flow, Shares};
+use canopy_schedule::Flow;
+use canopy_synth::{AllToAllError, Stage, SynthesisError, Task};
 
 use super::sets::{Choice, Sets};
-use crate::algorithm::Task;
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::progress::Stage;
 
 /// Most paths to choose among, of all pairs: beyond, local search alone would bear the name of an integer program.
 const PATHS_MAX: u64 = 20_000;
@@ -25,7 +22,7 @@ pub(super) fn plan(task: &Task<'_>, choice: Choice) -> Result<(Flow, Fraction), 
     let &Task { topology, stop, progress, .. } = task;
     let algorithm = task.algorithm.name();
     progress.report(Stage::Optimum, 0, 1);
-    let sets = Sets::of(topology, &Shares::Equal, (algorithm, choice), stop)?;
+    let sets = Sets::of(task, choice)?;
     let needed: u64 = sets.paths.iter().map(|paths| paths.len() as u64).sum();
     if needed > PATHS_MAX {
         return Err(AllToAllError::TooManyPaths { algorithm, needed, limit: PATHS_MAX }.into());

@@ -2,16 +2,12 @@
 
 use std::cmp::Reverse;
 
-use canopy_optimize::Stop;
-use canopy_schedule::{Flow, Shares};
-use canopy_topology::{LinkIndex, NodeIndex, Topology};
+use canopy_schedule::Flow;
+use canopy_synth::components::{FlowParts, Heading, Network, ask, require_room};
+use canopy_synth::{Stage, SynthesisError, Task};
+use canopy_topology::{LinkIndex, NodeIndex};
 
 use super::ASK_INTERVAL;
-use crate::error::SynthesisError;
-use crate::parts::{FlowParts, require_room};
-use crate::progress::{Progress, Stage};
-use crate::reach::ask;
-use crate::routing::{Heading, Network};
 
 /// Routes all pairs on a tree of shortest paths for each source, the sources by rank.
 ///
@@ -21,12 +17,9 @@ use crate::routing::{Heading, Network};
 /// * **Source.** Basu 2024 §5, `SSSP`. **Out.** k = 1. Depends on the order of the ranks.
 /// * **Errors.** Too many hops, stopped.
 /// * **Cost.** O(N · links + length of all routes).
-pub(super) fn plan(
-    topology: &Topology,
-    shares: &Shares,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
+pub(super) fn plan(task: &Task<'_>) -> Result<Flow, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let shares = &request.shares;
     let network = Network::new(topology, Heading::Along);
     let mut loads = vec![0_u64; topology.links().len()];
     let mut parts = FlowParts::new(topology, 1);

@@ -2,30 +2,23 @@
 
 use std::ops::ControlFlow;
 
-use canopy_optimize::{PathGraph, Stop};
-use canopy_schedule::{ChunkLayout, Collective, Flow, Shares};
-use canopy_topology::{LinkIndex, Rank, Topology};
+use canopy_optimize::PathGraph;
+use canopy_schedule::{ChunkLayout, Flow};
+use canopy_synth::components::{FlowParts, ask, digraph, require_room};
+use canopy_synth::{AllToAllError, Stage, SynthesisError, SynthesisRequest, Task};
+use canopy_topology::{LinkIndex, Rank};
 use num_integer::Integer;
 
 use super::ASK_INTERVAL;
-use crate::all_pairs::digraph;
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::parts::{FlowParts, require_room};
-use crate::progress::{Progress, Stage};
-use crate::reach::ask;
 
 /// Divides every block exactly: into the least common multiple of all pairs' numbers of paths.
 ///
 /// * **Source.** Basu 2024 §5, `EwSP`: shortest by number of links. **Out.** k is that multiple.
 /// * **Errors.** More hops than there is room for, more chunks than 64 bits count, stopped.
 /// * **Cost.** O(N · links + length of all paths).
-pub(super) fn plan(
-    topology: &Topology,
-    (collective, shares): (Collective, &Shares),
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
+pub(super) fn plan(task: &Task<'_>) -> Result<Flow, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, .. } = request;
     let all = ChunkLayout::new(collective, topology.rank_count(), 1, shares)?.total();
     let is_wanted = |source: Rank, rank: Rank| rank != source && shares.block(source, rank) > 0;
     let graph = PathGraph::new(&digraph(topology));

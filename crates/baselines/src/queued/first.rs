@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use canopy_synth::SynthesisError;
+use canopy_synth::components::{Heading, Unwound, UnwoundLink, require_room};
 use canopy_tacos::{Sends, Sent};
 use canopy_topology::{LinkIndex, Topology};
 
-use super::super::unwound::{Unwound, UnwoundLink};
 use super::{Model, Run};
-use crate::error::SynthesisError;
-use crate::parts::require_room;
-use crate::routing::Heading;
 
 /// The ways from rank to rank that are taken, of all phases.
 pub(super) struct FirstArrivals<'a> {
@@ -18,8 +16,15 @@ pub(super) struct FirstArrivals<'a> {
     links: Vec<UnwoundLink>,
 }
 
-/// A passage of a chunk to a rank: both, when it ends, when it begins, and its way.
-type Passage = (u64, u32, u64, u64, u32);
+/// A passage of a chunk to a rank; in order, the first to arrive stands first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Passage {
+    chunk: u64,
+    receiver: u32,
+    arrival: u64,
+    start: u64,
+    way: u32,
+}
 
 impl<'a> FirstArrivals<'a> {
     pub(super) const fn new(topology: &'a Topology) -> Self {
@@ -42,17 +47,17 @@ impl<'a> FirstArrivals<'a> {
                 begin = place + 1;
                 if !model.has_it(receiver, chunk) {
                     let way = self.way(route, heading)?;
-                    passages.push((chunk, receiver.number(), arrival, start, way));
+                    passages.push(Passage { chunk, receiver: receiver.number(), arrival, start, way });
                 }
             }
         }
         passages.sort_unstable();
-        passages.dedup_by_key(|&mut (chunk, receiver, ..)| (chunk, receiver));
+        passages.dedup_by_key(|passage| (passage.chunk, passage.receiver));
         require_room(passages.len() as u64)?;
-        let end = passages.iter().map(|&(_, _, arrival, ..)| arrival).max().unwrap_or(0);
-        let sent = |&(chunk, _, arrival, start, link): &Passage| Sent {
+        let end = passages.iter().map(|passage| passage.arrival).max().unwrap_or(0);
+        let sent = |&Passage { chunk, arrival, start, way, .. }: &Passage| Sent {
             start: if heading == Heading::Along { start } else { end - arrival },
-            link,
+            link: way,
             chunk: u32::try_from(chunk).expect("chunks that are too many were refused"),
         };
         let mut sends: Vec<Sent> = passages.iter().map(sent).collect();

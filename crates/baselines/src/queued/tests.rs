@@ -2,13 +2,10 @@
 
 use canopy_optimize::Never;
 use canopy_schedule::{Collective, CollectiveKind, Shape, Shares, check, compile};
+use canopy_synth::{Algorithm, Composition, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, construction, generate};
 
 use super::ran;
-use crate::algorithm::Algorithm;
-use crate::algorithm::{Composition, SynthesisRequest};
-use crate::limits::TreeLimits;
-use crate::synthesize::synthesize;
 
 fn request(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (Topology, SynthesisRequest) {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
@@ -23,7 +20,7 @@ fn request(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (Top
 #[track_caller]
 fn steps(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (u64, u64) {
     let (topology, request) = request(expression, kind, algorithm);
-    let schedule = synthesize(&topology, &request, &Never, &crate::Silent).unwrap();
+    let schedule = synthesize(&topology, &request, &Never, &canopy_synth::Silent).unwrap();
     check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
     let Shape::Steps(steps) = &schedule.shape else { panic!("queues make steps") };
     (ran(&topology, &request, &Never).unwrap().end, steps.step_count())
@@ -34,12 +31,12 @@ fn steps(expression: &str, kind: CollectiveKind, algorithm: Algorithm) -> (u64, 
 fn the_published_steps_are_those_of_the_model() {
     use CollectiveKind::{Allreduce, Broadcast};
     for (expression, kind, algorithm, expected) in [
-        ("ring:100", Allreduce, Algorithm::RingXy, 198),
-        ("ring:100", Allreduce, Algorithm::DirectXy, 2550),
-        ("complete:100", Allreduce, Algorithm::RingXy, 198),
-        ("complete:100", Allreduce, Algorithm::DirectXy, 2),
-        ("mesh:10x10", Allreduce, Algorithm::RingXy, 394),
-        ("mesh:6x6", Broadcast, Algorithm::DirectXy, 39),
+        ("ring:100", Allreduce, crate::RING_XY, 198),
+        ("ring:100", Allreduce, crate::DIRECT_XY, 2550),
+        ("complete:100", Allreduce, crate::RING_XY, 198),
+        ("complete:100", Allreduce, crate::DIRECT_XY, 2),
+        ("mesh:10x10", Allreduce, crate::RING_XY, 394),
+        ("mesh:6x6", Broadcast, crate::DIRECT_XY, 39),
     ] {
         let (model, plan) = steps(expression, kind, algorithm);
         assert_eq!(model, expected, "{algorithm} on {expression}: {plan} steps in the plan");
@@ -60,29 +57,29 @@ fn plans_of_all_kinds_of_networks_are_correct() {
         "dims:switch8+switch4,bw=300GB/s+25GB/s",
     ] {
         for kind in CollectiveKind::ALL {
-            steps(expression, kind, Algorithm::DirectXy);
+            steps(expression, kind, crate::DIRECT_XY);
             if !matches!(kind, CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll) {
-                steps(expression, kind, Algorithm::RingXy);
+                steps(expression, kind, crate::RING_XY);
             }
         }
     }
-    let (topology, request) = request("mesh:3x3", CollectiveKind::AllToAll, Algorithm::RingXy);
-    let refused = synthesize(&topology, &request, &Never, &crate::Silent).unwrap_err();
+    let (topology, request) = request("mesh:3x3", CollectiveKind::AllToAll, crate::RING_XY);
+    let refused = synthesize(&topology, &request, &Never, &canopy_synth::Silent).unwrap_err();
     assert!(refused.to_string().starts_with("ring-xy does not plan all-to-all; it plans allgather"), "{refused}");
 }
 
 #[test]
 fn shares_and_chunks_of_any_number_are_queued() {
-    for algorithm in [Algorithm::DirectXy, Algorithm::RingXy] {
+    for algorithm in [crate::DIRECT_XY, crate::RING_XY] {
         let (topology, request) = request("mesh:3x3", CollectiveKind::Allgather, algorithm);
         let shares = Shares::Weighted((0..9).map(|rank| rank % 3).collect());
         let limits = TreeLimits { chunks: std::num::NonZeroU64::new(2), ..TreeLimits::NONE };
         let request = SynthesisRequest { shares, limits, ..request };
-        let schedule = synthesize(&topology, &request, &Never, &crate::Silent).unwrap();
+        let schedule = synthesize(&topology, &request, &Never, &canopy_synth::Silent).unwrap();
         assert_eq!(schedule.shape.chunks_per_share(), 2);
         check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
         let limits = TreeLimits { max_chunks: std::num::NonZeroU64::new(2), ..TreeLimits::NONE };
-        let refused = synthesize(&topology, &SynthesisRequest { limits, ..request }, &Never, &crate::Silent);
+        let refused = synthesize(&topology, &SynthesisRequest { limits, ..request }, &Never, &canopy_synth::Silent);
         assert!(refused.is_err());
     }
 }

@@ -2,15 +2,11 @@
 
 use canopy_optimize::{Fraction, Never};
 use canopy_schedule::{Collective, CollectiveKind, Shape, check, compile};
+use canopy_synth::components::seconds_per_byte;
+use canopy_synth::{
+    Algorithm, AllToAllError, Composition, Silent, SynthesisError, SynthesisRequest, synthesize, synthesize_explained,
+};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, construction, generate};
-
-use crate::algorithm::Algorithm;
-use crate::algorithm::{Composition, SynthesisRequest};
-use crate::error::AllToAllError;
-use crate::error::SynthesisError;
-use crate::load::seconds_per_byte;
-use crate::progress::Silent;
-use crate::synthesize::{synthesize, synthesize_explained};
 
 fn all_to_all(topology: &Topology) -> Collective {
     Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap()
@@ -56,7 +52,7 @@ fn shortest_paths_one_source_after_the_other() {
         ("ring:5", 3),
         ("complete:6", 1),
     ] {
-        assert_eq!(load(expression, Algorithm::Sssp), (whole(expected), 1), "{expression}");
+        assert_eq!(load(expression, crate::SSSP), (whole(expected), 1), "{expression}");
     }
 }
 
@@ -74,7 +70,7 @@ fn weights_count_capacities() {
     }
     draft.add_link("r6", "hub", rate(100), Latency::default());
     let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
-    let shape = planned(&topology, Algorithm::Sssp).unwrap();
+    let shape = planned(&topology, crate::SSSP).unwrap();
     assert_eq!(seconds_per_byte(&topology, &shape), whole(2));
 }
 
@@ -96,7 +92,7 @@ fn equal_parts_of_all_shortest_paths() {
         ("ring:4,host=1B/s,nicforward=true", (3, 1), 2),
     ] {
         let expected = Fraction::new(expected.0, expected.1).unwrap();
-        assert_eq!(load(expression, Algorithm::Ewsp), (expected, chunks), "{expression}");
+        assert_eq!(load(expression, crate::EWSP), (expected, chunks), "{expression}");
     }
 }
 
@@ -118,11 +114,11 @@ fn parts_that_can_not_be_counted_are_refused() {
         }
     }
     let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
-    let error = planned(&topology, Algorithm::Ewsp).unwrap_err();
+    let error = planned(&topology, crate::EWSP).unwrap_err();
     assert!(matches!(error, SynthesisError::AllToAll(AllToAllError::TooManyParts { .. })), "{error}");
     assert!(error.to_string().contains("sssp or direct"));
     let cube = generate("hypercube:9", &TopologyLimits::STANDARD).unwrap();
-    assert!(matches!(planned(&cube, Algorithm::Ewsp), Err(SynthesisError::TooManyHops { .. })));
+    assert!(matches!(planned(&cube, crate::EWSP), Err(SynthesisError::TooManyHops { .. })));
 }
 
 /// Optimal where every dimension is a ring of odd extent or a multiple of four, or complete: 9 and 8 on the tori of §8, and
@@ -143,7 +139,7 @@ fn dimensions_one_after_the_other() {
         ("product(ring:4;mesh:3)", 8),
         ("power:2(ring:3)", 3),
     ] {
-        assert_eq!(load(expression, Algorithm::Dor), (whole(expected), 1), "{expression}");
+        assert_eq!(load(expression, crate::DOR), (whole(expected), 1), "{expression}");
     }
 }
 
@@ -161,7 +157,7 @@ fn path_flows_are_near_their_optima() {
         ("torus:3x3x3,down=200-201+102-112+111-121", 10.125, None),
         ("torus:3x3x3,nodes-down=100+122+211", 9.1951, None),
     ] {
-        let wanted = [(Algorithm::Pmcf, Some(disjoint)), (Algorithm::PmcfShortest, shortest)];
+        let wanted = [(crate::PMCF, Some(disjoint)), (crate::PMCF_SHORTEST, shortest)];
         for (algorithm, wanted) in wanted.into_iter().filter_map(|(algorithm, wanted)| Some((algorithm, wanted?))) {
             let (Fraction { numerator, denominator }, chunks) = load(expression, algorithm);
             let found = numerator as f64 / denominator as f64;
@@ -178,8 +174,8 @@ fn single_paths_by_integer_programs() {
     for (expression, disjoint, shortest) in
         [("hypercube:3", 4, 4), ("twisted-cube", 4, 4), ("bipartite:4x4", 3, 3), ("torus:3x3", 3, 3), ("ring:5", 3, 3)]
     {
-        assert_eq!(load(expression, Algorithm::IlpDisjoint), (whole(disjoint), 1), "{expression}");
-        assert_eq!(load(expression, Algorithm::IlpShortest), (whole(shortest), 1), "{expression}");
+        assert_eq!(load(expression, crate::ILP_DISJOINT), (whole(disjoint), 1), "{expression}");
+        assert_eq!(load(expression, crate::ILP_SHORTEST), (whole(shortest), 1), "{expression}");
     }
 }
 
@@ -199,17 +195,17 @@ fn choices_of_single_paths_have_a_bound() {
             let request = SynthesisRequest::new(all_to_all(&topology), algorithm);
             synthesize_explained(&topology, &request, None, &Never, &Silent).unwrap().choice_bound
         };
-        for algorithm in [Algorithm::IlpDisjoint, Algorithm::IlpShortest] {
+        for algorithm in [crate::ILP_DISJOINT, crate::ILP_SHORTEST] {
             assert_eq!(bound(algorithm), Rate::new(ranks, load), "{expression}, {algorithm}");
         }
-        assert_eq!(bound(Algorithm::Pmcf), None);
+        assert_eq!(bound(crate::PMCF), None);
     }
 }
 
 #[test]
 fn too_many_paths_are_refused() {
     let cube = generate("hypercube:7", &TopologyLimits::STANDARD).unwrap();
-    for algorithm in [Algorithm::PmcfShortest, Algorithm::IlpShortest] {
+    for algorithm in [crate::PMCF_SHORTEST, crate::ILP_SHORTEST] {
         let error = planned(&cube, algorithm).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("{algorithm} chooses among")) && error.contains("sssp or direct"),
@@ -217,7 +213,7 @@ fn too_many_paths_are_refused() {
         );
     }
     let torus = generate("torus:8x8", &TopologyLimits::STANDARD).unwrap();
-    let found = planned(&torus, Algorithm::IlpShortest).unwrap_err();
+    let found = planned(&torus, crate::ILP_SHORTEST).unwrap_err();
     assert!(matches!(found, SynthesisError::AllToAll(AllToAllError::TooManyPaths { limit: 20_000, .. })), "{found}");
 }
 
@@ -231,7 +227,7 @@ fn other_networks_have_no_dimensions() {
         ("torus:3x3,nodes-down=11", "it has 8 ranks left"),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
-        let error = planned(&topology, Algorithm::Dor).unwrap_err().to_string();
+        let error = planned(&topology, crate::DOR).unwrap_err().to_string();
         assert!(error.contains(words), "{expression}: {error}");
     }
 }
@@ -239,7 +235,7 @@ fn other_networks_have_no_dimensions() {
 #[test]
 fn other_collectives_are_refused() {
     let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
-    for algorithm in [Algorithm::Sssp, Algorithm::Ewsp, Algorithm::Dor, Algorithm::Pmcf, Algorithm::IlpShortest] {
+    for algorithm in [crate::SSSP, crate::EWSP, crate::DOR, crate::PMCF, crate::ILP_SHORTEST] {
         let collective = Collective::new(CollectiveKind::Allgather, None, 4).unwrap();
         let error = synthesize(&topology, &SynthesisRequest::new(collective, algorithm), &Never, &Silent).unwrap_err();
         let expected = format!(

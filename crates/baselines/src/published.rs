@@ -1,0 +1,19 @@
+//! `tacos-published`: schedules in time by the published greedy method.
+
+use canopy_synth::{Algorithm, HeededLimits, Kept, SPREADING, Synthesizer, plan_by};
+
+use crate::requests::best_by_requests;
+
+/// As published.
+pub const TACOS_PUBLISHED: Algorithm = Algorithm::of(&TACOS_PUBLISHED_ROW);
+static TACOS_PUBLISHED_ROW: Synthesizer = Synthesizer {
+    has_seed: true,
+    limits: HeededLimits::Chunks,
+    kept: Kept::InOwnLabels,
+    ..Synthesizer::new(
+        "tacos-published",
+        "chunk by chunk in time by requests in random order, as published (Won et al., section 4)",
+        SPREADING,
+        |task| plan_by(task, best_by_requests),
+    )
+};
