@@ -216,6 +216,7 @@ impl Level {
             }
         }
         inner.each(&mut |transfer| {
+            // An edge that reaches `v` has its share in place of `v`, and the edges that leave `w` get it in place of `w`.
             for source in own.reaching(transfer.source) {
                 for to in own.leaving(own.to(transfer.edge)).filter(|&to| to != source) {
                     let edge = link(transfer.edge, to);
@@ -237,6 +238,8 @@ impl Level {
         let scale = self.chunks / inner.chunks;
         inner.each(&mut |transfer| {
             let chunks = transfer.chunks.start * scale..transfer.chunks.end * scale;
+            // Copy `j` of a node sends what began at copies `j`. It goes to all copies `i` of the receiver, of which
+            // copy `j` alone sends it on.
             for j in 0..n {
                 let source = transfer.source * n + j;
                 for i in 0..n {
@@ -250,6 +253,8 @@ impl Level {
             }
         });
         let piece = self.chunks / (u64::from(own.degree()) * u64::from(n));
+        // What copy `i` of a node lacks is the shares of its other copies `j`. It comes in as many pieces as there are
+        // edges from neighbours' copies `k`, a piece over each.
         for node in 0..own.order() {
             for (edge, position) in own.reaching(node).zip(0_u64..) {
                 for k in 0..n {
@@ -290,13 +295,16 @@ fn each_of_power(inner: &Level, n: u32, take: &mut dyn FnMut(Transfer)) {
                 let stride = strides[own_dimension as usize];
                 let (before, after) = (&dimensions[..phase as usize], &dimensions[phase as usize + 1..]);
                 let step = transfer.step + phase * inner.steps;
-                for z in 0..order.pow(n - 1 - phase) {
-                    let after = place(z, after);
-                    for y in 0..order.pow(phase) {
-                        let node = place(y, before) + tail * stride + after;
+                // A transfer takes place in every line of this dimension: one for each choice of all other coordinates.
+                // Those of dimensions that come later are the source's own still; those of dimensions before have been
+                // gathered, so that whoever sends (`holder`) has the shares of all that differ from it there (`origin`).
+                for later in 0..order.pow(n - 1 - phase) {
+                    let later = place(later, after);
+                    for holder in 0..order.pow(phase) {
+                        let node = place(holder, before) + tail * stride + later;
                         let edge = node * own.degree() * n + own_dimension * own.degree() + slot;
-                        for x in 0..order.pow(phase) {
-                            let source = place(x, before) + transfer.source * stride + after;
+                        for origin in 0..order.pow(phase) {
+                            let source = place(origin, before) + transfer.source * stride + later;
                             take(Transfer { step, source, edge, chunks: chunks.clone() });
                         }
                     }
