@@ -36,7 +36,7 @@ pub fn local_ring(topology: &Topology, collective: Collective, stop: &dyn Stop) 
 }
 
 fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(LOCAL_RING.name(), collective, rank_count);
+    let mut parts = Rounds::new(&LOCAL_RING_ROW, collective, rank_count);
     match collective.kind() {
         CollectiveKind::Allgather => {}
         CollectiveKind::ReduceScatter | CollectiveKind::Allreduce => {
@@ -46,7 +46,7 @@ fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Resu
             all.collective = collective;
             return Ok(all);
         }
-        _ => return Err(parts.unsupported("allgather, reduce-scatter and allreduce")),
+        _ => return Err(parts.unsupported()),
     }
     let (count, size) = (groups.len(), groups.first().map_or(0, Vec::len));
     let share = |rank: Rank| u64::from(rank.number());

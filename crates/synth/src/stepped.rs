@@ -47,7 +47,7 @@ pub fn written(
     spread: impl Fn() -> Result<Rounds, SteppedError>,
     stop: &dyn Stop,
 ) -> Result<Schedule, SteppedError> {
-    let (collective, algorithm) = (rounds.collective, rounds.name.to_owned());
+    let (collective, algorithm) = (rounds.collective, rounds.row.name.to_owned());
     let steps = match switched::over_switches(topology, &rounds, stop)? {
         Some(steps) => steps,
         None => match collective.kind() {

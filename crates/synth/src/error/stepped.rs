@@ -3,12 +3,14 @@
 use canopy_optimize::Stopped;
 use canopy_schedule::CollectiveKind;
 
+use super::listed;
+
 /// Each variant says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum SteppedError {
-    #[error("{name} does not plan {collective}; it plans {supported}")]
-    Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static str },
+    #[error("{name} does not plan {collective}; it plans {}", listed(supported))]
+    Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static [CollectiveKind] },
     #[error(
         "{name} needs a route from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is none; add links that connect them"
     )]

@@ -35,9 +35,9 @@ pub fn binomial(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(BINOMIAL.name, collective, rank_count);
+    let mut parts = Rounds::new(&BINOMIAL, collective, rank_count);
     let Some(root) = collective.root() else {
-        return Err(parts.unsupported("broadcast, reduce, gather and scatter"));
+        return Err(parts.unsupported());
     };
     let step_count = rank_count.next_power_of_two().ilog2();
     for step in 0..step_count {

@@ -35,7 +35,7 @@ pub fn bruck(topology: &Topology, collective: Collective, stop: &dyn Stop) -> Re
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(BRUCK.name, collective, rank_count);
+    let mut parts = Rounds::new(&BRUCK, collective, rank_count);
     let distances = (0..32).map(|step| (step, 1_u32 << step)).take_while(|&(_, distance)| distance < rank_count);
     for (step, distance) in distances {
         for from in parts.ranks() {
@@ -52,7 +52,7 @@ fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedErro
                     let blocks = moving.map(|offset| block_at(from, offset, distance, rank_count));
                     parts.send(step, Action::Copy, (from, to), blocks)?;
                 }
-                _ => return Err(parts.unsupported("allgather and all-to-all")),
+                _ => return Err(parts.unsupported()),
             }
         }
     }

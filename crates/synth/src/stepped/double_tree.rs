@@ -46,15 +46,15 @@ fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedErro
             copies.clone().backwards().then(&copies)
         }
         _ => {
-            let parts = Rounds::new(DOUBLE_TREE.name, collective, rank_count);
-            Err(parts.unsupported("broadcast, reduce and allreduce"))
+            let parts = Rounds::new(&DOUBLE_TREE, collective, rank_count);
+            Err(parts.unsupported())
         }
     }
 }
 
 /// Copies what is at the root, or of an allreduce at the trees' own roots, down both trees.
 fn copies(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(DOUBLE_TREE.name, collective, rank_count);
+    let mut parts = Rounds::new(&DOUBLE_TREE, collective, rank_count);
     let root = collective.root();
     if root.is_some() {
         parts.chunks_per_share = 2;

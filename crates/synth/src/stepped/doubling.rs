@@ -46,12 +46,12 @@ pub fn recursive_doubling(
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(RECURSIVE_DOUBLING.name, collective, rank_count);
+    let mut parts = Rounds::new(&RECURSIVE_DOUBLING, collective, rank_count);
     let (halves, doubles) = match collective.kind() {
         CollectiveKind::Allgather => (false, true),
         CollectiveKind::ReduceScatter => (true, false),
         CollectiveKind::Allreduce => (true, true),
-        _ => return Err(parts.unsupported("allgather, reduce-scatter and allreduce")),
+        _ => return Err(parts.unsupported()),
     };
     let fold = Fold { core: 1 << rank_count.ilog2(), rank_count };
     let levels = rank_count.ilog2();

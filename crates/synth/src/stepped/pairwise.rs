@@ -35,7 +35,7 @@ pub fn pairwise(topology: &Topology, collective: Collective, stop: &dyn Stop) ->
 }
 
 fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedError> {
-    let mut parts = Rounds::new(PAIRWISE.name, collective, rank_count);
+    let mut parts = Rounds::new(&PAIRWISE, collective, rank_count);
     for offset in 1..rank_count {
         for from in parts.ranks() {
             let to = match rank_count.is_power_of_two() {
@@ -46,7 +46,7 @@ fn rounds(collective: Collective, rank_count: u32) -> Result<Rounds, SteppedErro
                 CollectiveKind::AllToAll => (Action::Copy, block(from, to, rank_count)),
                 CollectiveKind::ReduceScatter => (Action::Reduce, share(collective, to)),
                 CollectiveKind::Allgather => (Action::Copy, share(collective, from)),
-                _ => return Err(parts.unsupported("all-to-all, reduce-scatter and allgather")),
+                _ => return Err(parts.unsupported()),
             };
             parts.send(offset - 1, action, (from, to), std::iter::once(chunk))?;
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{Action, Collective};
 use canopy_topology::Rank;
 
+use crate::algorithm::Synthesizer;
 use crate::error::SteppedError;
 use crate::parts::HOPS_MAX;
 
@@ -21,7 +22,7 @@ pub(super) struct Message {
 /// Messages of a schedule, by rising step.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    pub(super) name: &'static str,
+    pub(super) row: &'static Synthesizer,
     /// What they do.
     pub collective: Collective,
     pub(super) rank_count: u32,
@@ -32,8 +33,8 @@ pub struct Rounds {
 
 impl Rounds {
     /// None yet.
-    pub const fn new(name: &'static str, collective: Collective, rank_count: u32) -> Self {
-        Self { name, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
+    pub const fn new(row: &'static Synthesizer, collective: Collective, rank_count: u32) -> Self {
+        Self { row, collective, rank_count, chunks_per_share: 1, messages: Vec::new(), chunks: Vec::new() }
     }
 
     /// All ranks.
@@ -54,7 +55,7 @@ impl Rounds {
     ) -> Result<(), SteppedError> {
         let first = self.chunks.len();
         for chunk in chunks {
-            require_room(self.name, self.chunks.len())?;
+            require_room(self.row.name, self.chunks.len())?;
             self.chunks.push(chunk);
         }
         self.messages.push(Message { step, action, ends, chunks: first..self.chunks.len() });
@@ -91,8 +92,9 @@ impl Rounds {
     }
 
     /// That the collective is none of those that are planned.
-    pub fn unsupported(&self, supported: &'static str) -> SteppedError {
-        SteppedError::Unsupported { name: self.name, collective: self.collective.kind(), supported }
+    pub fn unsupported(&self) -> SteppedError {
+        let (name, supported) = (self.row.name, self.row.collectives);
+        SteppedError::Unsupported { name, collective: self.collective.kind(), supported }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn over_ranks(
     if let Some(rounds) = copies {
         let (found, _) = copied(topology, rounds, Heading::Along, stop)?;
         for Hop { step, ends: (from, to), links, chunk } in found {
-            require_room(rounds.name, written.len())?;
+            require_room(rounds.row.name, written.len())?;
             let (step, route) = (done + step, routes.intern(&links));
             written.push(Sending { step, action: Action::Copy, from, to, chunks: chunk..chunk + 1, route });
         }
@@ -79,7 +79,7 @@ fn copied(
     for round in rounds.messages.chunk_by(|a, b| a.step == b.step) {
         for message in round {
             let (from, to) = message.ends;
-            let links = ways.links((from, to))?.ok_or_else(|| unreachable(topology, rounds.name, (from, to)))?;
+            let links = ways.links((from, to))?.ok_or_else(|| unreachable(topology, rounds.row.name, (from, to)))?;
             let way = legs(topology, heading, &links, to);
             for &chunk in rounds.chunks_of(message) {
                 let since = |rank| ready.get(&(rank, chunk)).copied();
@@ -88,7 +88,7 @@ fn copied(
                     way.iter().enumerate().rev().find_map(|(place, &(rank, _))| Some((place + 1, rank, since(rank)?)));
                 let (done, mut at, since) = nearest.unwrap_or((0, from, since(from).unwrap_or(0)));
                 for ((next, leg), step) in way[done..].iter().copied().zip(since.max(begin)..) {
-                    require_room(rounds.name, all.len())?;
+                    require_room(rounds.row.name, all.len())?;
                     all.push(Hop { step, ends: (at, next), links: leg.to_vec(), chunk });
                     ready.insert((next, chunk), step + 1);
                     end = end.max(step + 1);

@@ -34,7 +34,7 @@ pub(super) fn over_switches(
             }
         };
         for &chunk in rounds.chunks_of(message) {
-            require_room(rounds.name, steps.len())?;
+            require_room(rounds.row.name, steps.len())?;
             let &Message { step, action, ends: (from, to), .. } = message;
             steps.push(Sending { step, action, from, to, chunks: chunk..chunk + 1, route });
         }
