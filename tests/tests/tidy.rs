@@ -112,6 +112,32 @@ fn dependencies_point_one_way() {
     }
 }
 
+/// What stands before and behind the table of edges in the document that newcomers read.
+const EDGES_DRAWN: [&str; 2] = ["<!-- edges: made by the tidy test -->\n", "<!-- end of edges -->"];
+
+/// `CANOPY_APPROVE=1` writes the table anew.
+#[test]
+fn the_edges_that_are_allowed_are_those_that_are_drawn() {
+    let path = workspace().join("ARCHITECTURE.md");
+    let text = fs::read_to_string(&path).expect("a readable document");
+    let name = |folder: &'static str| folder.rsplit('/').next().unwrap_or(folder);
+    let row = |(folder, uses): &(&'static str, &[&str])| {
+        let uses: Vec<String> = uses.iter().map(|name| format!("`{}`", name.trim_start_matches("canopy-"))).collect();
+        let uses = if uses.is_empty() { "nothing".to_owned() } else { uses.join(", ") };
+        format!("| `{}` | {uses} |\n", name(folder))
+    };
+    let rows: String = LAYERS.iter().map(row).collect();
+    let drawn = format!("| crate | uses |\n|---|---|\n{rows}");
+    let [before, behind] = EDGES_DRAWN;
+    let (head, rest) = text.split_once(before).expect("the table has a beginning");
+    let (found, tail) = rest.split_once(behind).expect("the table has an end");
+    if found != drawn && std::env::var_os("CANOPY_APPROVE").is_some() {
+        fs::write(&path, format!("{head}{before}{drawn}{behind}{tail}")).expect("a writable document");
+        return;
+    }
+    assert_eq!(found, drawn, "run the test with CANOPY_APPROVE=1 to draw the edges anew");
+}
+
 #[test]
 fn library_crates_touch_no_clock_file_or_environment() {
     let forbidden = ["std::fs", "std::net", "std::env::", "std::time", "std::process", "println!", "eprintln!"];

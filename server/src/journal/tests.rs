@@ -47,6 +47,11 @@ impl Journal {
     }
 }
 
+/// The record of a job.
+fn written(number: u64, expression: &str) -> Vec<u8> {
+    encode_record(&encode_entry(number, &order(expression), Priority::Prefetch, 0))
+}
+
 fn unfinished(journal: &Journal) -> Vec<Unfinished> {
     let mut found = Vec::new();
     journal.for_each_unfinished(|unfinished| found.push(unfinished)).unwrap();
@@ -249,7 +254,7 @@ fn every_order_is_read_back() {
 #[test]
 fn a_damaged_entry_is_put_aside_and_the_others_are_taken_up() {
     let store = memory();
-    let record = |number| encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
+    let record = |number| written(number, "ring:4");
     store.put(&PlanKey::numbered(1), b"no record", &progress(0)).unwrap();
     store.put(&PlanKey::numbered(2), &record(2), b"no summary").unwrap();
     store.put(&PlanKey::numbered(3), &record(2), &progress(0)).unwrap();
@@ -366,7 +371,7 @@ fn a_job_that_ends_its_process_twice_is_dropped_and_shown_as_failed() {
 fn no_more_are_taken_up_than_may_wait() {
     let store = memory();
     for number in 1..=5 {
-        let record = encode_entry(number, &order(&format!("ring:{}", number + 2)), Priority::Prefetch, 0);
+        let record = written(number, &format!("ring:{}", number + 2));
         store.put(&PlanKey::numbered(number), &record, &progress(0)).unwrap();
     }
     let process = Process::start(&store, QueueLimits { length_max: 3, ..LIMITS });
@@ -395,7 +400,7 @@ fn of_two_entries_of_one_request_the_later_one_is_unfinished() {
 fn two_entries_of_one_request_become_one_job_whatever_their_summaries_say() {
     let store = memory();
     for number in [1, 2] {
-        let record = encode_entry(number, &order("ring:4"), Priority::Prefetch, 0);
+        let record = written(number, "ring:4");
         store.put(&PlanKey::numbered(number), &record, &progress(0)).unwrap();
     }
     let process = Process::start(&store, LIMITS);
