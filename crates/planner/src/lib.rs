@@ -16,7 +16,7 @@
 //! let schedules = SchedulesInMemory::new(64 << 20);
 //! let request = Request::on("dgx-a100:boxes=2", CollectiveKind::Allgather);
 //! let plan = planner.plan(&request, Context::new(&schedules))?;
-//! assert_eq!(plan.optimality.to_string(), "1");
+//! assert_eq!(plan.optimality.to_string(), "1/1");
 //! assert_eq!(*plan.achieved(), plan.bound().upper);
 //! # Ok::<(), canopy_planner::PlanError>(())
 //! ```
