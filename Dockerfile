@@ -5,6 +5,8 @@ WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY proto proto
+COPY wire wire
+COPY examples examples
 COPY migrations migrations
 COPY server server
 COPY client client
