@@ -70,6 +70,11 @@ enum End {
     Left(Arc<Job>),
 }
 
+/// The record of a job.
+fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
+    encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms))
+}
+
 /// A request by itself, in the envelope of a record.
 pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
     encode_record(&encode_entry(0, order, Priority::Prefetch, 0))
@@ -105,7 +110,7 @@ impl Journal {
         let (priority, starts) = (ties.priority, Written::default().starts_with(ties.is_being_read));
         drop(ties);
         let key = PlanKey::numbered(job.number);
-        let record = encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms));
+        let record = record_of(job, priority);
         let written = self.store.put(&key, &record, &encode_progress(starts, &job.key));
         if written.is_err() {
             job.ties().written = None;
@@ -246,7 +251,7 @@ impl Journal {
                 }
                 End::Left(job) => {
                     let priority = job.ties().priority;
-                    let record = encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms));
+                    let record = record_of(&job, priority);
                     if let Err(error) = self.store.put(&key, &record, &encode_progress(0, &job.key)) {
                         tracing::error!(operation = job.operation(), error = chain(&error), "a job is lost");
                         failed.insert(key, End::Left(job));

@@ -9,7 +9,7 @@ use crate::failure::PlanFailure;
 use crate::order::TopologyInput;
 
 /// Ample for recursive parsers at their greatest permitted depth.
-const STACK_BYTES: usize = 16 << 20;
+pub(crate) const STACK_BYTES: usize = 16 << 20;
 
 /// Reads on a thread whose stack the deepest document cannot exhaust. A panic there ends the call alone.
 pub(crate) fn read_deeply(

@@ -23,14 +23,13 @@ use crate::journal::Journal;
 use crate::key::PlanKey;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::queue::Queue;
+use crate::reading::STACK_BYTES;
 use crate::refusals::Refusals;
 use crate::store::{Durability, Lookup, Records, Request, StoredPlan};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
 /// others see to it that an answer that is there does not.
 const READER_COUNT: usize = 4;
-/// Ample for recursive parsers at their greatest permitted depth.
-const STACK_BYTES: usize = 16 << 20;
 /// From this estimate on, plans that need no search are made one at a time.
 const LARGE_BYTES: u64 = 256 << 20;
 /// Shortest time between two reports of one stage that are passed on.

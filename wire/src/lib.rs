@@ -19,8 +19,8 @@ pub use plan::{
     warnings, warnings_read,
 };
 pub use plan_request::{
-    FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, kept_placed, kept_request,
-    placed, plan_request, sourced, topology_input,
+    FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once, kept_placed,
+    kept_request, placed, plan_request, require_few_faults, sourced, topology_input,
 };
 pub use priority::Priority;
 pub use refused::{InlineError, RequestError, TENANT_HEADER};

@@ -124,7 +124,7 @@ pub fn kept_request<E>(
 ) -> Result<Request, KeptRequestError<E>> {
     use v1::topology_source::Source;
     let mut request = v1::PlanRequest::decode(message).map_err(|_| KeptRequestError::Damaged)?;
-    if let Some(v1::TopologySource { source: Some(source @ Source::Id(_)) }) = &mut request.topology
+    if let Some(v1::TopologySource { source: Some(source) }) = &mut request.topology
         && let Source::Id(id) = source
     {
         let content = document(id).map_err(KeptRequestError::Topology)?;
@@ -188,6 +188,25 @@ pub struct Sourced {
     pub faults: Vec<Loss>,
 }
 
+/// Faults rising: in whatever order and however often they are said, they mean the same.
+pub fn each_once(mut faults: Vec<Loss>) -> Vec<Loss> {
+    faults.sort_unstable();
+    faults.dedup();
+    faults
+}
+
+/// Whether one request may name so many faults.
+///
+/// # Errors
+/// They are more.
+pub fn require_few_faults(found: usize) -> Result<(), RequestError> {
+    if found <= FAULTS_MAX {
+        return Ok(());
+    }
+    let (field, found, limit) = ("topology.punctured.faults", found as u64, FAULTS_MAX as u64);
+    Err(RequestError::TooMany { field, found, limit })
+}
+
 /// Reads where a network comes from. What is reported has taken the place of `include_reported` before.
 ///
 /// # Errors
@@ -198,15 +217,9 @@ pub fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestErr
         return Ok(Sourced { topology: topology_input(source)?, faults: Vec::new() });
     };
     let v1::Punctured { base, faults, .. } = *punctured;
-    if faults.len() > FAULTS_MAX {
-        let (field, found, limit) = ("topology.punctured.faults", faults.len() as u64, FAULTS_MAX as u64);
-        return Err(RequestError::TooMany { field, found, limit });
-    }
+    require_few_faults(faults.len())?;
     let read = |(position, fault)| loss(fault).map_err(|error| RequestError::Fault { position, error });
-    let mut faults = faults.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
-    // In whatever order and however often they are said, they mean the same.
-    faults.sort_unstable();
-    faults.dedup();
+    let faults = each_once(faults.iter().enumerate().map(read).collect::<Result<_, _>>()?);
     let topology = topology_input(base.map(|base| *base)).map_err(|error| match error {
         RequestError::PuncturedHere => RequestError::TwicePunctured,
         RequestError::Missing { field: "topology", .. } => {

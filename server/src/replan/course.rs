@@ -28,7 +28,7 @@ use crate::status::to_operation_error;
 use crate::store::StoreError;
 use canopy_wire as wire;
 use canopy_wire::timestamp;
-use canopy_wire::{KeptRequestError, kept_request};
+use canopy_wire::{KeptRequestError, each_once, kept_request, require_few_faults};
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -339,9 +339,8 @@ pub(super) fn order_for(
         KeptRequestError::Topology(failure) => failure,
     })?;
     if !is_sound {
-        order.faults = losses.to_vec();
-        order.faults.sort_unstable();
-        order.faults.dedup();
+        require_few_faults(losses.len()).map_err(PlanFailure::Request)?;
+        order.faults = each_once(losses.to_vec());
     }
     let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
