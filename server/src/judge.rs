@@ -96,7 +96,7 @@ fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), S
         return Err(format!("its MSCCL file cannot have the {instances} instances that are stated"));
     }
     match prove(&program, profile).problems.first() {
-        Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.where_, problem.message)),
+        Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.place, problem.message)),
         None => Ok(()),
     }
 }
@@ -156,7 +156,7 @@ fn judge_execution_plan(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Res
     }
     let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
     match proof.problems.first() {
-        Some(problem) => Err(format!("its execution plan: {}: {}: {}", problem.check, problem.where_, problem.message)),
+        Some(problem) => Err(format!("its execution plan: {}: {}: {}", problem.check, problem.place, problem.message)),
         None => Ok(()),
     }
 }

@@ -89,7 +89,7 @@ fn judge(program: &Program, profile: Profile) -> Result<(), Box<dyn Error>> {
         return Err("the file, read back, is another program".into());
     }
     if let Some(problem) = prove(&parsed, profile).problems.first() {
-        return Err(format!("{}: {}: {}", problem.check, problem.where_, problem.message).into());
+        return Err(format!("{}: {}: {}", problem.check, problem.place, problem.message).into());
     }
     emulate(&parsed, &EmulateOptions::standard(profile, 1))?;
     Ok(())

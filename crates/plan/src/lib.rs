@@ -3,25 +3,27 @@
 //! Pure: a transfer graph or text in, text or a verdict out. It knows nothing of how schedules are found, and the
 //! proof and the emulator know nothing of how a file was made: they judge any file.
 
-mod emulate;
+mod elements;
+mod meaning;
 mod msccl;
 mod mscclpp;
 pub mod oneccl;
 mod plan_file;
+mod promise;
+mod proof;
 pub mod routes;
 mod waits;
 
-pub use emulate::{
-    Blocked, ElementType, EmulateOptions, EmulationError, EmulationReport, Operator, emulate, emulate_until,
-};
+pub use elements::{ElementType, Operator};
+pub use msccl::emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use msccl::{
     Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Figure, ForeignFile, InstanceRoom, Instances,
     LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank, Oddity,
     Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
-    ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, Stopped,
-    ThreadBlock, TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml,
-    parse_msccl_xml_until, prove, prove_until, read_foreign_msccl_xml, read_msccl_xml_as_runtime, require_own_routes,
-    traffic, write_msccl_xml, write_msccl_xml_slice,
+    ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, ThreadBlock,
+    TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,
+    prove_until, read_foreign_msccl_xml, read_msccl_xml_as_runtime, require_own_routes, traffic, write_msccl_xml,
+    write_msccl_xml_slice,
 };
 pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
@@ -31,3 +33,5 @@ pub use mscclpp::{
     parse_execution_plan, prove_execution_plan, require_followable, switch_domains, write_execution_plan,
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
+pub use promise::{Promise, Promises};
+pub use proof::Stopped;

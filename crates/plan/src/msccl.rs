@@ -5,6 +5,7 @@
 //! (limits, protocol sizes, spelling) is data in [`ProfileLimits`]; the code has no constants of its own.
 
 mod convert;
+pub(crate) mod emulate;
 #[cfg(test)]
 pub(crate) mod examples;
 mod figures;
@@ -25,10 +26,9 @@ pub use parse::{
 };
 pub use profile::{ByteRange, PlacementRule, Profile, ProfileError, ProfileLimits, Queue, Selection, SelectionOrder};
 pub use program::{Buffer, Chunks, Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
-pub use prove::{Place, Problem, Proof, Stopped, prove, prove_until};
+pub use prove::{Place, Problem, Proof, prove, prove_until};
 pub use traffic::{NetworkLoad, TrafficError, network_load, traffic};
 pub use write::{NoSuchRank, write_msccl_xml, write_msccl_xml_slice};
 
 pub(crate) use lower::Ranges;
-pub(crate) use program::{Memory, expected_chunks, has_buffer, share_chunks};
-pub(crate) use prove::{Findings, Report, symbols};
+pub(crate) use prove::{Findings, Report};

@@ -10,7 +10,6 @@ mod lower;
 mod memory;
 mod parse;
 mod program;
-mod promise;
 mod prove;
 mod rank_run;
 mod write;
@@ -24,8 +23,7 @@ pub use load::network_load;
 pub use lower::{LowerError, LowerOptions, lower, require_own_routes};
 pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
-pub use promise::{Promise, promise};
-pub use prove::{Place, Problem, Proof, Stopped, prove, prove_routes, prove_until};
+pub use prove::{Place, Problem, Proof, prove, prove_routes, prove_until};
 pub use rank_run::{Incoming, Outgoing, Piece, RankRun, RunError, Turn};
 pub use write::write;
 

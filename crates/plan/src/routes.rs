@@ -10,7 +10,7 @@ mod program;
 mod prove;
 mod write;
 
-pub use crate::oneccl::{ParseError, ParseFault, Problem, Proof, Stopped};
+pub use crate::oneccl::{ParseError, ParseFault, Problem, Proof};
 pub use lower::{LowerError, LowerOptions, lower};
 pub use parse::{OWN_BYTES_MAX, is_plan, parse, parse_until};
 pub use program::{Node, Port, Program, QueuePair, RankProgram, Role};

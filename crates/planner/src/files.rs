@@ -95,7 +95,7 @@ impl Files {
         let is_stopped = || stop.is_requested();
         let proof = prove_until(program, profile, &is_stopped).map_err(|_| PlanError::Stopped)?;
         if let Some(problem) = proof.problems.first() {
-            return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
+            return Err(rejected(format!("{}: {}: {}", problem.check, problem.place, problem.message)));
         }
         let seed = key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         for options in EmulateOptions::various(profile, seed) {
@@ -109,7 +109,7 @@ impl Files {
             }
         }
         for warning in proof.warnings {
-            let text = format!("{}: {}: {}", profile.name(), warning.where_, warning.message);
+            let text = format!("{}: {}: {}", profile.name(), warning.place, warning.message);
             self.warnings.push(Warning::new("RUNTIME_ADVICE", text));
         }
         self.narrow(program, profile);

@@ -1,6 +1,6 @@
 //! What ranks start with and must end with: numbers made from a seed, so that every rank can check its output alone.
 
-use canopy_plan::oneccl::{Program, Promise, promise};
+use canopy_plan::{Promise, Promises, oneccl::Program};
 use canopy_topology::Rank;
 use clap::ValueEnum;
 
@@ -112,8 +112,9 @@ impl<'p> Data<'p> {
     pub(super) fn first_wrong(&self, rank: u32, output: &[u8]) -> Option<u64> {
         let mut expected = [0_u8; 8];
         let expected = &mut expected[..self.element.bytes()];
+        let promises = Promises::new(self.program.collective, self.elements);
         (0..).zip(output.chunks_exact(self.element.bytes())).find_map(|(place, found)| {
-            let number = match promise(self.program.collective, Rank::new(rank), place, self.elements) {
+            let number = match promises.at(Rank::new(rank), place)? {
                 Promise::From(origin, place) => self.number(origin.number(), place),
                 Promise::All(place) => (0..self.program.rank_count).map(|rank| self.number(rank, place)).sum(),
             };

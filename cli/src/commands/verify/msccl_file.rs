@@ -91,7 +91,7 @@ pub(super) fn judge_program(program: &Program, profile: Profile, report: &mut Re
     let as_problem = |found: canopy_plan::Problem| Problem {
         check: found.check,
         message: found.message,
-        place: found.where_.to_string(),
+        place: found.place.to_string(),
     };
     report.checks.extend(proof.checks);
     report.problems.extend(proof.problems.into_iter().map(as_problem));

@@ -17,20 +17,20 @@ mod connections;
 mod dependencies;
 mod largest;
 mod limits;
-pub(crate) mod meaning;
+mod meaning;
 mod model;
+mod place;
 mod progress;
 mod races;
-mod report;
 mod structure;
 
 pub(super) use largest::{Largest, largest_without_deadlock};
-pub(crate) use meaning::symbols;
-pub(crate) use report::{Findings, Report};
-pub use report::{Place, Problem, Proof, Stopped};
+pub(crate) use place::{Findings, Report};
+pub use place::{Place, Problem, Proof};
 
 use super::profile::{PlacementRule, Profile};
 use super::program::Program;
+use crate::proof::Stopped;
 use model::Model;
 
 /// Judges a program for a runtime; see [`prove_until`], which it calls without ever stopping.

@@ -1,9 +1,11 @@
 //! What a plan is for: buffers, where they share memory, what ranks start with and must end with.
 
 use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
 
 use super::program::{ExecutionPlan, ExecutionRank};
 use crate::msccl::Buffer;
+use crate::promise::Promises;
 
 /// The word of the runtime for a collective. It has none for those with a root: such plans are `custom`, and whoever
 /// registers one says by its name, or by a selector, when it is to be used.
@@ -28,23 +30,6 @@ pub(super) fn read_word(word: &str) -> Option<CollectiveKind> {
         "alltoall" => Some(CollectiveKind::AllToAll),
         _ => None,
     }
-}
-
-/// What an output chunk must hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promise {
-    /// What one rank had in an input chunk.
-    Chunk {
-        /// The rank.
-        rank: u32,
-        /// Its chunk.
-        chunk: u64,
-    },
-    /// The sum of all ranks' input chunks of this number.
-    Sum {
-        /// The chunk.
-        chunk: u64,
-    },
 }
 
 /// What a plan is held to.
@@ -131,29 +116,11 @@ impl Contract {
         }
     }
 
-    /// Whether a rank's input holds something at the start.
-    pub(super) fn is_filled(&self, rank: u32) -> bool {
-        !matches!(self.kind, Some(CollectiveKind::Broadcast | CollectiveKind::Scatter)) || rank == self.root
-    }
-
-    /// What an output chunk of a rank must hold; none where nothing is promised.
-    pub(super) fn promise(&self, rank: u32, chunk: u64) -> Option<Promise> {
-        let (own, root) = (u64::from(rank), self.root);
-        let at = |source: u64, chunk| u32::try_from(source).ok().map(|rank| Promise::Chunk { rank, chunk });
-        match self.kind? {
-            CollectiveKind::Gather | CollectiveKind::Reduce if rank != root => None,
-            CollectiveKind::Allgather | CollectiveKind::Gather => {
-                at(chunk / self.input_chunks, chunk % self.input_chunks)
-            }
-            CollectiveKind::Reduce | CollectiveKind::Allreduce => Some(Promise::Sum { chunk }),
-            CollectiveKind::ReduceScatter => Some(Promise::Sum { chunk: own * self.output_chunks + chunk }),
-            CollectiveKind::Scatter => at(root.into(), own * self.output_chunks + chunk),
-            CollectiveKind::Broadcast => at(root.into(), chunk),
-            CollectiveKind::AllToAll => {
-                let block = self.input_chunks / self.rank_count;
-                at(chunk / block, own * block + chunk % block)
-            }
-        }
+    /// What is promised of outputs whose chunks have so many places.
+    pub(super) fn promises(&self, per_chunk: u64) -> Promises {
+        let chunks = self.input_chunks.min(self.output_chunks);
+        let share = if self.kind == Some(CollectiveKind::AllToAll) { chunks / self.rank_count } else { chunks };
+        Promises::of(self.kind, Rank::new(self.root), share * per_chunk)
     }
 
     /// Where the buffers of a rank lie, each chunk in `grain` cells, of scratch in `scratch_grain`.

@@ -9,12 +9,13 @@ mod machine;
 use canopy_schedule::Collective;
 
 use self::machine::Run;
-use super::contract::{Contract, Promise};
+use super::contract::{Contract, Memory};
 use super::loader;
 use super::machine::{Machine, scales};
 use super::profile::ExecutorProfile;
 use super::program::ExecutionPlan;
-use crate::emulate::{ElementType, EmulationError, EmulationReport, Operator, mix};
+use crate::elements::{Data, ElementType, Operator, Random};
+use crate::msccl::emulate::{EmulationError, EmulationReport, wrong};
 use crate::msccl::{Buffer, Place, Report};
 
 /// Most elements of all ranks' buffers together.
@@ -71,7 +72,7 @@ pub fn emulate_execution_plan(
     });
     let proof = report.finish().map_err(|_| EmulationError::Stopped)?;
     if let Some(problem) = proof.problems.first() {
-        return Err(malformed(problem.where_, "a number or reference is wrong"));
+        return Err(malformed(problem.place, "a number or reference is wrong"));
     }
     let mut total = EmulationReport { steps: 0, transfers: 0, chunks: 0, elements_compared: 0 };
     for machine in &machines {
@@ -96,93 +97,35 @@ fn run(
     if elements > ELEMENTS_MAX {
         return Err(EmulationError::TooLarge { bytes: elements.saturating_mul(8), limit: ELEMENTS_MAX * 8 });
     }
-    let data = Data { machine, contract, options };
-    let memories = (0..).zip(&machine.memories).map(|(rank, memory)| data.initial(rank, memory.cells())).collect();
+    let ExecutionOptions { seed, element, .. } = *options;
+    let per_chunk = machine.grain * u64::from(options.elements);
+    let inputs = contract.input_chunks() * per_chunk;
+    let ranks = u32::try_from(machine.memories.len()).unwrap_or(0);
+    let random = Random { seed, element, operator: Operator::Sum, chunk_elements: options.elements.into() };
+    let data = Data::new(random, ranks, contract.promises(per_chunk), inputs, stop);
+    let data = data.map_err(|fault| wrong(0, fault, per_chunk))?;
+    // Where a buffer of a rank begins.
+    let first = |memory: &Memory, buffer| memory.cell(buffer, 0) * u64::from(options.elements);
+    let mut memories = Vec::with_capacity(machine.memories.len());
+    for (rank, memory) in (0..).zip(&machine.memories) {
+        let start = first(memory, Buffer::Input);
+        let has_input = contract.has_buffer(rank, Buffer::Input);
+        let input = start..if has_input { start + inputs } else { start };
+        let own = data.memory(rank, memory.cells() * u64::from(options.elements), input);
+        memories.push(own.map_err(|fault| wrong(rank, fault, per_chunk))?);
+    }
     let mut run = Run::new(machine, *options, memories);
     run.finish(stop)?;
-    let elements_compared = data.check(&run.memories)?;
+    let mut elements_compared = 0;
+    for ((rank, memory), cells) in (0..).zip(&machine.memories).zip(&run.memories) {
+        let part = |buffer, chunks: u64| {
+            let index = |place| usize::try_from(place).unwrap_or(usize::MAX);
+            cells.iter().copied().skip(index(first(memory, buffer))).take(index(chunks * per_chunk))
+        };
+        let keeps_input = contract.keeps_input() && contract.has_buffer(rank, Buffer::Input);
+        let input = keeps_input.then(|| part(Buffer::Input, contract.input_chunks()));
+        let compared = data.check(rank, part(Buffer::Output, contract.output_chunks()), input);
+        elements_compared += compared.map_err(|fault| wrong(rank, fault, per_chunk))?;
+    }
     Ok(run.report(elements_compared))
-}
-
-/// What ranks begin with and must end with.
-struct Data<'a> {
-    machine: &'a Machine,
-    contract: &'a Contract,
-    options: &'a ExecutionOptions,
-}
-
-impl Data<'_> {
-    /// An element of a rank's input.
-    fn input(&self, rank: u32, cell: u64, element: u64) -> u64 {
-        let random = mix(mix(mix(self.options.seed ^ u64::from(rank)) ^ cell) ^ element);
-        self.options.element.truncate(random)
-    }
-
-    fn elements(&self) -> u64 {
-        self.options.elements.into()
-    }
-
-    fn initial(&self, rank: u32, cells: u64) -> Vec<u64> {
-        let garbage = mix(!self.options.seed ^ u64::from(rank));
-        let total = cells * self.elements();
-        let mut memory: Vec<u64> = (0..total).map(|at| self.options.element.truncate(mix(garbage ^ at))).collect();
-        if self.contract.is_filled(rank) && self.contract.has_buffer(rank, Buffer::Input) {
-            let first = self.first(rank, Buffer::Input, 0);
-            let inputs = self.contract.input_chunks() * self.machine.grain;
-            let filled = memory.iter_mut().skip(first).take(usize::try_from(inputs * self.elements()).unwrap_or(0));
-            for (at, value) in (0_u64..).zip(filled) {
-                *value = self.input(rank, at / self.elements(), at % self.elements());
-            }
-        }
-        memory
-    }
-
-    /// Position in a rank's memory of a chunk's first element.
-    fn first(&self, rank: u32, buffer: Buffer, chunk: u64) -> usize {
-        let cell = self.machine.memories.get(rank as usize).map_or(0, |memory| memory.cell(buffer, chunk));
-        usize::try_from(cell * self.elements()).unwrap_or(usize::MAX)
-    }
-
-    fn expected(&self, promise: Promise, part: u64, element: u64) -> u64 {
-        let cell = |chunk: u64| chunk * self.machine.grain + part;
-        match promise {
-            Promise::Chunk { rank, chunk } => self.input(rank, cell(chunk), element),
-            Promise::Sum { chunk } => {
-                let ranks = u32::try_from(self.machine.memories.len()).unwrap_or(0);
-                let inputs = (0..ranks).map(|rank| self.input(rank, cell(chunk), element));
-                inputs.fold(0, |sum, next| self.options.element.combine(Operator::Sum, sum, next))
-            }
-        }
-    }
-
-    /// Compares outputs, and inputs where they must be unchanged. Returns the number of elements compared.
-    fn check(&self, memories: &[Vec<u64>]) -> Result<u64, EmulationError> {
-        let mut compared = 0;
-        for (rank, memory) in (0_u32..).zip(memories) {
-            for chunk in 0..self.contract.output_chunks() {
-                let Some(promise) = self.contract.promise(rank, chunk) else { continue };
-                let found = memory.iter().skip(self.first(rank, Buffer::Output, chunk));
-                let places = (0..self.machine.grain).flat_map(|part| (0..self.elements()).map(move |at| (part, at)));
-                for ((part, element), &found) in places.zip(found) {
-                    compared += 1;
-                    if found != self.expected(promise, part, element) {
-                        return Err(EmulationError::WrongOutput { rank, chunk });
-                    }
-                }
-            }
-            let is_given = self.contract.is_filled(rank) && self.contract.has_buffer(rank, Buffer::Input);
-            if !self.contract.keeps_input() || !is_given {
-                continue;
-            }
-            let found = memory.iter().skip(self.first(rank, Buffer::Input, 0));
-            let inputs = self.contract.input_chunks() * self.machine.grain * self.elements();
-            for (at, &found) in (0..inputs).zip(found) {
-                if found != self.input(rank, at / self.elements(), at % self.elements()) {
-                    let chunk = at / self.elements() / self.machine.grain;
-                    return Err(EmulationError::InputChanged { rank, chunk });
-                }
-            }
-        }
-        Ok(compared)
-    }
 }

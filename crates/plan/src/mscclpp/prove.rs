@@ -28,8 +28,9 @@ use super::loader;
 use super::machine::{CELLS_MAX, Machine, Role, Scale, scales};
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
-use crate::emulate::EmulationError;
-use crate::msccl::{Findings, Place, Proof, Report, Stopped};
+use crate::msccl::emulate::EmulationError;
+use crate::msccl::{Findings, Place, Proof, Report};
+use crate::proof::Stopped;
 
 /// Judges a plan for a version of the runtime.
 ///

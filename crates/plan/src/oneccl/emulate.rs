@@ -3,17 +3,19 @@
 //! A second opinion beside the proof: it knows nothing of why a program should work. It shows one execution per seed,
 //! finds deadlocks and wrong results of that execution, and never a proof that there are none.
 
-mod data;
 mod machine;
 
-use data::Data;
-use machine::Machine;
+use std::ops::Range;
+
+use machine::{Chunk, Machine};
 
 use super::program::Program;
 use super::prove::{Place, sound_ranks};
-use crate::emulate::{ElementType, Operator};
+use crate::elements::{Data, DataFault, ElementType, Operator, Random};
+use crate::msccl::Buffer;
 use crate::oneccl::lengths::Lengths;
-use crate::oneccl::memory::{Memory, share_chunks};
+use crate::oneccl::memory::{Memory, has_shares, share_chunks};
+use crate::promise::Promises;
 
 /// Most elements of all ranks' buffers together, and so of chunks: some 60 bytes each where chunks have one.
 const ELEMENTS_MAX: u64 = 1 << 23;
@@ -140,11 +142,56 @@ pub fn emulate_until(
     if elements > ELEMENTS_MAX {
         return Err(EmulationError::TooLarge { elements, limit: ELEMENTS_MAX });
     }
-    let data = Data::new(program, options, lengths);
-    let mut machine = Machine::new(&data, &ranks, &memories, options);
+    let EmulateOptions { seed, elements, element, operator, .. } = *options;
+    let (random, promises) =
+        (Random { seed, element, operator, chunk_elements: 0 }, Promises::new(program.collective, elements));
+    let shares = if has_shares(program.collective.kind()) { u64::from(program.rank_count) } else { 1 };
+    let data = Data::new(random, program.rank_count, promises, shares * elements, stop);
+    let data = data.map_err(|fault| wrong(0, fault))?;
+    let cells = (0..).zip(&memories).map(|(rank, memory)| initial(random, lengths, rank, memory)).collect();
+    let mut machine = Machine::new(random, &ranks, &memories, cells, options.is_eager);
     machine.run(stop)?;
-    let elements_compared = data.check(&memories, machine.cells(), stop)?;
+    let mut elements_compared = 0;
+    for ((rank, memory), cells) in (0..).zip(&memories).zip(machine.cells()) {
+        let part = |buffer| cells[indices(memory, buffer)].iter().flatten().copied();
+        let keeps_input = !(memory.is_free(Buffer::Input) || program.in_place);
+        let compared = data.check(rank, part(Buffer::Output), keeps_input.then(|| part(Buffer::Input)));
+        elements_compared += compared.map_err(|fault| wrong(rank, fault))?;
+    }
     Ok(machine.report(elements_compared))
+}
+
+/// Memory of a rank at the start: its input, and garbage everywhere else. Chunks of the caller's buffers have the lengths
+/// of their places, chunks of scratch that of the longest.
+fn initial(random: Random, lengths: Lengths, rank: u32, memory: &Memory) -> Vec<Chunk> {
+    let cells = usize::try_from(memory.cell_count()).expect("the size of memory was checked");
+    let mut values: Vec<Chunk> = vec![Vec::new(); cells];
+    for buffer in [Buffer::Scratch, Buffer::Output, Buffer::Input] {
+        for (offset, cell) in (0..).zip(indices(memory, buffer)) {
+            let places = lengths.start(offset)..lengths.start(offset + 1);
+            values[cell] = match buffer {
+                Buffer::Scratch => (0..lengths.longest()).map(|place| random.garbage(rank, place)).collect(),
+                Buffer::Output => places.map(|place| random.garbage(rank, place)).collect(),
+                Buffer::Input => places.map(|place| random.input(rank, place)).collect(),
+            };
+        }
+    }
+    values
+}
+
+/// Cells of a buffer.
+fn indices(memory: &Memory, buffer: Buffer) -> Range<usize> {
+    let (base, chunks) = memory.place(buffer);
+    let index = |cell| usize::try_from(cell).expect("the size of memory was checked");
+    index(base)..index(base + chunks)
+}
+
+fn wrong(rank: u32, fault: DataFault) -> EmulationError {
+    match fault {
+        DataFault::Stopped => EmulationError::Stopped,
+        DataFault::Output(element) => EmulationError::WrongOutput { rank, element },
+        DataFault::Input(element) => EmulationError::InputChanged { rank, element },
+    }
 }
 
 #[cfg(test)]

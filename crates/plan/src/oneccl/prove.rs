@@ -16,15 +16,16 @@
 mod matching;
 mod meaning;
 mod order;
-mod report;
+mod place;
 mod routes;
 mod structure;
 
-pub(crate) use report::{Findings, Report};
-pub use report::{Place, Problem, Proof, Stopped};
+pub(crate) use place::{Findings, Report};
+pub use place::{Place, Problem, Proof};
 pub use routes::prove_routes;
 
 use super::program::{Program, RankProgram};
+use crate::proof::Stopped;
 
 /// Judges a program; see [`prove_until`], which it calls without ever stopping.
 pub fn prove(program: &Program) -> Proof {

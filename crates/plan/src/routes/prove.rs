@@ -21,7 +21,8 @@ mod structure;
 use canopy_topology::Topology;
 
 use super::program::Program;
-use crate::oneccl::{Findings, Place, Proof, Report, Stopped};
+use crate::oneccl::{Findings, Place, Proof, Report};
+use crate::proof::Stopped;
 use crate::waits::Waits;
 use network::Network;
 

@@ -68,7 +68,7 @@ impl Files {
             return Err(PlanError::TooLargeToRun { output: self.files.len(), error });
         }
         if let Some(problem) = proof.problems.first() {
-            return Err(rejected(format!("{}: {}: {}", problem.check, problem.where_, problem.message)));
+            return Err(rejected(format!("{}: {}: {}", problem.check, problem.place, problem.message)));
         }
         let seed = key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         for options in ExecutionOptions::various(profile, seed) {
@@ -82,7 +82,7 @@ impl Files {
             }
         }
         for warning in proof.warnings {
-            let text = format!("{}: {}: {}", profile.name(), warning.where_, warning.message);
+            let text = format!("{}: {}: {}", profile.name(), warning.place, warning.message);
             self.warnings.push(Warning::new("RUNTIME_ADVICE", text));
         }
         Ok(())

@@ -3,7 +3,8 @@
 use canopy_schedule::CollectiveKind;
 
 use super::{ConvertError, convert};
-use crate::emulate::{EmulateOptions, Operator, emulate};
+use crate::elements::Operator;
+use crate::msccl::emulate::{EmulateOptions, emulate};
 use crate::msccl::examples::{
     after, awaited, block, program, rank, ring_allgather, ring_allreduce, split_allgather, step,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{Connection, Model};
-use super::report::Findings;
+use super::place::Findings;
 
 /// Sender, receiver, channel.
 type Name = (u32, u32, u32);

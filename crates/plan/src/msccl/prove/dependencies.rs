@@ -1,7 +1,7 @@
 //! A wait names a step of another block that exists and publishes its completion.
 
 use super::model::Model;
-use super::report::Findings;
+use super::place::Findings;
 use crate::msccl::program::Operation;
 
 pub(super) fn check(model: &Model<'_>, findings: &mut Findings<'_>) {

@@ -1,7 +1,7 @@
 //! The largest message with which a program always ends.
 
 use super::model::Model;
-use super::report::Report;
+use super::place::Report;
 use super::{connections, dependencies, progress, structure};
 use crate::msccl::profile::Profile;
 use crate::msccl::program::Program;

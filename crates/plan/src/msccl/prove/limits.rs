@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use crate::msccl::profile::{Profile, ProfileLimits};
 use crate::msccl::program::{Operation, Program, RankProgram, Step};
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::report::Place;
+use super::place::Place;
 use crate::msccl::profile::Profile;
 use crate::msccl::program::{Program, RankProgram, Step, ThreadBlock};
 

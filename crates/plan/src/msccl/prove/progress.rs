@@ -10,7 +10,7 @@
 //! exactly when the graph has no cycle, that is, when no interleaving can deadlock.
 
 use super::model::Model;
-use super::report::Findings;
+use super::place::Findings;
 
 /// Most steps of a cycle named in a message.
 const CYCLE_SHOWN: usize = 8;

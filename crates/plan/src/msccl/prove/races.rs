@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use self::clocks::Clocks;
 use super::model::Model;
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use crate::msccl::program::{Chunks, Memory};
 
 /// Most clock entries computed through all ranks: some seconds.

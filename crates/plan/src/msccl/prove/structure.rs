@@ -2,7 +2,7 @@
 
 use canopy_schedule::CollectiveKind;
 
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use crate::msccl::profile::{ByteRange, PlacementRule, Profile};
 use crate::msccl::program::{
     Buffer, Chunks, Operation, Program, Purpose, RankProgram, Step, ThreadBlock, expected_chunks, has_buffer,

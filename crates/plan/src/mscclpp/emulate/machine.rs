@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::ExecutionOptions;
-use crate::emulate::{Blocked, EmulationError, EmulationReport, Operator, mix};
+use crate::elements::{Operator, mix};
+use crate::msccl::emulate::{Blocked, EmulationError, EmulationReport};
 use crate::mscclpp::machine::{Effect, Event, Machine, Role};
 
 /// Operations between two looks at the stop request.

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::data::{Chunk, Data};
-use super::{Blocked, EmulateOptions, EmulationError, EmulationReport};
-use crate::emulate::mix;
+use super::{Blocked, EmulationError, EmulationReport};
+use crate::elements::{Random, mix};
 use crate::msccl::Buffer;
 use crate::oneccl::memory::Memory;
 use crate::oneccl::program::{Completion, Local, RankProgram, Scope, Span};
 use crate::oneccl::prove::Place;
+
+/// A chunk's elements.
+pub(super) type Chunk = Vec<u64>;
 
 /// Where a rank is in its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ enum Action {
 
 /// All ranks in the middle of a run.
 pub(super) struct Machine<'m, 'p> {
-    data: &'m Data<'p>,
+    random: Random,
     ranks: &'m [&'p RankProgram],
     memories: &'m [Memory],
     cells: Vec<Vec<Chunk>>,
@@ -70,22 +72,23 @@ pub(super) struct Machine<'m, 'p> {
 
 impl<'m, 'p> Machine<'m, 'p> {
     pub(super) fn new(
-        data: &'m Data<'p>,
+        random: Random,
         ranks: &'m [&'p RankProgram],
         memories: &'m [Memory],
-        options: &EmulateOptions,
+        cells: Vec<Vec<Chunk>>,
+        is_eager: bool,
     ) -> Self {
         Self {
-            data,
+            random,
             ranks,
             memories,
-            cells: (0..).zip(memories).map(|(rank, memory)| data.initial(rank, memory)).collect(),
+            cells,
             states: ranks.iter().map(|_| RankState { step: 0, phase: Phase::Enter, open: 0 }).collect(),
             queues: BTreeMap::new(),
             actions: (0..).zip(ranks).map(|(rank, _)| Action::Rank(rank)).collect(),
             arrived: 0,
-            chance: mix(options.seed),
-            is_eager: options.is_eager,
+            chance: mix(random.seed),
+            is_eager,
             messages: 0,
             chunks: 0,
         }
@@ -247,7 +250,7 @@ impl<'m, 'p> Machine<'m, 'p> {
             for (value, other) in values.iter_mut().zip(self.read(rank, local.destination)) {
                 self.require(rank, value.len(), other.len())?;
                 for (first, second) in value.iter_mut().zip(other) {
-                    *first = self.data.combine(*first, second);
+                    *first = self.random.combine(*first, second);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! One run per seed: right programs give right bytes, broken ones say why.
 
 use super::*;
-use crate::emulate::{ElementType, Operator};
+use crate::elements::{ElementType, Operator};
 use crate::oneccl::examples::programs;
 use crate::oneccl::program::Scope;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use super::{ByRank, number};
 
 /// A message: sender and its step, receiver and its step.

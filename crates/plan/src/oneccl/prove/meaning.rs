@@ -6,16 +6,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use canopy_schedule::CollectiveKind;
-use canopy_topology::Rank;
 
+use super::ByRank;
 use super::order::Event;
-use super::report::{Findings, Place};
-use super::{ByRank, number};
+use super::place::{Findings, Place};
+use crate::meaning::{NOTHING, Symbol, Values};
 use crate::msccl::Buffer;
-use crate::msccl::prove::meaning::symbols::{NOTHING, Symbol, Symbols};
 use crate::oneccl::memory::{Memory, share_chunks};
 use crate::oneccl::program::{Local, Program, Span, Step};
-use crate::oneccl::promise::{Promise, promise};
+use crate::promise::Promises;
 
 /// Most contributions of all ranks, which number the symbols.
 const CONTRIBUTIONS_MAX: u64 = 1 << 30;
@@ -47,10 +46,8 @@ fn contributed_chunks(program: &Program) -> u32 {
 
 struct Execution<'p> {
     program: &'p Program,
-    symbols: Symbols,
     memories: Vec<Memory>,
-    /// Cells of each rank.
-    cells: Vec<Vec<Symbol>>,
+    values: Values,
     /// What was sent from one rank to another and not yet received.
     sent: BTreeMap<(u32, u32), VecDeque<Vec<Symbol>>>,
 }
@@ -58,18 +55,13 @@ struct Execution<'p> {
 impl<'p> Execution<'p> {
     fn new(program: &'p Program, ranks: &ByRank<'_>) -> Self {
         let memories: Vec<Memory> = ranks.iter().map(|rank| Memory::new(program, rank)).collect();
-        let symbols = Symbols::new(program.rank_count, contributed_chunks(program));
-        let mut cells = Vec::with_capacity(memories.len());
-        for (rank, memory) in (0_u32..).zip(&memories) {
-            let mut own = vec![NOTHING; usize::try_from(memory.cell_count()).expect("cells were counted before")];
-            let count = u32::try_from(memory.chunks(Buffer::Input)).expect("a count of the file");
-            let input = indices(memory, Span { buffer: Buffer::Input, first: 0, count });
-            for (chunk, cell) in (0..).zip(input) {
-                own[cell] = symbols.contribution(rank, chunk);
-            }
-            cells.push(own);
+        let promises = Promises::new(program.collective, share_chunks(program).into());
+        let mut values = Values::new(promises, contributed_chunks(program), memories.iter().map(Memory::cell_count));
+        for (rank, memory) in (0..).zip(&memories) {
+            let (first, chunks) = memory.place(Buffer::Input);
+            values.give(rank, first, u32::try_from(chunks).expect("a count of the file"));
         }
-        Self { program, symbols, memories, cells, sent: BTreeMap::new() }
+        Self { program, memories, values, sent: BTreeMap::new() }
     }
 
     /// Does what an event does; says how many chunks it touched.
@@ -104,7 +96,7 @@ impl<'p> Execution<'p> {
 
     fn read(&self, rank: u32, span: Span, place: Place, findings: &mut Findings<'_>) -> Vec<Symbol> {
         let memory = &self.memories[rank as usize];
-        let values: Vec<Symbol> = indices(memory, span).map(|cell| self.cells[rank as usize][cell]).collect();
+        let values: Vec<Symbol> = memory.cells(span).map(|cell| self.values.get(rank, cell)).collect();
         if let Some(at) = values.iter().position(|value| *value == NOTHING) {
             let chunk = span.first as usize + at;
             let text = format!("reads chunk {chunk} of `{}`, which nothing has written", span.buffer.letter());
@@ -115,18 +107,17 @@ impl<'p> Execution<'p> {
 
     fn store(&mut self, rank: u32, span: Span, values: &[Symbol], place: Place, findings: &mut Findings<'_>) {
         let share = share_chunks(self.program).max(1);
-        let cells = indices(&self.memories[rank as usize], span);
+        let cells = self.memories[rank as usize].cells(span);
         for ((chunk, cell), &value) in (span.first..).zip(cells).zip(values) {
-            if value != NOTHING && span.buffer != Buffer::Scratch && self.symbols.chunk(value) % share != chunk % share
-            {
+            if value != NOTHING && span.buffer != Buffer::Scratch && self.values.place(value) % share != chunk % share {
                 let text = format!(
                     "puts {} into chunk {chunk} of `{}`, whose length may be another",
-                    self.symbols.describe(value),
+                    self.values.describe(value),
                     span.buffer.letter()
                 );
                 findings.problem(place, text);
             }
-            self.cells[rank as usize][cell] = value;
+            self.values.put(rank, cell, value);
         }
     }
 
@@ -139,7 +130,7 @@ impl<'p> Execution<'p> {
                     *value = NOTHING;
                     continue;
                 }
-                match self.symbols.sum(*value, other) {
+                match self.values.sum(*value, other) {
                     Ok(sum) => *value = sum,
                     Err(fault) => {
                         findings.problem(place, fault.to_string());
@@ -152,41 +143,14 @@ impl<'p> Execution<'p> {
     }
 
     fn check_result(&mut self, findings: &mut Findings<'_>) {
-        let share = u64::from(share_chunks(self.program));
-        for rank in 0..self.memories.len() {
-            let chunks = self.memories[rank].chunks(Buffer::Output);
+        for (rank, memory) in (0..).zip(&self.memories) {
+            let (first, chunks) = memory.place(Buffer::Output);
             if findings.must_stop(chunks) {
                 return;
             }
-            let count = u32::try_from(chunks).expect("a count of the file");
-            let cells = indices(&self.memories[rank], Span { buffer: Buffer::Output, first: 0, count });
-            let (mut wrong, mut wrong_count) = (None, 0_u64);
-            for (offset, cell) in (0_u64..).zip(cells) {
-                let chunk = |place: u64| u32::try_from(place).expect("a place in an input of the file");
-                let expected = match promise(self.program.collective, Rank::new(number(rank)), offset, share) {
-                    Promise::From(origin, place) => self.symbols.contribution(origin.number(), chunk(place)),
-                    Promise::All(place) => self.symbols.total(chunk(place)),
-                };
-                if self.cells[rank][cell] != expected {
-                    wrong_count += 1;
-                    wrong = wrong.or(Some((offset, self.cells[rank][cell], expected)));
-                }
-            }
-            if let Some((offset, found, expected)) = wrong {
-                let text = format!(
-                    "output chunk {offset} ends as {}, but must be {}; {wrong_count} output chunks are wrong",
-                    self.symbols.describe(found),
-                    self.symbols.describe(expected)
-                );
-                findings.problem(Place::rank(number(rank)), text);
+            if let Err(text) = self.values.check_outputs(rank, first, chunks) {
+                findings.problem(Place::rank(rank), text);
             }
         }
     }
-}
-
-/// Indices of the cells of a span that was checked.
-fn indices(memory: &Memory, span: Span) -> std::ops::Range<usize> {
-    let cells = memory.cells(span);
-    let index = |cell| usize::try_from(cell).expect("cells were counted before");
-    index(cells.start)..index(cells.end)
 }

@@ -5,7 +5,7 @@
 //! reaches the end; if it has one, none does.
 
 use super::matching::Pair;
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use super::{ByRank, number};
 use crate::oneccl::program::Scope;
 
@@ -32,7 +32,7 @@ pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<
         let text = format!("waits for all ranks {count} times, where another waits {most} times for this one");
         findings.problem(Place::rank(number(rank)), text);
     }
-    if !findings.is_empty() {
+    if findings.has_problem() {
         return Vec::new();
     }
     let graph = Graph::new(ranks, pairs, most);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use canopy_topology::{NodeIndex, Topology};
 
-use super::report::{Findings, Place, Proof, Report, Stopped};
+use super::place::{Findings, Place, Proof, Report};
 use crate::oneccl::program::Program;
+use crate::proof::Stopped;
 use crate::waits::Waits;
 
 /// Judges a program that [`prove`](super::prove) accepts on a network, as the check `routes`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::report::{Findings, Place};
+use super::place::{Findings, Place};
 use super::{ByRank, number};
 use crate::oneccl::memory::{Memory, expected_chunks, has_shares};
 use crate::oneccl::parse::is_label;
@@ -16,7 +16,7 @@ const CELLS_MAX: u64 = 1 << 25;
 pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> ByRank<'p> {
     check_head(program, findings);
     let ranks = findings.by_rank(program.rank_count, &program.ranks, |rank| rank.rank);
-    if !findings.is_empty() {
+    if findings.has_problem() {
         return Vec::new();
     }
     let routes = check_routes(program, findings);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
 use crate::oneccl::examples::programs;
-use crate::oneccl::{Promise, promise};
+use crate::promise::{Promise, Promises};
 use canopy_topology::Rank;
 
 fn input(rank: usize, place: u64) -> u64 {
@@ -82,7 +82,7 @@ fn every_length_and_number_of_instances_gives_the_right_output() {
                 for (rank, (own, memory)) in run(&program, elements).into_iter().enumerate() {
                     let number = Rank::new(u32::try_from(rank).unwrap());
                     for (place, element) in (0..).zip(own.output()) {
-                        let expected = match promise(program.collective, number, place, elements) {
+                        let expected = match Promises::new(program.collective, elements).at(number, place).unwrap() {
                             Promise::From(origin, place) => input(origin.index(), place),
                             Promise::All(place) => {
                                 (0..program.rank_count as usize).map(|rank| input(rank, place)).sum()

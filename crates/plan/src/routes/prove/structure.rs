@@ -12,7 +12,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Op
     check_head(program, findings);
     check_nodes(program, findings);
     let ranks = findings.by_rank(program.rank_count, &program.ranks, |rank| rank.rank);
-    if !findings.is_empty() {
+    if findings.has_problem() {
         return None;
     }
     check_buffers(program, &ranks, findings);
@@ -35,14 +35,14 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Op
             }
         }
     }
-    if findings.is_empty() && layers != u64::from(program.layer_count) {
+    if !findings.has_problem() && layers != u64::from(program.layer_count) {
         findings.problem(Place::FILE, format!("nlayers is {}, but routes use {layers}", program.layer_count));
     }
-    if findings.is_empty() && routes_max != program.routes_max {
+    if !findings.has_problem() && routes_max != program.routes_max {
         let text = format!("maxroutes is {}, but there are up to {routes_max} to one rank", program.routes_max);
         findings.problem(Place::FILE, text);
     }
-    findings.is_empty().then_some(network)
+    (!findings.has_problem()).then_some(network)
 }
 
 fn check_head(program: &Program, findings: &mut Findings<'_>) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::msccl::prove::model::Model;
-use crate::msccl::prove::report::Findings;
+use crate::msccl::prove::place::Findings;
 
 /// Blocks counted at once. A row is then two or four machine words wide and its maximum a few instructions; the
 /// table of all steps stays small for ranks of many blocks.

@@ -1,7 +1,11 @@
-//! Types of elements, and how reductions combine two of them.
+//! What programs are run on: types of elements, data of them, and how reductions combine two of them.
 //!
 //! Integers only: their operations are exact and do not depend on the order of a tree, so one wrong bit is a wrong
 //! program. Each element lies in the low bits of a word.
+
+mod data;
+
+pub(crate) use data::{Data, DataFault, Random, mix};
 
 /// Type of the elements a program is run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::data::{Data, mix};
 use super::{Blocked, EmulateOptions, EmulationError, EmulationReport};
-use crate::msccl::{
-    Buffer, Chunks, Memory, Place, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks,
+use crate::elements::{Random, mix};
+use crate::msccl::Place;
+use crate::msccl::program::{
+    Buffer, Chunks, Memory, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks,
 };
 
 /// Transfers of a burst: now and then a block runs far ahead of the others, which shows missing waits.
@@ -100,7 +101,9 @@ struct Block<'p> {
 }
 
 pub(super) struct Machine<'p> {
-    data: &'p Data<'p>,
+    random: Random,
+    /// Elements per chunk.
+    elements: usize,
     memories: &'p [Memory],
     cells: Vec<Vec<u64>>,
     blocks: Vec<Block<'p>>,
@@ -118,22 +121,24 @@ pub(super) struct Machine<'p> {
 }
 
 impl<'p> Machine<'p> {
-    /// Sets up a validated program.
+    /// Sets up a validated program with the memory that ranks start with.
     pub(super) fn new(
         program: &'p Program,
         options: &EmulateOptions,
         memories: &'p [Memory],
-        data: &'p Data<'p>,
-    ) -> Result<Self, EmulationError> {
+        cells: Vec<Vec<u64>>,
+    ) -> Self {
         let limits = options.profile.limits();
         let bytes = options.profile.bytes_max_of(program.bytes_max);
         let by_size = options.profile.chunks_per_transfer(program.protocol, bytes, program.chunk_count);
         let slots = options.slots.unwrap_or(limits.queue(program.protocol).slots);
-        let cells = program.ranks.iter().zip(memories).map(|(rank, memory)| data.initial(program, rank, memory));
+        let EmulateOptions { seed, element, operator, elements_per_chunk, .. } = *options;
+        let random = Random { seed, element, operator, chunk_elements: elements_per_chunk.into() };
         let mut machine = Self {
-            data,
+            random,
+            elements: elements_per_chunk as usize,
             memories,
-            cells: cells.collect::<Result<_, _>>()?,
+            cells,
             blocks: Vec::new(),
             queues: Vec::new(),
             ids: Vec::new(),
@@ -178,7 +183,7 @@ impl<'p> Machine<'p> {
             }
             machine.ids.push(ids);
         }
-        Ok(machine)
+        machine
     }
 
     /// Runs until every block has ended, or none can go on.
@@ -293,15 +298,14 @@ impl<'p> Machine<'p> {
     fn transfer(&mut self, number: usize, step: &Step, first: u32, count: u32) -> Result<(), EmulationError> {
         let operation = step.operation;
         let (sends_on, receives_on) = (self.blocks[number].sends_on, self.blocks[number].receives_on);
-        let length = count as usize * self.data.elements();
+        let length = count as usize * self.elements;
         let mut values = match receives_on.filter(|_| operation.receives()) {
             Some(queue) => {
                 let values = self.queues[queue].transfers.pop_front().unwrap_or_default();
                 self.wake_queue(queue);
                 if values.len() != length {
-                    let (place, elements) = (self.place(number), self.data.elements());
-                    let (found, expected) = (values.len() / elements, count as usize);
-                    return Err(EmulationError::TransferSize { place, found, expected });
+                    let (place, found) = (self.place(number), values.len() / self.elements);
+                    return Err(EmulationError::TransferSize { place, found, expected: count as usize });
                 }
                 Some(values)
             }
@@ -319,7 +323,7 @@ impl<'p> Machine<'p> {
                 arrived => arrived,
             };
             values = Some(match other {
-                Some(other) => own.iter().zip(other).map(|(&a, b)| self.data.combine(a, b)).collect(),
+                Some(other) => own.iter().zip(other).map(|(&a, b)| self.random.combine(a, b)).collect(),
                 None => own.to_vec(),
             });
         }
@@ -341,7 +345,7 @@ impl<'p> Machine<'p> {
     fn range(&self, number: usize, chunks: Chunks, first: u32, length: usize) -> std::ops::Range<usize> {
         let offset = u64::from(chunks.offset.unwrap_or(0)) + u64::from(first);
         let cell = self.memories[self.blocks[number].rank].cell(chunks.buffer, offset);
-        let start = usize::try_from(cell).expect("the size of memory was checked") * self.data.elements();
+        let start = usize::try_from(cell).expect("the size of memory was checked") * self.elements;
         start..start + length
     }
 

@@ -1,23 +1,22 @@
-//! What a proof says.
+//! What a proof says, whatever its format calls a place in a program.
 
 use std::fmt;
 
 /// Most problems reported per check; one fault often shows in every rank.
 const PROBLEMS_PER_CHECK: usize = 64;
 
-/// Units of work between two looks at the stop request.
-const WORK_PER_LOOK: u64 = 1 << 12;
-
 /// The verdict on a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Proof {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof<P> {
     /// Checks that ran, in order, and whether each passed.
     pub checks: Vec<(&'static str, bool)>,
     /// What is wrong; empty exactly when the program is right.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Problem<P>>,
+    /// What is allowed but unwise.
+    pub warnings: Vec<Problem<P>>,
 }
 
-impl Proof {
+impl<P: fmt::Display> Proof<P> {
     /// Whether the program is right.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
@@ -32,6 +31,27 @@ impl Proof {
         assert_eq!(problem.check, check, "{text}");
         assert!(text.contains(words), "{text}");
     }
+
+    /// Adds what another proof of the same program objects to, or warns of, with these words before each message.
+    pub(crate) fn join(&mut self, other: Self, words: &str)
+    where
+        P: PartialEq,
+    {
+        for (check, passed) in other.checks {
+            match self.checks.iter_mut().find(|(known, _)| *known == check) {
+                Some((_, so_far)) => *so_far &= passed,
+                None => self.checks.push((check, passed)),
+            }
+        }
+        let reword = |problem: Problem<P>| Problem { message: format!("{words}{}", problem.message), ..problem };
+        self.problems.extend(other.problems.into_iter().map(reword));
+        for warning in other.warnings {
+            // What holds for both kinds of call is said once.
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(reword(warning));
+            }
+        }
+    }
 }
 
 /// Work was given up because the caller asked for that; nothing is known.
@@ -41,70 +61,41 @@ pub struct Stopped;
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Problem<P> {
     /// The check that found it.
     pub check: &'static str,
     /// What was found, and what would be right.
     pub message: String,
-    /// Where in the program.
-    pub place: Place,
+    /// Where in the program; the default is all of it.
+    pub place: P,
 }
 
 /// `where: message`.
-impl fmt::Display for Problem {
+impl<P: fmt::Display> fmt::Display for Problem<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
 }
 
-/// A place in a program, as far as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// The rank.
-    pub rank: Option<u32>,
-    /// Position of the step in the rank.
-    pub step: Option<u32>,
-}
-
-impl Place {
-    /// The whole file.
-    pub const FILE: Self = Self { rank: None, step: None };
-
-    pub(crate) const fn rank(rank: u32) -> Self {
-        Self { rank: Some(rank), step: None }
-    }
-
-    pub(crate) const fn step(rank: u32, step: u32) -> Self {
-        Self { rank: Some(rank), step: Some(step) }
-    }
-}
-
-/// `rank 3 step 5`, as far as known; `file` for the whole.
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(rank) = self.rank else { return f.write_str("file") };
-        write!(f, "rank {rank}")?;
-        self.step.map_or(Ok(()), |step| write!(f, " step {step}"))
-    }
-}
-
 /// Collects findings, check by check.
-pub(crate) struct Report<'s> {
-    proof: Proof,
+pub(crate) struct Report<'s, P> {
+    proof: Proof<P>,
     stop: &'s (dyn Fn() -> bool + Sync),
     is_stopped: bool,
 }
 
-impl<'s> Report<'s> {
+impl<'s, P: Copy + Default> Report<'s, P> {
     pub(crate) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
-        Self { proof: Proof::default(), stop, is_stopped: false }
+        let proof = Proof { checks: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+        Self { proof, stop, is_stopped: false }
     }
 
     /// Runs a check and notes whether it passed.
-    pub(crate) fn run(&mut self, check: &'static str, body: impl FnOnce(&mut Findings<'s>)) -> bool {
+    pub(crate) fn run(&mut self, check: &'static str, body: impl FnOnce(&mut Findings<'s, P>)) -> bool {
         let mut findings = Findings {
             check,
             problems: Vec::new(),
+            warnings: Vec::new(),
             unreported: 0,
             stop: self.stop,
             asks: 0,
@@ -120,48 +111,39 @@ impl<'s> Report<'s> {
         let passed = findings.problems.is_empty();
         if findings.unreported > 0 {
             let message = format!("{} more problems of this kind", findings.unreported);
-            findings.problems.push(Problem { check, message, place: Place::FILE });
+            findings.problems.push(Problem { check, message, place: P::default() });
         }
         self.proof.checks.push((check, passed));
         self.proof.problems.append(&mut findings.problems);
+        self.proof.warnings.append(&mut findings.warnings);
         passed
     }
 
-    pub(crate) fn finish(self) -> Result<Proof, Stopped> {
+    /// Adds a warning that no check owns.
+    pub(crate) fn warning(&mut self, check: &'static str, message: String) {
+        self.proof.warnings.push(Problem { check, message, place: P::default() });
+    }
+
+    pub(crate) fn finish(self) -> Result<Proof<P>, Stopped> {
         if self.is_stopped { Err(Stopped) } else { Ok(self.proof) }
     }
 }
 
 /// Findings of one check.
-pub(crate) struct Findings<'s> {
+pub(crate) struct Findings<'s, P> {
     check: &'static str,
-    problems: Vec<Problem>,
+    problems: Vec<Problem<P>>,
+    warnings: Vec<Problem<P>>,
     unreported: u64,
     stop: &'s (dyn Fn() -> bool + Sync),
     asks: u64,
     is_stopped: bool,
 }
 
-impl Findings<'_> {
-    /// The program of each rank, in the order of ranks; a rank that lacks one, or has two, is a problem.
-    pub(crate) fn by_rank<'p, R>(&mut self, rank_count: u32, programs: &'p [R], rank_of: fn(&R) -> u32) -> Vec<&'p R> {
-        let count = rank_count as usize;
-        if programs.len() != count {
-            self.problem(Place::FILE, format!("nranks is {count} but there are {} <rank>", programs.len()));
-            return Vec::new();
-        }
-        let mut ranks: Vec<Option<&R>> = vec![None; count];
-        for program in programs {
-            let rank = rank_of(program);
-            match ranks.get_mut(rank as usize) {
-                None => self.problem(Place::rank(rank), format!("is not one of the ranks 0 to {}", count - 1)),
-                Some(Some(_)) => self.problem(Place::rank(rank), "stands twice; each rank needs exactly one <rank>"),
-                Some(place) => *place = Some(program),
-            }
-        }
-        ranks.into_iter().flatten().collect()
-    }
+/// Units of work between two looks at the stop request: some microseconds each, so well below 50 ms together.
+const WORK_PER_LOOK: u64 = 1 << 12;
 
+impl<P: Copy> Findings<'_, P> {
     /// Whether to give up, asked after so many units of work. What was found so far is then of no account.
     pub(crate) fn must_stop(&mut self, work: u64) -> bool {
         self.asks += work;
@@ -172,7 +154,7 @@ impl Findings<'_> {
         self.is_stopped
     }
 
-    pub(crate) fn problem(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn problem(&mut self, place: P, message: impl Into<String>) {
         if self.is_full() {
             self.unreported += 1;
         } else {
@@ -180,13 +162,19 @@ impl Findings<'_> {
         }
     }
 
+    pub(crate) fn warning(&mut self, place: P, message: impl Into<String>) {
+        if self.warnings.len() < PROBLEMS_PER_CHECK {
+            self.warnings.push(Problem { check: self.check, message: message.into(), place });
+        }
+    }
+
+    /// Whether there is any problem so far.
+    pub(crate) const fn has_problem(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Whether further problems are only counted: costly checks may stop.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= PROBLEMS_PER_CHECK
-    }
-
-    /// Whether nothing was found so far.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.problems.is_empty()
     }
 }

@@ -3,16 +3,18 @@
 //! A second opinion beside the proof: it knows nothing of why a program should work. It shows one execution per
 //! seed, finds deadlocks and wrong results of that execution, and never a proof that there are none.
 
-mod data;
-mod element;
 mod machine;
 
-use data::Data;
-pub(crate) use data::mix;
-pub use element::{ElementType, Operator};
+use std::ops::Range;
+
+use canopy_topology::Rank;
+
 use machine::Machine;
 
-use crate::msccl::{Memory, Place, Profile, Program};
+use crate::elements::{Data, DataFault, ElementType, Operator, Random};
+use crate::msccl::program::{Buffer, Memory, Program, expected_chunks, share_chunks};
+use crate::msccl::{Place, Profile};
+use crate::promise::Promises;
 
 /// Most bytes of all ranks' buffers together.
 const BYTES_MAX: u64 = 1 << 28;
@@ -157,11 +159,55 @@ pub fn emulate_until(
     if bytes > BYTES_MAX {
         return Err(EmulationError::TooLarge { bytes, limit: BYTES_MAX });
     }
-    let data = Data::new(program, options, stop)?;
-    let mut machine = Machine::new(program, options, &memories, &data)?;
+    let EmulateOptions { seed, element, operator, .. } = *options;
+    let elements = u64::from(options.elements_per_chunk);
+    let promises =
+        Promises::of(program.purpose.collective(), Rank::new(0), u64::from(share_chunks(program)) * elements);
+    let inputs = u64::from(program.chunk_count) * elements;
+    let data = Data::new(
+        Random { seed, element, operator, chunk_elements: elements },
+        program.rank_count,
+        promises,
+        inputs,
+        stop,
+    );
+    let data = data.map_err(|fault| wrong(0, fault, elements))?;
+    // Places of a buffer of so many chunks in a rank's memory.
+    let range = |memory: &Memory, buffer, chunks: u32| {
+        let start = memory.cell(buffer, 0) * elements;
+        start..start + u64::from(chunks) * elements
+    };
+    let mut cells = Vec::with_capacity(memories.len());
+    for (rank, memory) in program.ranks.iter().zip(&memories) {
+        let input = range(memory, Buffer::Input, expected_chunks(program, rank).0);
+        let own = data.memory(rank.rank, memory.cell_count() * elements, input);
+        cells.push(own.map_err(|fault| wrong(rank.rank, fault, elements))?);
+    }
+    let mut machine = Machine::new(program, options, &memories, cells);
     machine.run(stop)?;
-    let elements_compared = data.check(program, &memories, machine.cells())?;
+    let keeps_input = !program.in_place && program.purpose.collective().is_some();
+    let mut elements_compared = 0;
+    for ((rank, memory), cells) in program.ranks.iter().zip(&memories).zip(machine.cells()) {
+        let (input, output) = expected_chunks(program, rank);
+        let part = |range: Range<u64>| {
+            let index = |place| usize::try_from(place).expect("the size of memory was checked");
+            cells[index(range.start)..index(range.end)].iter().copied()
+        };
+        let output = part(range(memory, Buffer::Output, output));
+        let input = keeps_input.then(|| part(range(memory, Buffer::Input, input)));
+        let compared = data.check(rank.rank, output, input);
+        elements_compared += compared.map_err(|fault| wrong(rank.rank, fault, elements))?;
+    }
     Ok(machine.report(elements_compared))
+}
+
+/// What is wrong with the data of a rank whose chunks have so many elements.
+pub(crate) fn wrong(rank: u32, fault: DataFault, elements: u64) -> EmulationError {
+    match fault {
+        DataFault::Stopped => EmulationError::Stopped,
+        DataFault::Output(place) => EmulationError::WrongOutput { rank, chunk: place / elements },
+        DataFault::Input(place) => EmulationError::InputChanged { rank, chunk: place / elements },
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,65 @@
+//! What each collective promises, place by place. What a file means to its runtime is for each format to say; what a caller
+//! gets is the same in all of them.
+
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
+
+/// What a place of a rank's output must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// What a rank has at a place of its input.
+    From(Rank, u64),
+    /// What all ranks have at a place of their inputs, combined.
+    All(u64),
+}
+
+/// What a call promises. Places, elements or chunks, are counted from the start of each buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promises {
+    kind: Option<CollectiveKind>,
+    root: Rank,
+    per_share: u64,
+}
+
+impl Promises {
+    /// Those of a collective with so many places in each share. Where the collective knows no shares, they mean nothing.
+    pub fn new(collective: Collective, per_share: u64) -> Self {
+        Self::of(Some(collective.kind()), collective.root().unwrap_or(Rank::new(0)), per_share)
+    }
+
+    /// Those of a file whose word for the collective may promise nothing.
+    pub(crate) const fn of(kind: Option<CollectiveKind>, root: Rank, per_share: u64) -> Self {
+        Self { kind, root, per_share }
+    }
+
+    /// What a place of a rank's output must hold; none where nothing is promised: not by the collective, or not to this rank.
+    pub fn at(&self, rank: Rank, place: u64) -> Option<Promise> {
+        let own = u64::from(rank.number()) * self.per_share;
+        // A message of so many ranks' shares has a source for each place.
+        let per_share = self.per_share.max(1);
+        let of_source = |within: u64| {
+            let source = u32::try_from(place / per_share).ok()?;
+            Some(Promise::From(Rank::new(source), within + place % per_share))
+        };
+        match self.kind? {
+            CollectiveKind::Gather | CollectiveKind::Reduce if rank != self.root => None,
+            CollectiveKind::Allgather | CollectiveKind::Gather => of_source(0),
+            CollectiveKind::AllToAll => of_source(own),
+            CollectiveKind::ReduceScatter => Some(Promise::All(own + place)),
+            CollectiveKind::Allreduce | CollectiveKind::Reduce => Some(Promise::All(place)),
+            CollectiveKind::Broadcast => Some(Promise::From(self.root, place)),
+            CollectiveKind::Scatter => Some(Promise::From(self.root, own + place)),
+        }
+    }
+
+    /// Whether a rank's input holds something at the start.
+    pub(crate) fn is_given(&self, rank: Rank) -> bool {
+        !matches!(self.kind, Some(CollectiveKind::Broadcast | CollectiveKind::Scatter)) || rank == self.root
+    }
+
+    /// Whether outputs are sums.
+    pub(crate) const fn are_sums(&self) -> bool {
+        use CollectiveKind::{Allreduce, Reduce, ReduceScatter};
+        matches!(self.kind, Some(Allreduce | Reduce | ReduceScatter))
+    }
+}
