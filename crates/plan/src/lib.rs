@@ -12,6 +12,7 @@ mod plan_file;
 mod promise;
 mod proof;
 pub mod routes;
+mod target;
 mod waits;
 
 pub use elements::{ElementType, Operator};
@@ -35,3 +36,8 @@ pub use mscclpp::{
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
 pub use promise::{Promise, Promises};
 pub use proof::Stopped;
+pub use target::{
+    Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, SliceError,
+    Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat,
+    Verdict, WithFewer,
+};

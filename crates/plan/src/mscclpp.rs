@@ -31,3 +31,5 @@ pub use prove::{prove_execution_plan, require_followable};
 pub use python::execution_plan_loader;
 pub use switches::{SwitchDomain, switch_domains};
 pub use write::write_execution_plan;
+
+pub(crate) use contract::read_word;

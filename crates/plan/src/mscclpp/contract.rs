@@ -22,7 +22,7 @@ pub(super) const fn word(kind: CollectiveKind) -> &'static str {
 }
 
 /// The collective that a word promises, where it promises one.
-pub(super) fn read_word(word: &str) -> Option<CollectiveKind> {
+pub(crate) fn read_word(word: &str) -> Option<CollectiveKind> {
     match word {
         "allgather" => Some(CollectiveKind::Allgather),
         "reducescatter" => Some(CollectiveKind::ReduceScatter),

@@ -1,0 +1,120 @@
+//! Why there is no file of a plan.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a plan cannot be written for a target, in the words of its format.
+#[derive(Debug)]
+pub struct TargetError {
+    /// What that means, whatever the format.
+    pub reason: TargetReason,
+    error: Box<dyn Error + Send + Sync>,
+}
+
+/// What an error of a format means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetReason {
+    /// The caller asked for that.
+    Stopped,
+    /// It has no word for what the plan does.
+    Unsupported,
+    /// It has no word for shares of different sizes.
+    Shares,
+    /// It has less room than the plan needs.
+    OverLimit(Box<Limit>),
+    /// It has no room, and nobody can say how much is needed.
+    NoRoom,
+    /// Routes need more layers than may be.
+    Layers {
+        /// So many.
+        needed: u32,
+        /// The most there may be.
+        limit: u32,
+    },
+    /// No message is of these sizes.
+    Sizes,
+    /// The file was made, but is too large to be run.
+    TooLargeToRun,
+    /// The file was made, but is not right: a fault of canopy's own.
+    Rejected,
+    /// The plan is not what lowering relies on: a fault of canopy's own.
+    Broken,
+}
+
+/// What there is no room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Name of the profile.
+    pub profile: &'static str,
+    /// What has the limit, in words.
+    pub whose: String,
+    /// What is limited, in words.
+    pub what: &'static str,
+    /// How much there may be.
+    pub limit: u64,
+    /// How much the plan needs.
+    pub need: u64,
+    /// The rank that needs most; none where the whole plan does.
+    pub rank: Option<u32>,
+    /// Whether nothing else that does the same needs less; none where the format never says.
+    pub is_proven: Option<bool>,
+    /// What a plan with fewer trees needs of it.
+    pub with_fewer: WithFewer,
+}
+
+/// What becomes of a need when a plan has fewer trees or chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithFewer {
+    /// The same, as the format has no trees.
+    Same,
+    /// Less.
+    Less,
+    /// As much less as there are fewer.
+    InProportion,
+}
+
+impl TargetError {
+    /// An error of a format, and what it means.
+    pub fn new(reason: TargetReason, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { reason, error: error.into() }
+    }
+
+    /// A file that is not right.
+    pub fn rejected(problem: impl Into<String>) -> Self {
+        Self::new(TargetReason::Rejected, problem.into())
+    }
+
+    /// The error of the format, if it is of this type.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+
+    /// The limit that is exceeded, where plans with fewer trees need less.
+    pub const fn limit_by_trees(&self) -> Option<&Limit> {
+        match &self.reason {
+            TargetReason::OverLimit(limit) if !matches!(limit.with_fewer, WithFewer::Same) => Some(limit),
+            _ => None,
+        }
+    }
+}
+
+/// In the words of the format.
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for TargetError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl Limit {
+    /// The limit and the need in words.
+    pub fn in_words(&self) -> String {
+        let Self { whose, what, limit, need, .. } = self;
+        format!("{whose} allows {limit} {what}, and the best plan needs {need}")
+    }
+}

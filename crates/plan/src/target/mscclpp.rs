@@ -1,0 +1,226 @@
+//! Execution plans of MSCCL++.
+
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::msccl::advice;
+use super::verdict::words;
+use super::{
+    Asked, Expected, Limit, OptionError, Row, Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions,
+    TargetReason, Verdict, WithFewer,
+};
+use crate::elements::ElementType;
+use crate::msccl::emulate::EmulationError;
+use crate::msccl::forwarder_on_routes;
+use crate::mscclpp::{
+    ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
+    UnknownExecutorProfile, emulate_execution_plan, execution_alignment_bytes, lower_execution_plan,
+    parse_execution_plan, prove_execution_plan, read_word, require_followable, write_execution_plan,
+};
+
+/// Data and interleavings a plan that comes from elsewhere is run with.
+const RUNS: [(u64, ElementType); 5] =
+    [(1, ElementType::U64), (2, ElementType::U8), (3, ElementType::I32), (4, ElementType::I8), (5, ElementType::U32)];
+
+/// What tells the two kinds of JSON apart.
+#[derive(Deserialize)]
+struct Head {
+    canopy: Option<IgnoredAny>,
+    gpus: Option<IgnoredAny>,
+}
+
+/// The row of this format.
+pub(super) struct MscclppJson;
+
+impl Row for MscclppJson {
+    fn name(&self) -> &'static str {
+        "mscclpp-json"
+    }
+
+    fn noun(&self) -> &'static str {
+        "an execution plan of MSCCL++"
+    }
+
+    fn ending(&self) -> &'static str {
+        "json"
+    }
+
+    fn profiles(&self) -> Vec<&'static str> {
+        ExecutorProfile::ALL.map(ExecutorProfile::name).into()
+    }
+
+    fn usual_profile(&self) -> &'static str {
+        ExecutorProfile::NEWEST.name()
+    }
+
+    fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
+        if let Some(asked) = options.instances {
+            return Err(OptionError::NotRepeated { asked });
+        }
+        let stated = (!options.profile.is_empty()).then(|| options.profile.parse::<ExecutorProfile>());
+        Ok(stated.transpose()?.map_or(self.usual_profile(), ExecutorProfile::name))
+    }
+
+    fn uses_switches(&self) -> bool {
+        true
+    }
+
+    fn is_registered(&self, name: &str) -> bool {
+        profile(name).is_ok_and(ExecutorProfile::is_registered)
+    }
+
+    /// Operations take about as much as steps of an MSCCL file; there are at most eight pieces.
+    fn operations(&self, _target: Target, hops: u64, _ranks: u64) -> u64 {
+        hops.saturating_mul(8)
+    }
+
+    /// Whether the JSON is an execution plan and none of canopy's own, whose first field says so.
+    fn is_one(&self, bytes: &[u8]) -> bool {
+        let start = bytes.get(..64).unwrap_or(bytes);
+        let plain: Vec<u8> = start.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        if plain.starts_with(b"{\"canopy\":") {
+            return false;
+        }
+        serde_json::from_slice(bytes).is_ok_and(|head: Head| head.gpus.is_some() && head.canopy.is_none())
+    }
+
+    fn draft(&self, target: Target, asked: Asked<'_>) -> Result<Vec<u8>, TargetError> {
+        let profile = profile(target.profile).map_err(TargetError::rejected)?;
+        Ok(write_execution_plan(&lowered(profile, target.switches, &asked)?).into_bytes())
+    }
+
+    fn write(&self, target: Target, asked: Asked<'_>) -> Result<TargetFile, TargetError> {
+        let profile = profile(target.profile).map_err(TargetError::rejected)?;
+        let lowered = lowered(profile, target.switches, &asked)?;
+        let collective = asked.transfers()?.collective;
+        let lowered = lowered.beginning_at(asked.bytes_min, profile, collective.kind())?;
+        let text = write_execution_plan(&lowered);
+        let plan = parse_execution_plan(&text).map_err(|error| TargetError::rejected(error.to_string()))?;
+        if plan != lowered {
+            return Err(TargetError::rejected("the execution plan, read back, is another plan"));
+        }
+        let stopped = |_| TargetError::from(ExecutionLowerError::Stopped);
+        let proof = prove_execution_plan(&plan, Some(collective), profile, asked.stop).map_err(stopped)?;
+        if let Some(problem) = proof.problems.first() {
+            require_followable(&plan, Some(collective))?;
+            return Err(TargetError::rejected(format!("{}: {problem}", problem.check)));
+        }
+        for options in ExecutionOptions::various(profile, asked.seed) {
+            emulate_execution_plan(&plan, Some(collective), &options, asked.stop)?;
+        }
+        Ok(TargetFile {
+            bytes_min: plan.bytes_min,
+            bytes_max: profile.bytes_max_inclusive(plan.bytes_max),
+            // Elements have at least one byte.
+            alignment_elements: execution_alignment_bytes(&plan).max(1),
+            warnings: advice(profile.name(), proof.warnings),
+            ..TargetFile::new(text)
+        })
+    }
+
+    fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {
+        let profile = profile(stated.profile)?;
+        let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+        let file = parse_execution_plan(text).map_err(|error| error.to_string())?;
+        let (kind, root) = stated.collective()?;
+        let ranks = stated.ranks.unwrap_or(0);
+        let asked = kind.and_then(|kind| Collective::new(kind, root.map(Rank::new), ranks).ok());
+        let asked = asked.ok_or("it states no collective of its ranks")?;
+        if stated.instances > 0 || u32::try_from(file.ranks.len()) != Ok(ranks) {
+            return Err("its execution plan is for another rank count, or is said to have instances".to_owned());
+        }
+        let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
+        match proof.problems.first() {
+            Some(problem) => Err(format!("its execution plan: {}: {problem}", problem.check)),
+            None => Ok(()),
+        }
+    }
+
+    /// What `custom` stands for must be expected, else only that it runs is seen.
+    fn verify(&self, content: &[u8], given: Option<&'static str>, expected: &Expected<'_>) -> Option<Verdict> {
+        let profile = given.and_then(|name| profile(name).ok()).unwrap_or(ExecutorProfile::NEWEST);
+        let mut verdict = Verdict::new(profile.name());
+        let Some(text) = verdict.text(content) else { return Some(verdict) };
+        match parse_execution_plan(text) {
+            Ok(plan) => verify_plan(&plan, profile, expected, &mut verdict),
+            Err(error) => verdict.record("file", Some(words(&error))),
+        }
+        Some(verdict)
+    }
+}
+
+fn profile(name: &str) -> Result<ExecutorProfile, String> {
+    name.parse().map_err(|error: UnknownExecutorProfile| error.to_string())
+}
+
+fn lowered(profile: ExecutorProfile, switches: SwitchUse, asked: &Asked<'_>) -> Result<ExecutionPlan, TargetError> {
+    let (topology, graph) = (asked.topology, asked.transfers()?);
+    if let Some(id) = forwarder_on_routes(topology, graph) {
+        return Err(TargetError::from(ExecutionLowerError::Forwarder { profile, id: id.to_owned() }));
+    }
+    let name = asked.name.to_owned();
+    let mut options = ExecutionLowerOptions::on(topology, profile, name, asked.in_place, asked.bytes_max);
+    if switches == SwitchUse::None {
+        options.switches.clear();
+    }
+    Ok(lower_execution_plan(graph, &options, asked.stop)?)
+}
+
+/// What an error of lowering means.
+impl From<ExecutionLowerError> for TargetError {
+    fn from(error: ExecutionLowerError) -> Self {
+        let reason = match &error {
+            ExecutionLowerError::Forwarder { .. } | ExecutionLowerError::Measure { .. } => TargetReason::Unsupported,
+            ExecutionLowerError::Shares { .. } => TargetReason::Shares,
+            ExecutionLowerError::BytesMin { .. } => TargetReason::NoRoom,
+            &ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+                TargetReason::OverLimit(Box::new(Limit {
+                    profile: profile.name(),
+                    whose: format!("the {profile} profile"),
+                    what,
+                    limit,
+                    need,
+                    rank,
+                    is_proven: Some(false),
+                    with_fewer: WithFewer::InProportion,
+                }))
+            }
+            ExecutionLowerError::Stopped => TargetReason::Stopped,
+            ExecutionLowerError::Boxes { .. }
+            | ExecutionLowerError::TooFewRanks { .. }
+            | ExecutionLowerError::NoChunks
+            | ExecutionLowerError::Malformed { .. }
+            | ExecutionLowerError::NotHeld { .. } => TargetReason::Broken,
+        };
+        Self::new(reason, error)
+    }
+}
+
+fn verify_plan(plan: &ExecutionPlan, profile: ExecutorProfile, expected: &Expected<'_>, verdict: &mut Verdict) {
+    verdict.record("file", None);
+    verdict.ranks = u32::try_from(plan.ranks.len()).ok();
+    let kind = read_word(&plan.collective).or(expected.kind);
+    verdict.collective = kind.map(CollectiveKind::name);
+    // A file names no root: who registers it does.
+    verdict.root = kind.filter(|kind| kind.has_root()).map(|_| expected.root.unwrap_or(0));
+    let root = verdict.root.map(Rank::new);
+    let asked = kind.map(|kind| Collective::new(kind, root, verdict.ranks.unwrap_or(0))).transpose();
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(error) => return verdict.record("collective", Some(words(&error))),
+    };
+    if let Some(kind) = kind {
+        verdict.record_collective(expected, kind, verdict.root);
+    }
+    if let Some(topology) = expected.topology {
+        verdict.record_ranks(topology);
+    }
+    verdict.record_proof(prove_execution_plan(plan, asked, profile, &|| false).expect("nothing asks it to stop"));
+    let runs = RUNS.iter().map(|&(seed, element)| {
+        let options = ExecutionOptions { profile, seed, elements: 2, element };
+        (seed, emulate_execution_plan(plan, asked, &options, &|| false).map(drop))
+    });
+    verdict.record_runs(|error| matches!(error, EmulationError::TooLarge { .. }), runs);
+}

@@ -1,0 +1,37 @@
+//! What is stated of a file that comes from elsewhere.
+
+use canopy_schedule::CollectiveKind;
+use canopy_topology::TopologyLimits;
+
+/// What a plan says of itself and of one of its files.
+#[derive(Clone, Copy, Debug)]
+pub struct Stated<'a> {
+    /// The runtime of the file.
+    pub profile: &'a str,
+    /// Instances of the plan in it; 0: the format has none, or it was made before there were any.
+    pub instances: u32,
+    /// Layers of its routes; 0: the format has none.
+    pub layers: u32,
+    /// The collective, if one is stated that there is, and its root; none: nothing is stated.
+    pub collective: Option<(Option<CollectiveKind>, Option<u32>)>,
+    /// How many ranks take part.
+    pub ranks: Option<u32>,
+    /// What found the schedule.
+    pub algorithm: &'a str,
+    /// Weights of the shares; empty: all are alike.
+    pub shares: &'a [u64],
+    /// Bound, rate and their quotient.
+    pub quality: Option<[&'a str; 3]>,
+    /// What a plan file may hold.
+    pub limits: &'a TopologyLimits,
+}
+
+impl Stated<'_> {
+    /// The collective, if there is one of that number, and its root.
+    ///
+    /// # Errors
+    /// Nothing is stated.
+    pub(super) fn collective(&self) -> Result<(Option<CollectiveKind>, Option<u32>), String> {
+        self.collective.ok_or_else(|| "it states no collective".to_owned())
+    }
+}
